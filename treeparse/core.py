@@ -1,0 +1,142 @@
+"""What every layer shares: sentences, batches, checks of head lists, and the errors. Imports nothing of ours."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+ROOT_LABEL = "root"
+EMPTY = "_"
+
+
+class TreeparseError(ValueError):
+    """Something that the caller can mend; its message is a whole sentence. Commands print it without a traceback."""
+
+
+class DataError(TreeparseError):
+    """A fault in an input file; the message starts with file, line and ``sent_id`` as far as they are known."""
+
+    def __init__(
+        self, problem: str, *, source: str | None = None, line: int | None = None, sent_id: str | None = None
+    ) -> None:
+        self.problem, self.source, self.line, self.sent_id = problem, source, line, sent_id
+        place = ":".join(str(part) for part in (source, line) if part is not None)
+        sentence = f"sentence {sent_id}" if sent_id is not None else ""
+        super().__init__(": ".join(part for part in (place, sentence, problem) if part))
+
+
+class NoTreeError(TreeparseError):
+    """A batch item has no spanning tree of finite score."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The words of one sentence and, where they are known, their tags and tree.
+
+    Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
+    ``j`` counted from 1; -1 stands for an unknown head. A missing tag or label is ``"_"``.
+    """
+
+    forms: tuple[str, ...]
+    upos: tuple[str, ...] | None = None
+    xpos: tuple[str, ...] | None = None
+    feats: tuple[str, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    labels: tuple[str, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+    def with_tree(self, heads: Sequence[int], labels: Sequence[str]) -> Self:
+        """The same words under another tree."""
+        return replace(self, heads=tuple(heads), labels=tuple(labels))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Sentences as tensors; ``n`` is the longest one's number of words, node 0 is the root.
+
+    ``features`` holds what the encoder reads, by name; ``heads`` and ``labels`` are -1 at node 0, at padding and where
+    unknown; ``indices`` are the sentences' places in the list that the batch was made from.
+    """
+
+    lengths: Tensor  # (B,) int64, words without the root
+    indices: Tensor  # (B,) int64
+    features: Mapping[str, Tensor]
+    heads: Tensor | None = None  # (B, n+1) int64
+    labels: Tensor | None = None  # (B, n+1) int64
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def num_words(self) -> int:
+        return int(self.lengths.sum())
+
+    def to(self, device: torch.device | str) -> Self:
+        """The batch on another device."""
+
+        def move(value: Tensor | Mapping[str, Tensor] | None) -> Tensor | dict[str, Tensor] | None:
+            if value is None:
+                return None
+            if isinstance(value, Tensor):
+                return value.to(device)
+            return {name: tensor.to(device) for name, tensor in value.items()}
+
+        return type(self)(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+
+    def word_mask(self) -> Tensor:
+        """(B, n+1) bool: True at words, False at the root and at padding."""
+        position = torch.arange(int(self.lengths.max()) + 1, device=self.lengths.device)
+        return (position > 0) & (position <= self.lengths.unsqueeze(-1))
+
+
+def unreached_words(heads: Sequence[int]) -> list[int]:
+    """The words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U, all known."""
+    reaches: list[bool | None] = [True] + [None] * len(heads)
+    for start in range(1, len(heads) + 1):
+        path: list[int] = []
+        node = start
+        on_path: set[int] = set()
+        while reaches[node] is None and node not in on_path:
+            path.append(node)
+            on_path.add(node)
+            node = heads[node - 1]
+        outcome = bool(reaches[node])
+        for visited in path:
+            reaches[visited] = outcome
+    return [word for word in range(1, len(heads) + 1) if not reaches[word]]
+
+
+def tree_problem(heads: Sequence[int], *, single_root: bool = True) -> str | None:
+    """What keeps a head list (as in CoNLL-U) from being a dependency tree, as a sentence; None if it is one."""
+    count = len(heads)
+    for word, head in enumerate(heads, 1):
+        if not 0 <= head <= count:
+            return f"word {word} has head {head}, but heads go from 0 to {count}"
+    roots = [word for word, head in enumerate(heads, 1) if head == 0]
+    if not roots:
+        return "no word hangs from the root (HEAD 0)"
+    if single_root and len(roots) > 1:
+        return f"words {', '.join(map(str, roots))} all hang from the root, but a tree has one root"
+    cyclic = unreached_words(heads)
+    if cyclic:
+        return f"the heads of words {', '.join(map(str, cyclic))} lead into a cycle, never to the root"
+    return None
+
+
+def nonprojective_words(heads: Sequence[int]) -> list[int]:
+    """The words (from 1) whose incoming arc is non-projective: some word under it does not descend from its head."""
+    crossing = []
+    for dependent, head in enumerate(heads, 1):
+        low, high = min(head, dependent), max(head, dependent)
+        for between in range(low + 1, high):
+            ancestor = between
+            while ancestor not in (0, head):
+                ancestor = heads[ancestor - 1]
+            if ancestor != head:
+                crossing.append(dependent)
+                break
+    return crossing
