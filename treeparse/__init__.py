@@ -1,0 +1,42 @@
+"""Dependency parsing in PyTorch with exact distributions over trees.
+
+The public names load when they are first used, so ``import treeparse`` itself costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treeparse import metrics as metrics
+    from treeparse.core import DataError as DataError
+    from treeparse.core import NoTreeError as NoTreeError
+    from treeparse.core import Sentence as Sentence
+    from treeparse.core import TreeparseError as TreeparseError
+    from treeparse.model import Parse as Parse
+    from treeparse.model import Parser as Parser
+    from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
+
+_HOMES = {
+    "DataError": "treeparse.core",
+    "NoTreeError": "treeparse.core",
+    "NonProjectiveCRF": "treeparse.trees",
+    "Parse": "treeparse.model",
+    "Parser": "treeparse.model",
+    "Sentence": "treeparse.core",
+    "TreeparseError": "treeparse.core",
+}
+_SUBPACKAGES = ("metrics",)
+
+__all__ = [*_HOMES, *_SUBPACKAGES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    if name in _SUBPACKAGES:
+        return import_module(f"treeparse.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'treeparse' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
