@@ -1,0 +1,27 @@
+"""Scores of parses: functional counts and reports, the same as torchmetrics, and the paired bootstrap."""
+
+from typing import TYPE_CHECKING
+
+from treeparse.metrics.attachment import AttachmentReport as AttachmentReport
+from treeparse.metrics.attachment import GroupScores as GroupScores
+from treeparse.metrics.attachment import Scores as Scores
+from treeparse.metrics.attachment import attachment_scores as attachment_scores
+from treeparse.metrics.breakdown import LabelScore as LabelScore
+from treeparse.metrics.counts import Count as Count
+from treeparse.metrics.counts import is_punctuation as is_punctuation
+from treeparse.metrics.counts import sentence_counts as sentence_counts
+from treeparse.metrics.counts import word_mismatch as word_mismatch
+
+if TYPE_CHECKING:
+    from treeparse.metrics.torchmetric import AttachmentScores as AttachmentScores
+    from treeparse.metrics.torchmetric import LabelScores as LabelScores
+
+_TORCHMETRICS = ("AttachmentScores", "LabelScores")
+
+
+def __getattr__(name: str) -> object:
+    if name in _TORCHMETRICS:  # torchmetrics takes a second to import: only who uses it waits
+        from treeparse.metrics import torchmetric
+
+        return getattr(torchmetric, name)
+    raise AttributeError(f"module 'treeparse.metrics' has no attribute {name!r}")

@@ -1,0 +1,129 @@
+"""Scores of parses against gold trees: attachment, labels, roots, complete matches, overall and by kind of sentence."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from treeparse.core import Sentence
+from treeparse.metrics.breakdown import LENGTH_BUCKETS, PROJECTIVITY, LabelScore, grouped_counts, label_scores
+from treeparse.metrics.counts import Count, ratio, sentence_counts
+
+SCORES = (
+    "uas",
+    "las",
+    "las_subtypes",
+    "clas",
+    "clas_precision",
+    "clas_recall",
+    "label_accuracy",
+    "root_accuracy",
+    "complete_match_unlabeled",
+    "complete_match",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores in [0, 1] over ``words`` words in ``sentences`` sentences; 0 where nothing is to count, as officially.
+
+    Labels are universal ones (``acl`` for ``acl:relcl``), as in the official scorer of the CoNLL 2018 shared task,
+    except in ``las_subtypes``. ``clas`` is the F1 over words with a content relation, counted in gold for recall and in
+    the system's parse for precision (Nivre and Fang 2017). ``label_accuracy`` looks at no head. ``root_accuracy`` and
+    the complete matches are shares of sentences: with the right words under the root, with all heads right, with all
+    heads and labels right.
+    """
+
+    sentences: int
+    words: int
+    uas: float
+    las: float
+    las_subtypes: float
+    clas: float
+    clas_precision: float
+    clas_recall: float
+    label_accuracy: float
+    root_accuracy: float
+    complete_match_unlabeled: float
+    complete_match: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything by name, nested as it is here: what JSON takes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupScores(Scores):
+    """Scores of a group of sentences over all words, and in ``nopunct`` over all words but gold punctuation."""
+
+    nopunct: Scores
+
+    def values(self) -> dict[str, float]:
+        """The scores alone, flat: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ..."""
+        both = (("", self), ("_nopunct", self.nopunct))
+        return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in both for name in SCORES}
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentReport(GroupScores):
+    """Scores of one system on one treebank, overall and by group; groups without a sentence are left out.
+
+    ``by_length`` goes by the number of words of the sentence (``"1-10"``, ...), ``by_projectivity`` by whether its gold
+    tree is ``"projective"`` or ``"non-projective"``, ``by_label`` by universal label, in alphabetical order.
+    """
+
+    by_length: dict[str, GroupScores]
+    by_projectivity: dict[str, GroupScores]
+    by_label: dict[str, LabelScore]
+
+
+def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> AttachmentReport:
+    """Score a system's parses against gold trees of the same sentences.
+
+    UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task for equal tokens. Gold trees may
+    have several roots; a system head of -1 (unknown) is wrong.
+
+    Raises:
+        TreeparseError: when the words differ, gold is no tree, or heads or labels are missing; it names the sentence.
+    """
+    groups = grouped_counts(gold, sentence_counts(gold, system))
+    overall = group_scores(groups.sum((0, 1)))
+    return AttachmentReport(
+        **{name: getattr(overall, name) for name in ("sentences", "words", *SCORES, "nopunct")},
+        by_length=_named(LENGTH_BUCKETS, groups.sum(1)),
+        by_projectivity=_named(PROJECTIVITY, groups.sum(0)),
+        by_label=label_scores(gold, system),
+    )
+
+
+def group_scores(counts: ArrayLike) -> GroupScores:
+    """Scores from counts ``(2, len(Count))`` summed over sentences: of all words, and of all but punctuation."""
+    everything, nopunct = np.asarray(counts, dtype=np.int64)
+    return GroupScores(**_ratios(everything), nopunct=Scores(**_ratios(nopunct)))
+
+
+def _ratios(counts: NDArray[np.int64]) -> dict[str, Any]:
+    of = counts.tolist()
+    words, sentences = of[Count.WORDS], of[Count.SENTENCES]
+    gold, system, content = of[Count.CONTENT_GOLD], of[Count.CONTENT_SYSTEM], of[Count.CONTENT_CORRECT]
+    return {
+        "sentences": sentences,
+        "words": words,
+        "uas": ratio(of[Count.HEADS], words),
+        "las": ratio(of[Count.LABELED], words),
+        "las_subtypes": ratio(of[Count.LABELED_SUBTYPES], words),
+        "clas": ratio(2 * content, gold + system),
+        "clas_precision": ratio(content, system),
+        "clas_recall": ratio(content, gold),
+        "label_accuracy": ratio(of[Count.LABELS], words),
+        "root_accuracy": ratio(of[Count.ROOTS], sentences),
+        "complete_match_unlabeled": ratio(of[Count.COMPLETE_UNLABELED], sentences),
+        "complete_match": ratio(of[Count.COMPLETE], sentences),
+    }
+
+
+def _named(names: Sequence[str], counts: NDArray[np.int64]) -> dict[str, GroupScores]:
+    groups = ((name, group_scores(group)) for name, group in zip(names, counts, strict=True))
+    return {name: scores for name, scores in groups if scores.sentences}

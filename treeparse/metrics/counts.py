@@ -1,0 +1,171 @@
+"""Counts of right heads and labels, one row a sentence: their sums make every score and the bootstrap."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treeparse.core import EMPTY, Sentence, TreeparseError, tree_problem
+
+PUNCTUATION_TAG = "PUNCT"
+REMEDY = "compare parses of the same sentences, split into the same words, in the same order"
+
+# The relations that CLAS counts, as the official scorer of the CoNLL 2018 shared task lists them.
+# fmt: off
+CONTENT_LABELS = frozenset((
+    "nsubj", "obj", "iobj", "csubj", "ccomp", "xcomp", "obl", "vocative", "expl", "dislocated", "advcl", "advmod",
+    "discourse", "nmod", "appos", "nummod", "acl", "amod", "conj", "fixed", "flat", "compound", "list", "parataxis",
+    "orphan", "goeswith", "reparandum", "root", "dep",
+))
+# fmt: on
+
+
+class Count(IntEnum):
+    """The columns of the counts; the words meant are all words, or all but gold punctuation."""
+
+    SENTENCES = 0  # sentences with at least one such word
+    WORDS = 1
+    HEADS = 2  # words with the right head
+    LABELED = 3  # right head and universal label
+    LABELED_SUBTYPES = 4  # right head and full label
+    LABELS = 5  # right universal label, whatever the head
+    CONTENT_GOLD = 6  # words with a content relation in gold
+    CONTENT_SYSTEM = 7  # and in the system's parse
+    CONTENT_CORRECT = 8  # words with a content relation in gold and the right head and universal label
+    ROOTS = 9  # sentences with the right words under the root
+    COMPLETE_UNLABELED = 10  # sentences with all heads right
+    COMPLETE = 11  # sentences with all heads and universal labels right
+
+
+def ratio(part: int, whole: int) -> float:
+    """``part / whole``; 0 where there is nothing to count, as in the official scorer."""
+    return part / whole if whole else 0.0
+
+
+def universal_label(label: str) -> str:
+    """The part of a relation before its subtype: ``acl`` of ``acl:relcl``."""
+    return label.partition(":")[0]
+
+
+def is_punctuation(form: str, upos: str = EMPTY) -> bool:
+    """Whether a word is punctuation: by its UPOS or, where that is unknown, a form all of Unicode category P.
+
+    Symbols (``$``, ``+``; category S) are not punctuation, nor are they tagged so in Universal Dependencies.
+    """
+    if upos != EMPTY:
+        return upos == PUNCTUATION_TAG
+    return form != "" and all(unicodedata.category(character)[0] == "P" for character in form)
+
+
+def word_mismatch(gold: Sentence, system: Sentence) -> str | None:
+    """The first word in which two sentences differ, as a clause; None if they have the same words."""
+    for word, (ours, theirs) in enumerate(zip(gold.forms, system.forms, strict=False), 1):
+        if ours != theirs:
+            return f"word {word} is {ours!r} in gold but {theirs!r} in the system's parse"
+    if len(gold) != len(system):
+        word = min(len(gold), len(system)) + 1
+        longer, shorter = ("gold", "the system's parse") if len(gold) > len(system) else ("the system's parse", "gold")
+        form = max(gold.forms, system.forms, key=len)[word - 1]
+        return f"word {word} ({form!r}) of {longer} is missing in {shorter}"
+    return None
+
+
+def check_comparable(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+    """Hold that gold has trees and that the system parsed the same words.
+
+    Raises:
+        TreeparseError: naming the sentence, counted from 1, and what to do.
+    """
+    for number, (ours, theirs) in enumerate(zip(gold, system, strict=False), 1):
+        if problem := word_mismatch(ours, theirs) or _missing_tree(ours, theirs):
+            raise TreeparseError(f"Sentence {number}: {problem}; {REMEDY}.")
+    if len(gold) != len(system):
+        raise TreeparseError(f"Gold has {len(gold)} sentences but the system parsed {len(system)}; {REMEDY}.")
+
+
+def _missing_tree(gold: Sentence, system: Sentence) -> str | None:
+    for name, sentence in (("gold", gold), ("the system's parse", system)):
+        if sentence.heads is None or sentence.labels is None:
+            return f"{name} has no heads or no labels"
+        if not len(sentence.heads) == len(sentence.labels) == len(sentence):
+            return f"{name} has {len(sentence)} words but {len(sentence.heads)} heads and {len(sentence.labels)} labels"
+    problem = tree_problem(gold.heads or (), single_root=False)
+    return f"gold has no tree: {problem}" if problem else None
+
+
+def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.int64]:
+    """Counts of each sentence, ``(sentences, 2, len(Count))``: of all words, and of all but gold punctuation.
+
+    Labels are compared as the official scorer does (CoNLL 2018 shared task). A system head of -1 is a wrong head.
+
+    Raises:
+        TreeparseError: when the words differ, gold is no tree, or heads or labels are missing.
+    """
+    check_comparable(gold, system)
+    kept = np.stack([np.ones(sum(map(len, gold)), dtype=bool), ~_punctuation(gold)], axis=1)
+    ends = np.cumsum([len(sentence) for sentence in gold], dtype=np.int64)
+
+    words = _word_facts(gold, system)[:, None, :] & kept[:, :, None]
+    sums = np.zeros((len(words) + 1, *words.shape[1:]), dtype=np.int64)
+    np.cumsum(words, axis=0, out=sums[1:])
+    sums = np.diff(sums[ends], axis=0, prepend=0)  # sums over each sentence, from the running sums at their ends
+
+    counts = np.empty((len(gold), 2, len(Count)), dtype=np.int64)
+    counts[..., Count.WORDS : Count.ROOTS] = sums[..., : Count.ROOTS - Count.WORDS]
+    wrong_roots = sums[..., -1]
+    present = counts[..., Count.WORDS] > 0
+    counts[..., Count.SENTENCES] = present
+    counts[..., Count.ROOTS] = present & (wrong_roots == 0)
+    counts[..., Count.COMPLETE_UNLABELED] = present & (counts[..., Count.HEADS] == counts[..., Count.WORDS])
+    counts[..., Count.COMPLETE] = present & (counts[..., Count.LABELED] == counts[..., Count.WORDS])
+    return counts
+
+
+def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.bool_]:
+    """``(words, 9)``: the columns WORDS to CONTENT_CORRECT of each word, then whether it is wrongly root or not."""
+    gold_heads = _flat(sentence.heads or () for sentence in gold)
+    system_heads = _flat(sentence.heads or () for sentence in system)
+    gold_labels, system_labels, names = _label_ids(gold, system)
+    universal_names = [universal_label(name) for name in names]
+    index = {name: place for place, name in enumerate(universal_names)}
+    universal = np.array([index[name] for name in universal_names], dtype=np.int64)
+    content = np.array([name in CONTENT_LABELS for name in universal_names], dtype=bool)
+
+    head = gold_heads == system_heads
+    label = universal[gold_labels] == universal[system_labels]
+    columns = [
+        np.ones_like(head),
+        head,
+        head & label,
+        head & (gold_labels == system_labels),
+        label,
+        content[gold_labels],
+        content[system_labels],
+        head & label & content[gold_labels],
+        (gold_heads == 0) != (system_heads == 0),
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _label_ids(
+    gold: Sequence[Sentence], system: Sequence[Sentence]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+    ids: dict[str, int] = {}
+
+    def encode(side: Sequence[Sentence]) -> NDArray[np.int64]:
+        return _flat((ids.setdefault(label, len(ids)) for label in sentence.labels or ()) for sentence in side)
+
+    return encode(gold), encode(system), list(ids)
+
+
+def _flat(rows: Iterable[Iterable[int]]) -> NDArray[np.int64]:
+    return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+
+
+def _punctuation(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
+    tags = chain.from_iterable(s.upos if s.upos is not None else [EMPTY] * len(s) for s in sentences)
+    forms = chain.from_iterable(s.forms for s in sentences)
+    return np.fromiter(map(is_punctuation, forms, tags), dtype=bool)

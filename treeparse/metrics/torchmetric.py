@@ -1,0 +1,83 @@
+"""The scores as torchmetrics: sums over batches and over processes, ready to log."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from treeparse.core import Sentence
+from treeparse.metrics.attachment import group_scores
+from treeparse.metrics.breakdown import (
+    GROUPS_SHAPE,
+    LENGTH_BUCKETS,
+    PROJECTIVITY,
+    LabelScore,
+    grouped_counts,
+    label_counts,
+)
+from treeparse.metrics.counts import check_comparable, sentence_counts
+
+
+class AttachmentScores(Metric):
+    """UAS, LAS and the other scores of ``attachment_scores`` over all batches seen.
+
+    ``compute`` returns scalars in [0, 1] by name: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ...; with
+    ``groups=True`` also ``uas`` and ``las`` of each group of sentences: ``las/1-10``, ``las/non-projective``, ...
+    """
+
+    full_state_update = False
+    higher_is_better = True
+    is_differentiable = False
+    counts: Tensor  # GROUPS_SHAPE
+
+    def __init__(self, *, groups: bool = False, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.groups = groups
+        self.add_state("counts", default=torch.zeros(GROUPS_SHAPE, dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+        """Add a batch; raises ``TreeparseError`` where ``attachment_scores`` does."""
+        counts = grouped_counts(gold, sentence_counts(gold, system))
+        self.counts += torch.from_numpy(counts).to(self.counts.device)
+
+    def compute(self) -> dict[str, Tensor]:
+        """The scores of everything seen, on the metric's device."""
+        counts = self.counts.cpu().numpy()
+        values = group_scores(counts.sum((0, 1))).values()
+        if self.groups:
+            for names, axis in ((LENGTH_BUCKETS, 1), (PROJECTIVITY, 0)):
+                for name, group in zip(names, counts.sum(axis), strict=True):
+                    scores = group_scores(group)
+                    values |= {f"uas/{name}": scores.uas, f"las/{name}": scores.las}
+        return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
+
+
+class LabelScores(Metric):
+    """Precision, recall and F1 by universal label over all batches seen, for the labels given."""
+
+    full_state_update = False
+    higher_is_better = True
+    is_differentiable = False
+    counts: Tensor  # (labels, 3): words in gold, in the system's parse, and right in both
+
+    def __init__(self, labels: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.labels = tuple(labels)
+        self.add_state("counts", default=torch.zeros(len(labels), 3, dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+        """Add a batch; raises ``TreeparseError`` where ``attachment_scores`` does."""
+        check_comparable(gold, system)
+        counts = label_counts(gold, system)
+        rows = [counts.get(label, (0, 0, 0)) for label in self.labels]
+        self.counts += torch.tensor(rows, dtype=torch.int64, device=self.counts.device)
+
+    def compute(self) -> dict[str, Tensor]:
+        """``precision/nsubj``, ``recall/nsubj``, ``f1/nsubj`` and so on, scalars in [0, 1]."""
+        values = {}
+        for label, (gold, system, correct) in zip(self.labels, self.counts.tolist(), strict=True):
+            score = LabelScore.from_counts(gold, system, correct)
+            values |= {f"{name}/{label}": getattr(score, name) for name in ("precision", "recall", "f1")}
+        return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
