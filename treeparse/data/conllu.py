@@ -1,0 +1,251 @@
+"""CoNLL-U without loss: what is read comes back byte for byte; a prediction rewrites HEAD, DEPREL and DEPS alone."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from sys import intern
+from typing import Self
+
+from treeparse.core import EMPTY, DataError, Sentence
+from treeparse.data.files import atomic_output, display_name, open_input
+from treeparse.data.validation import DEPREL, DEPS, FEATS, FORM, HEAD, ID, UPOS, XPOS, Fault, head_faults, word_rows
+
+_BYTE_ORDER_MARK = "\ufeff"
+_BLANK_LINES = (b"\n", b"\r\n")
+_SEPARATORS = re.compile(r"[ \t]+")
+_FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
+
+
+@dataclass(frozen=True, slots=True)
+class ConlluSentence:
+    """One sentence of a CoNLL-U file: its words, and its text exactly as it was read.
+
+    ``words.heads`` holds -1 where HEAD names no node of the sentence. ``text`` includes the blank lines that close the
+    sentence, and at the start of a file those that precede it.
+    """
+
+    words: Sentence
+    text: str
+    sent_id: str | None
+    source: str
+    line: int  # of its first comment or word in the file, from 1
+
+    @classmethod
+    def from_forms(
+        cls, forms: Sequence[str], *, sent_id: str | None = None, source: str = "<forms>", line: int = 1
+    ) -> Self:
+        """A new sentence with ``sent_id`` and ``text`` comments; all columns but ID and FORM are ``_``.
+
+        Raises:
+            DataError: there is no form, or a form is empty or holds a tab or a line break.
+        """
+        for form in forms or [""]:
+            if not form or _FORBIDDEN_IN_FORMS.search(form):
+                problem = f"the form {form!r} cannot stand in CoNLL-U: a form is not empty and has no tab or line break"
+                raise DataError(problem, source=source, line=line, sent_id=sent_id)
+        rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
+        comments = [] if sent_id is None else [f"# sent_id = {sent_id}"]
+        lines = [*comments, f"# text = {' '.join(forms)}", *("\t".join(row) for row in rows)]
+        return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line)
+
+    def rows(self) -> list[list[str]]:
+        """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
+        lines = self.text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+        return [line.rstrip("\r").split("\t") for line in lines if _is_row(line)]
+
+    def with_parse(self, heads: Sequence[int], labels: Sequence[str], *, drop_empty: bool = False) -> Self:
+        """The sentence under another tree: HEAD and DEPREL of its words rewritten, their DEPS ``_``, all else kept.
+
+        ``drop_empty`` leaves out the empty nodes (8.1), which the UD validator refuses without enhanced arcs.
+
+        Raises:
+            ValueError: ``heads`` or ``labels`` do not have one entry a word.
+        """
+        if not len(heads) == len(labels) == len(self.words):
+            problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
+            raise ValueError(f"{problem} and {len(labels)} labels")
+        body = self.text.removeprefix(_BYTE_ORDER_MARK)
+        mark = self.text[: len(self.text) - len(body)]
+        lines, parse = [], zip(heads, labels, strict=True)
+        for line in body.split("\n"):
+            columns = line.split("\t") if _is_row(line) else [line]
+            if drop_empty and len(columns) > 1 and "." in columns[ID]:
+                continue
+            if len(columns) > 1 and columns[ID].isdecimal():
+                head, columns[DEPREL] = next(parse)
+                columns[HEAD], columns[DEPS] = str(head), EMPTY
+            lines.append("\t".join(columns))
+        return replace(self, words=self.words.with_tree(heads, labels), text=mark + "\n".join(lines))
+
+
+def read_conllu(
+    path: str | Path,
+    *,
+    require_trees: bool = False,
+    single_root: bool = True,
+    on_invalid: Callable[[DataError], None] | None = None,
+) -> Iterator[ConlluSentence]:
+    """Read the sentences of a CoNLL-U file, a ``.gz`` file or ``-`` (standard input), one at a time.
+
+    Args:
+        path: the file.
+        require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
+        single_root: demand that exactly one word of a tree hangs from the root.
+        on_invalid: is told the first fault of every sentence that is left out; without it that fault is raised.
+
+    Raises:
+        DataError: the lines of a sentence are not CoNLL-U, HEAD holds no tree where one is required, or the file has no
+            sentence; with file, line and ``sent_id``.
+        OSError: the file cannot be read.
+    """
+    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root):
+        if isinstance(result, ConlluSentence):
+            yield result
+        elif on_invalid is None:
+            raise result[0]
+        else:
+            on_invalid(result[0])
+
+
+def scan_conllu(
+    path: str | Path, *, require_trees: bool = False, single_root: bool = True
+) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
+    """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
+    source, number_of_blocks = display_name(path), 0
+    with open_input(path) as stream:
+        for number_of_blocks, (line, block) in enumerate(_blocks(stream), 1):  # noqa: B007
+            yield _parse(block, line, source, require_trees, single_root)
+    if not number_of_blocks:
+        yield (DataError("the file holds no sentence", source=source),)
+
+
+def read_text(path: str | Path) -> Iterator[ConlluSentence]:
+    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from 1.
+
+    Raises:
+        DataError: a line is not UTF-8, or the file has no sentence.
+        OSError: the file cannot be read.
+    """
+    source, ordinal = display_name(path), 0
+    with open_input(path) as stream:
+        for number, line in enumerate(stream, 1):
+            forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
+            if forms:
+                ordinal += 1
+                yield ConlluSentence.from_forms(forms, sent_id=str(ordinal), source=source, line=number)
+    if not ordinal:
+        raise DataError("the file holds no sentence", source=source)
+
+
+def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
+    """Write sentences as they are, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
+
+    Only where the last sentence of one file precedes another sentence, the blank line missing between them is added.
+    """
+    with atomic_output(path) as output:
+        missing = ""
+        for sentence in sentences:
+            output.write(missing + sentence.text)
+            missing = _missing_end(sentence.text)
+
+
+def _missing_end(text: str) -> str:
+    if text.endswith(("\n\n", "\n\r\n")):
+        return ""
+    return "\n" if text.endswith("\n") else "\n\n"
+
+
+def _blocks(stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The bytes of each sentence, with the number of its first line; together they are the whole stream."""
+    lines: list[bytes] = []
+    first, has_content, closed = 1, False, False
+    for number, line in enumerate(stream, 1):
+        if line in _BLANK_LINES:
+            closed = has_content
+        else:
+            if closed:
+                yield first, b"".join(lines)
+                lines.clear()
+                first, closed = number, False
+            has_content = True
+        lines.append(line)
+    if has_content:
+        yield first, b"".join(lines)
+
+
+def _parse(
+    block: bytes, first_line: int, source: str, require_trees: bool, single_root: bool
+) -> ConlluSentence | tuple[DataError, ...]:
+    """The sentence that a block of lines holds, or its faults."""
+    try:
+        text, faults = block.decode(), []
+    except UnicodeDecodeError:
+        text, faults = block.decode(errors="replace"), _undecodable_lines(block, first_line)
+    body = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+    lines = [(number, line) for number, line in enumerate((line.rstrip("\r") for line in body), first_line) if line]
+    sent_id = _sent_id(line for _, line in lines)
+    words = None
+    if not faults:
+        numbers, rows, faults = word_rows(lines)
+        if not faults:
+            words = _words(rows)
+            if require_trees and words.heads is not None:
+                faults = head_faults([row[HEAD] for row in rows], words.heads, numbers, single_root)
+    if faults or words is None:
+        return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
+    return ConlluSentence(words, text, sent_id, source, lines[0][0])
+
+
+def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
+    faults = []
+    for number, line in enumerate(block.split(b"\n"), first_line):
+        try:
+            line.decode()
+        except UnicodeDecodeError as error:
+            faults.append((number, _utf8_problem(error)))
+    return faults
+
+
+def _decode_line(line: bytes, number: int, source: str) -> str:
+    try:
+        return line.decode().removeprefix(_BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        raise DataError(_utf8_problem(error), source=source, line=number) from error
+
+
+def _utf8_problem(error: UnicodeDecodeError) -> str:
+    return f"byte {error.start + 1} of the line (0x{error.object[error.start]:02x}) is not valid UTF-8"
+
+
+def _sent_id(lines: Iterable[str]) -> str | None:
+    for line in lines:
+        if not line.startswith("#"):
+            return None
+        key, equals, value = line[1:].partition("=")
+        if equals and key.strip() == "sent_id":
+            return value.strip()
+    return None
+
+
+def _words(rows: Sequence[Sequence[str]]) -> Sentence:
+    """The words' columns; a HEAD that is no node of the sentence becomes -1."""
+    columns = list(zip(*rows, strict=True))
+    nodes = {str(node): node for node in range(len(rows) + 1)}
+    return Sentence(
+        forms=_shared(columns[FORM]),
+        upos=_shared(columns[UPOS]),
+        xpos=_shared(columns[XPOS]),
+        feats=_shared(columns[FEATS]),
+        heads=tuple(nodes.get(head, -1) for head in columns[HEAD]),
+        labels=_shared(columns[DEPREL]),
+    )
+
+
+def _shared(strings: Iterable[str]) -> tuple[str, ...]:
+    """Equal strings of a whole treebank as one object: a third of the memory."""
+    return tuple(map(intern, strings))
+
+
+def _is_row(line: str) -> bool:
+    return "\t" in line and not line.startswith("#")

@@ -1,0 +1,157 @@
+"""Input and output files: plain, gzip or standard streams; an output file is written whole or not at all."""
+
+import glob
+import gzip
+import io
+import os
+import secrets
+import stat
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from treeparse.core import DataError, TreeparseError
+
+STANDARD_STREAM = "-"
+
+
+class Output:
+    """Bytes on their way out, with a small text face: ``write`` takes ``bytes`` or ``str`` (written as UTF-8)."""
+
+    def __init__(self, stream: BinaryIO, *, flush: bool = False) -> None:
+        self._stream, self._flush = stream, flush
+
+    def write(self, data: str | bytes) -> int:
+        """Write all of ``data`` (to a standard stream at once, without waiting for more) and return its length."""
+        self._stream.write(data.encode() if isinstance(data, str) else data)
+        if self._flush:
+            self._stream.flush()
+        return len(data)
+
+
+def display_name(path: str | Path) -> str:
+    """How messages call an input path."""
+    return "<stdin>" if str(path) == STANDARD_STREAM else str(path)
+
+
+@contextmanager
+def open_input(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file, a ``.gz`` file (decompressed) or ``-`` (standard input) for reading bytes.
+
+    Raises:
+        OSError: the file cannot be opened.
+        DataError: a ``.gz`` file is damaged.
+    """
+    if str(path) == STANDARD_STREAM:
+        yield sys.stdin.buffer
+    elif str(path).endswith(".gz"):
+        try:
+            with gzip.open(path, "rb") as stream:
+                yield cast(BinaryIO, stream)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DataError(f"this is no whole gzip file ({error})", source=str(path)) from error
+    else:
+        with open(path, "rb") as stream:
+            yield stream
+
+
+@contextmanager
+def open_text(path: str | Path) -> Iterator[io.TextIOWrapper]:
+    """Like `open_input`, as UTF-8 text whose line ends stay what they are."""
+    with open_input(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        try:
+            yield text
+        finally:
+            text.detach()
+
+
+@contextmanager
+def atomic_output(path: str | Path) -> Iterator[Output]:
+    """Open an output that appears under its name only once it is complete; after an exception the old file stands.
+
+    A regular file is written beside its target (through symbolic links) and renamed over it; ``.gz`` compresses, with
+    the same bytes for the same input. ``-`` is standard output; it, pipes and devices take what is written at once.
+
+    Raises:
+        TreeparseError: the path is a folder, or its folder does not exist.
+        OSError: the file cannot be written.
+    """
+    if str(path) == STANDARD_STREAM:
+        sys.stdout.flush()
+        yield Output(sys.stdout.buffer, flush=True)
+        return
+    if os.path.isdir(path):
+        raise TreeparseError(f"cannot write {path}: it is a folder; name a file")
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            yield Output(stream, flush=True)
+        return
+    with _replacing(Path(os.path.realpath(path))) as stream:
+        if str(path).endswith(".gz"):
+            with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as compressed:
+                yield Output(cast(BinaryIO, compressed))
+        else:
+            yield Output(stream)
+
+
+def atomic_write(path: str | Path, data: str | bytes) -> None:
+    """Write a whole file or nothing; see `atomic_output`."""
+    with atomic_output(path) as output:
+        output.write(data)
+
+
+@contextmanager
+def _replacing(target: Path) -> Iterator[BinaryIO]:
+    """A temporary file beside ``target`` that takes its place, and its permissions, when the block ends well."""
+    if not target.parent.is_dir():
+        raise TreeparseError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
+    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask, as open() does
+    try:
+        with open(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            if target.exists():
+                os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in ``folder`` last through a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
+    """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), in the order given, each glob's files sorted; ``-`` stays.
+
+    Raises:
+        TreeparseError: a pattern matches no file or names a variable that is not set; the message names it.
+    """
+    return [path for pattern in patterns for path in _expand(str(pattern))]
+
+
+def _expand(pattern: str) -> list[Path]:
+    expanded = os.path.expanduser(os.path.expandvars(pattern))
+    if pattern == STANDARD_STREAM or os.path.exists(expanded):
+        return [Path(expanded)]
+    matches = sorted(match for match in glob.glob(expanded, recursive=True) if not os.path.isdir(match))
+    if matches:
+        return [Path(match) for match in matches]
+    if "$" in expanded:
+        raise TreeparseError(f"no file matches {pattern!r}: set the variable in it, or write the path out")
+    if glob.has_magic(expanded):
+        raise TreeparseError(f"no file matches {pattern!r}")
+    raise TreeparseError(f"there is no file {expanded!r}")

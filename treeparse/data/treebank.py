@@ -1,0 +1,34 @@
+"""A treebank: the sentences of one or more CoNLL-U files, in order."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from treeparse.core import DataError, TreeparseError
+from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.files import expand_paths
+
+
+def load_treebank(
+    patterns: Sequence[str | Path],
+    *,
+    require_trees: bool = True,
+    single_root: bool = True,
+    on_invalid: Callable[[DataError], None] | None = None,
+) -> list[ConlluSentence]:
+    """Read several files or globs (see `expand_paths`) as one treebank; the options are those of `read_conllu`.
+
+    Raises:
+        TreeparseError: a pattern matches no file, there is no pattern, or no sentence is left.
+        DataError: a sentence is faulty and ``on_invalid`` is not given.
+    """
+    if not patterns:
+        raise TreeparseError("a treebank needs at least one file")
+    paths = expand_paths(patterns)
+    sentences = [
+        sentence
+        for path in paths
+        for sentence in read_conllu(path, require_trees=require_trees, single_root=single_root, on_invalid=on_invalid)
+    ]
+    if not sentences:
+        raise TreeparseError(f"no valid sentence is left in {', '.join(map(str, paths))}")
+    return sentences

@@ -1,0 +1,149 @@
+"""What keeps lines from being a CoNLL-U sentence: columns, the order of ids, heads; each fault with its line."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from treeparse.core import EMPTY, tree_problem, unreached_words
+
+COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(len(COLUMNS))
+
+Fault = tuple[int, str]
+"""The number of a line in its file, and what is wrong there."""
+
+_NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
+_WORD = re.compile(_NUMBER)
+_RANGE = re.compile(rf"({_NUMBER})-({_NUMBER})")
+_EMPTY_NODE = re.compile(rf"(0|{_NUMBER})\.({_NUMBER})")
+
+
+def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[str]], list[Fault]]:
+    """Split the numbered lines of a sentence into columns.
+
+    Returns:
+        The line number and the ten columns of every word, and the faults; with faults the words may be incomplete.
+    """
+    numbers: list[int] = []
+    rows: list[list[str]] = []
+    faults: list[Fault] = []
+    ids = _IdOrder()
+    number = 0
+    for number, line in lines:
+        if line.startswith("#"):
+            if ids.started:
+                problem = "a comment stands behind the first word; is the empty line between two sentences missing?"
+                faults.append((number, problem))
+            continue
+        columns = line.split("\t")
+        is_word, misplaced = ids.follow(columns[ID], number)
+        problem = _column_problem(columns) or misplaced
+        if problem is not None:
+            faults.append((number, problem))
+        elif is_word:
+            numbers.append(number)
+            rows.append(columns)
+    faults.extend(ids.faults_at_end(number))
+    return numbers, rows, faults
+
+
+def _column_problem(columns: list[str]) -> str | None:
+    if len(columns) != len(COLUMNS):
+        return f"the line has {_count(len(columns), 'column')}, but a CoNLL-U word has 10, separated by single tabs"
+    if "" in columns:
+        return f"the column {COLUMNS[columns.index('')]} is empty; a missing value is written _"
+    return None
+
+
+class _IdOrder:
+    """Follows the ID column: words 1 to n, a range before its first word, empty nodes behind their word."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self._word = self._empty_node = 0  # the last ones seen
+        self._covered = self._range_line = 0  # the last word of the last range, and where that range stands
+
+    def follow(self, identifier: str, line: int) -> tuple[bool, str | None]:
+        """Take the next ID; say whether it is a word's, and what is wrong with it."""
+        self.started = True
+        if identifier == str(self._word + 1):
+            self._word, self._empty_node = self._word + 1, 0
+            return True, None
+        if match := _RANGE.fullmatch(identifier):
+            return False, self._range_problem(identifier, int(match[1]), int(match[2]), line)
+        if match := _EMPTY_NODE.fullmatch(identifier):
+            return False, self._empty_node_problem(identifier, int(match[1]), int(match[2]))
+        problem = f"the ID is {shown(identifier)}, but the next word is {self._word + 1}"
+        if _WORD.fullmatch(identifier):
+            self._word, self._empty_node = int(identifier), 0
+        return True, problem
+
+    def _range_problem(self, identifier: str, start: int, end: int, line: int) -> str | None:
+        if start <= self._covered:
+            return f"the range {identifier} overlaps the range before it, which ends at word {self._covered}"
+        if start != self._word + 1:
+            return f"the range {identifier} is out of place: the next word is {self._word + 1}"
+        if end < start:
+            return f"the range {identifier} runs backwards"
+        self._covered, self._range_line = end, line
+        return None
+
+    def _empty_node_problem(self, identifier: str, word: int, position: int) -> str | None:
+        expected = (self._word, self._empty_node + 1)
+        if word == self._word:
+            self._empty_node = position
+        if (word, position) == expected:
+            return None
+        return f"the empty node {identifier} is out of place: the next one here is {expected[0]}.{expected[1]}"
+
+    def faults_at_end(self, line: int) -> list[Fault]:
+        """What only the end of the sentence shows; ``line`` is its last."""
+        if not self._word:
+            return [(line, "the sentence has no words")]
+        if self._covered > self._word:
+            return [(self._range_line, f"the range ends at word {self._covered}, but the last word is {self._word}")]
+        return []
+
+
+def head_faults(column: Sequence[str], heads: Sequence[int], lines: Sequence[int], single_root: bool) -> list[Fault]:
+    """What keeps a HEAD column from being a tree.
+
+    Args:
+        column: HEAD as it stands in the file.
+        heads: the same as numbers, -1 where it names no node.
+        lines: the words' line numbers.
+        single_root: whether a tree may have one root only.
+    """
+    unusable = [
+        (lines[index], _head_problem(index + 1, column[index], len(heads)))
+        for index, head in enumerate(heads)
+        if head < 0
+    ]
+    if unusable:
+        return unusable
+    problem = tree_problem(heads, single_root=single_root)
+    return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
+
+
+def _head_problem(word: int, head: str, count: int) -> str:
+    if head == EMPTY:
+        return f"word {word} has no head (HEAD is _)"
+    if _WORD.fullmatch(head.removeprefix("-")):
+        return f"word {word} has head {head}, but heads go from 0 to {count}"
+    return f"word {word} has head {shown(head)}, which is not a number"
+
+
+def _faulty_word(heads: Sequence[int], single_root: bool) -> int:
+    """The word at whose line `tree_problem`'s finding is reported: the second root or the first word off the tree."""
+    roots = [word for word, head in enumerate(heads, 1) if head == 0]
+    if single_root and len(roots) > 1:
+        return roots[1]
+    return unreached_words(heads)[0]
+
+
+def shown(value: str) -> str:
+    """A value from a file as messages show it: quoted, unprintable characters escaped, shortened."""
+    return repr(value if len(value) <= 40 else value[:39] + "…")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
