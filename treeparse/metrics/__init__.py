@@ -6,6 +6,9 @@ from treeparse.metrics.attachment import AttachmentReport as AttachmentReport
 from treeparse.metrics.attachment import GroupScores as GroupScores
 from treeparse.metrics.attachment import Scores as Scores
 from treeparse.metrics.attachment import attachment_scores as attachment_scores
+from treeparse.metrics.bootstrap import Comparison as Comparison
+from treeparse.metrics.bootstrap import compare_counts as compare_counts
+from treeparse.metrics.bootstrap import paired_bootstrap as paired_bootstrap
 from treeparse.metrics.breakdown import LabelScore as LabelScore
 from treeparse.metrics.counts import Count as Count
 from treeparse.metrics.counts import is_punctuation as is_punctuation
