@@ -1,0 +1,172 @@
+"""The scores against values counted by hand, and their errors."""
+
+import pytest
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.metrics import attachment_scores, is_punctuation, sentence_counts, word_mismatch
+
+
+def sentence(text: str, heads: str, labels: str, upos: str | None = None) -> Sentence:
+    tags = tuple(upos.split()) if upos is not None else None
+    return Sentence(tuple(text.split()), upos=tags, heads=tuple(map(int, heads.split())), labels=tuple(labels.split()))
+
+
+GOLD = [
+    # "whom" hangs from "saw" across the root: non-projective.
+    sentence("whom did you say she saw ?", "6 4 4 0 6 4 4", "obj aux nsubj root nsubj ccomp punct"),
+    sentence("dogs that bark bite .", "4 3 1 0 4", "nsubj nsubj acl:relcl root punct", "NOUN PRON VERB VERB PUNCT"),
+]
+SYSTEM = [
+    # One wrong head (whom), one wrong label (she), one relation of content for one of function (did).
+    GOLD[0].with_tree((4, 4, 4, 0, 6, 4, 4), ("obj", "advmod", "nsubj", "root", "csubj", "ccomp", "punct")),
+    # Right but for a subtype and the final stop.
+    GOLD[1].with_tree((4, 3, 1, 0, 1), ("nsubj", "nsubj", "acl", "root", "punct")),
+]
+
+
+def test_scores_of_all_words_by_hand():
+    report = attachment_scores(GOLD, SYSTEM)
+    assert (report.sentences, report.words) == (2, 12)
+    assert report.uas == 10 / 12
+    assert report.las == 8 / 12
+    assert report.las_subtypes == 7 / 12
+    assert report.label_accuracy == 10 / 12
+    # Content words: gold 5 + 4, system 6 + 4; right among gold's: nsubj, root, ccomp, and 4.
+    assert report.clas_precision == 7 / 10
+    assert report.clas_recall == 7 / 9
+    assert report.clas == 14 / 19
+    assert report.root_accuracy == 1
+    assert report.complete_match_unlabeled == report.complete_match == 0
+
+
+def test_scores_without_punctuation_by_hand():
+    nopunct = attachment_scores(GOLD, SYSTEM).nopunct
+    assert (nopunct.sentences, nopunct.words) == (2, 10)
+    assert nopunct.uas == 9 / 10
+    assert nopunct.las == 7 / 10
+    assert nopunct.las_subtypes == 6 / 10
+    assert nopunct.label_accuracy == 8 / 10
+    assert nopunct.clas == 14 / 19
+    assert nopunct.complete_match_unlabeled == nopunct.complete_match == 1 / 2
+
+
+def test_groups_of_sentences_by_hand():
+    report = attachment_scores(GOLD, SYSTEM)
+    assert list(report.by_length) == ["1-10"]
+    assert report.by_length["1-10"].uas == report.uas
+    assert report.by_projectivity["projective"].uas == 4 / 5
+    assert report.by_projectivity["projective"].nopunct.uas == 1
+    assert report.by_projectivity["non-projective"].las == 4 / 7
+
+
+@pytest.mark.parametrize(
+    ("length", "bucket"),
+    [(1, "1-10"), (10, "1-10"), (11, "11-20"), (20, "11-20"), (21, "21-30"), (31, "31-40"), (50, "41-50"), (51, "51+")],
+)
+def test_length_buckets_hold_their_ends(length: int, bucket: str):
+    chain = Sentence(("w",) * length, heads=tuple(range(length)), labels=("dep",) * length)
+    assert list(attachment_scores([chain], [chain]).by_length) == [bucket]
+
+
+def test_labels_by_hand():
+    by_label = attachment_scores(GOLD, SYSTEM).by_label
+    assert list(by_label) == sorted(by_label)
+    nsubj = by_label["nsubj"]
+    assert (nsubj.gold, nsubj.system, nsubj.correct) == (4, 3, 3)
+    assert (nsubj.precision, nsubj.recall, nsubj.f1) == (1, 3 / 4, 6 / 7)
+    acl = by_label["acl"]
+    assert (acl.gold, acl.system, acl.correct) == (1, 1, 1)
+    obj = by_label["obj"]  # found, but its head is wrong
+    assert (obj.gold, obj.system, obj.correct, obj.f1) == (1, 1, 0, 0)
+    assert (by_label["csubj"].gold, by_label["csubj"].recall) == (0, 0)
+
+
+def test_root_accuracy_wants_the_very_same_roots():
+    gold = [sentence("a b c", "0 1 1", "root dep dep")] * 3
+    heads = [(0, 1, 1), (2, 0, 1), (0, 0, 1)]  # right; another word; one word too many
+    system = [tree.with_tree(parse, tree.labels or ()) for tree, parse in zip(gold, heads, strict=True)]
+    assert attachment_scores(gold, system).root_accuracy == 1 / 3
+
+
+def test_several_gold_roots_and_unknown_system_heads_are_scored():
+    gold = [sentence("a b c", "0 0 1", "root root dep")]
+    system = [sentence("a b c", "0 -1 1", "root _ dep")]
+    report = attachment_scores(gold, system)
+    assert (report.uas, report.root_accuracy) == (2 / 3, 0)
+
+
+def test_where_there_is_nothing_to_count_scores_are_zero():
+    stop = [sentence(". !", "0 1", "punct punct")]
+    report = attachment_scores(stop, stop)
+    assert (report.uas, report.clas, report.complete_match) == (1, 0, 1)
+    assert (report.nopunct.sentences, report.nopunct.words, report.nopunct.uas) == (0, 0, 0)
+    nothing = attachment_scores([], [])
+    assert (nothing.sentences, nothing.las, nothing.by_length, nothing.by_label) == (0, 0, {}, {})
+
+
+def test_as_dict_is_nested_and_values_are_flat():
+    report = attachment_scores(GOLD, SYSTEM)
+    as_dict = report.as_dict()
+    assert as_dict["las"] == report.las
+    assert as_dict["nopunct"]["las"] == report.values()["las_nopunct"] == report.nopunct.las
+    assert as_dict["by_label"]["nsubj"]["f1"] == 6 / 7
+    assert as_dict["by_projectivity"]["projective"]["nopunct"]["uas"] == 1
+    assert all(isinstance(value, float) for value in report.values().values())
+
+
+@pytest.mark.parametrize(
+    ("form", "upos", "expected"),
+    [
+        (".", "PUNCT", True),
+        ("word", "PUNCT", True),
+        (".", "SYM", False),
+        ("...", "_", True),
+        ("¿«—»?", "_", True),
+        ("$", "_", False),  # a symbol, category Sc
+        ("+", "_", False),
+        (":-)", "_", True),
+        (";-p", "_", False),
+        ("", "_", False),
+    ],
+)
+def test_punctuation(form: str, upos: str, expected: bool):
+    assert is_punctuation(form, upos) is expected
+
+
+def test_counts_add_up_over_sentences():
+    both = sentence_counts(GOLD, SYSTEM)
+    assert both.shape[:2] == (2, 2)
+    for place in range(2):
+        alone = sentence_counts(GOLD[place : place + 1], SYSTEM[place : place + 1])
+        assert (alone[0] == both[place]).all()
+
+
+def test_other_words_are_an_error_that_names_sentence_and_word():
+    other = sentence("dogs that barks bite .", "4 3 1 0 4", "nsubj nsubj acl root punct")
+    with pytest.raises(TreeparseError, match=r"^Sentence 2: word 3 is 'bark' in gold but 'barks' in .*same words"):
+        attachment_scores(GOLD, [SYSTEM[0], other])
+
+
+def test_missing_words_and_sentences_are_errors():
+    short = sentence("dogs that bark", "3 3 0", "nsubj nsubj root")
+    with pytest.raises(TreeparseError, match=r"Sentence 2: word 4 \('bite'\) of gold is missing in the system's parse"):
+        attachment_scores(GOLD, [SYSTEM[0], short])
+    with pytest.raises(TreeparseError, match="Gold has 2 sentences but the system parsed 1"):
+        attachment_scores(GOLD, SYSTEM[:1])
+    assert word_mismatch(short, GOLD[1]) == "word 4 ('bite') of the system's parse is missing in gold"
+    assert word_mismatch(short, short) is None
+
+
+@pytest.mark.parametrize(
+    ("gold", "system", "message"),
+    [
+        (Sentence(("a",)), sentence("a", "0", "root"), "gold has no heads or no labels"),
+        (sentence("a", "0", "root"), Sentence(("a",), heads=(0,)), "the system's parse has no heads or no labels"),
+        (sentence("a b", "2 1", "dep dep"), sentence("a b", "0 1", "root dep"), "gold has no tree: no word hangs"),
+        (sentence("a b", "0 -1", "root _"), sentence("a b", "0 1", "root dep"), "gold has no tree: word 2 has head -1"),
+        (sentence("a b", "0 1", "root dep"), sentence("a b", "0", "root dep"), "has 2 words but 1 heads and 2 labels"),
+    ],
+)
+def test_missing_trees_are_errors(gold: Sentence, system: Sentence, message: str):
+    with pytest.raises(TreeparseError, match=message):
+        attachment_scores([gold], [system])

@@ -1,0 +1,156 @@
+"""UAS, LAS and CLAS against the official scorer (udtools), to the digit it prints and in its counts."""
+
+import io
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from udtools import udeval
+
+from treeparse.core import Sentence, tree_problem
+from treeparse.metrics import Count, attachment_scores, sentence_counts
+
+# Multiword tokens (one with a repeated word), empty nodes, subtypes, unknown tags, a form with a space.
+TREEBANK = """\
+# sent_id = multiword
+1\tEl\tel\tDET\t_\t_\t2\tdet\t_\t_
+2\tmar\tmar\tNOUN\t_\t_\t3\tnsubj\t_\t_
+3-5\tdándoselo\t_\t_\t_\t_\t_\t_\t_\t_
+3\tdándo\tdar\tVERB\t_\t_\t0\troot\t_\t_
+4\tse\tél\tPRON\t_\t_\t3\texpl:pv\t_\t_
+5\tlo\tél\tPRON\t_\t_\t3\tobj\t_\t_
+6-7\tdel\t_\t_\t_\t_\t_\t_\t_\t_
+6\tde\tde\tADP\t_\t_\t8\tcase\t_\t_
+7\tel\tel\tDET\t_\t_\t8\tdet\t_\t_
+8\tcabo\tcabo\tNOUN\t_\t_\t3\tobl:arg\t_\tSpaceAfter=No
+9\t.\t.\tPUNCT\t_\t_\t3\tpunct\t_\t_
+
+# sent_id = empty-nodes
+0.1\tThey\tthey\tPRON\t_\t_\t_\t_\t2:nsubj\t_
+1\tBoth\tboth\t_\t_\t_\t2\tadvmod\t2:advmod\t_
+2\twon\twin\t_\t_\t_\t0\troot\t0:root\t_
+3\tand\tand\t_\t_\t_\t4\tcc\t4:cc\t_
+4\tlost\tlose\t_\t_\t_\t2\tconj\t2:conj:and\t_
+4.1\twon\twin\t_\t_\t_\t_\t_\t2:conj\t_
+5\t10 000\t10000\t_\t_\t_\t2\tparataxis:insert\t2:parataxis\t_
+6-8\tno-no-no\t_\t_\t_\t_\t_\t_\t_\t_
+6\tno\tno\t_\t_\t_\t7\tcompound:redup\t_\t_
+7\tno\tno\t_\t_\t_\t5\tdiscourse\t_\t_
+8\tno\tno\t_\t_\t_\t5\t_\t_\t_
+9\t?!\t?!\t_\t_\t_\t2\tpunct\t2:punct\t_
+
+# sent_id = function-words-only
+1\tand\tand\tCCONJ\t_\t_\t2\tcc\t_\t_
+2\tbe\tbe\tAUX\t_\t_\t0\troot\t_\t_
+
+"""
+# fmt: off
+LABELS = [
+    "acl", "acl:relcl", "advmod", "aux", "aux:pass", "case", "cc", "conj", "cop", "dep", "det", "expl:pv", "flat:name",
+    "mark", "nmod:poss", "nsubj", "nsubj:pass", "obj", "obl", "obl:arg", "punct", "root", "root:sub", "reparandum",
+    "clf", "invented", "invented:sub", "_",
+]
+# fmt: on
+
+
+def words_of(text: str) -> Iterator[list[list[str]]]:
+    """The rows of each sentence's words, read without treeparse's own reader."""
+    for block in text.split("\n\n"):
+        rows = [line.split("\t") for line in block.splitlines() if line and not line.startswith("#")]
+        if rows:
+            yield [row for row in rows if row[0].isdigit()]
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    def column(rows: list[list[str]], place: int) -> tuple[str, ...]:
+        return tuple(row[place] for row in rows)
+
+    return [
+        Sentence(column(rows, 1), upos=column(rows, 3), heads=tuple(map(int, column(rows, 6))), labels=column(rows, 7))
+        for rows in words_of(text)
+    ]
+
+
+def with_parses(text: str, parses: list[tuple[list[int], list[str]]]) -> str:
+    lines = []
+    words = iter([(head, label) for heads, labels in parses for head, label in zip(heads, labels, strict=True)])
+    for line in text.split("\n"):
+        columns = line.split("\t")
+        if columns[0].isdigit():
+            head, label = next(words)
+            columns[6:8] = [str(head), label]
+        lines.append("\t".join(columns))
+    return "\n".join(lines)
+
+
+def perturbed(sentence: Sentence, noise: float, rng: random.Random) -> tuple[list[int], list[str]]:
+    """A single-root tree with about ``noise`` of the heads and of the labels changed."""
+    heads, labels = list(sentence.heads or ()), list(sentence.labels or ())
+    for word in range(1, len(heads) + 1):
+        if rng.random() < noise:
+            labels[word - 1] = rng.choice(LABELS)
+        if rng.random() < noise:
+            other = list(heads)
+            other[word - 1] = rng.randint(0, len(heads))
+            if other[word - 1] == 0:  # this word takes the root's place
+                other[heads.index(0)] = word
+            if tree_problem(other) is None:
+                heads = other
+    return heads, labels
+
+
+def official(gold: str, system: str) -> dict:
+    trees = [udeval.load_conllu(io.StringIO(text), "memory", {}) for text in (gold, system)]
+    return udeval.evaluate(*trees)
+
+
+def assert_agreement(gold: str, system: str) -> None:
+    scores = official(gold, system)
+    report = attachment_scores(sentences_of(gold), sentences_of(system))
+    counts = sentence_counts(sentences_of(gold), sentences_of(system))[:, 0].sum(0)
+    assert counts[Count.HEADS] == scores["UAS"].correct
+    assert counts[Count.LABELED] == scores["LAS"].correct
+    assert counts[Count.CONTENT_CORRECT] == scores["CLAS"].correct
+    assert report.words == scores["UAS"].gold_total == scores["UAS"].system_total
+    for ours, theirs in ((report.uas, "UAS"), (report.las, "LAS"), (report.clas, "CLAS")):
+        assert f"{100 * ours:.2f}" == f"{100 * scores[theirs].f1:.2f}"
+    assert report.clas_precision == scores["CLAS"].precision
+    assert report.clas_recall == scores["CLAS"].recall
+
+
+def test_gold_against_itself():
+    assert_agreement(TREEBANK, TREEBANK)
+    assert official(TREEBANK, TREEBANK)["LAS"].f1 == 1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_multiword_tokens_empty_nodes_and_subtypes(seed: int):
+    rng = random.Random(seed)
+    parses = [perturbed(sentence, rng.choice([0.1, 0.4, 0.9]), rng) for sentence in sentences_of(TREEBANK)]
+    assert_agreement(TREEBANK, with_parses(TREEBANK, parses))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_gold_trees(seed: int):
+    rng = random.Random(seed)
+    gold, system = (
+        with_parses(TREEBANK, [perturbed(sentence, 1.0, rng) for sentence in sentences_of(TREEBANK)]) for _ in range(2)
+    )
+    assert_agreement(gold, system)
+
+
+def test_no_content_words_at_all():
+    gold, system = (f"1\tof\t_\t_\t_\t_\t0\t{label}\t_\t_\n\n" for label in ("case", "mark"))
+    assert_agreement(gold, system)
+
+
+@pytest.mark.treebank
+@pytest.mark.skipif("TREEPARSE_TREEBANKS" not in os.environ, reason="TREEPARSE_TREEBANKS is unset")
+@pytest.mark.parametrize("name", ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"])
+def test_test_files_of_treebanks(name: str):
+    path = Path(os.environ["TREEPARSE_TREEBANKS"], f"{name}-ud-test.conllu")
+    gold = path.read_text(encoding="utf-8")
+    rng = random.Random(0)
+    assert_agreement(gold, with_parses(gold, [perturbed(sentence, 0.2, rng) for sentence in sentences_of(gold)]))
