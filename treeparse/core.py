@@ -128,15 +128,37 @@ def tree_problem(heads: Sequence[int], *, single_root: bool = True) -> str | Non
 
 
 def nonprojective_words(heads: Sequence[int]) -> list[int]:
-    """The words (from 1) whose incoming arc is non-projective: some word under it does not descend from its head."""
+    """The words (from 1) whose incoming arc is non-projective: some word under it does not descend from its head.
+
+    Heads as in CoNLL-U; more than one root is allowed.
+
+    Raises:
+        TreeparseError: the heads are no tree.
+    """
+    if problem := tree_problem(heads, single_root=False):
+        raise TreeparseError(f"only a tree has non-projective arcs: {problem}")
+    first, last = _preorder_spans(heads)
     crossing = []
     for dependent, head in enumerate(heads, 1):
-        low, high = min(head, dependent), max(head, dependent)
-        for between in range(low + 1, high):
-            ancestor = between
-            while ancestor not in (0, head):
-                ancestor = heads[ancestor - 1]
-            if ancestor != head:
-                crossing.append(dependent)
-                break
+        between = first[min(head, dependent) + 1 : max(head, dependent)]
+        if between and not first[head] <= min(between) <= max(between) <= last[head]:
+            crossing.append(dependent)
     return crossing
+
+
+def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
+    """For every node of a tree its place in preorder and that of its last descendant."""
+    children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for word, head in enumerate(heads, 1):
+        children[head].append(word)
+    order, stack = [], [0]
+    while stack:
+        order.append(node := stack.pop())
+        stack.extend(children[node])
+    first, last = [0] * len(order), [0] * len(order)
+    for place, node in enumerate(order):
+        first[node] = last[node] = place
+    for node in reversed(order[1:]):
+        head = heads[node - 1]
+        last[head] = max(last[head], last[node])
+    return first, last
