@@ -10,6 +10,7 @@ from treeparse.metrics.bootstrap import Comparison as Comparison
 from treeparse.metrics.bootstrap import compare_counts as compare_counts
 from treeparse.metrics.bootstrap import paired_bootstrap as paired_bootstrap
 from treeparse.metrics.breakdown import LabelScore as LabelScore
+from treeparse.metrics.counts import REMEDY as REMEDY
 from treeparse.metrics.counts import Count as Count
 from treeparse.metrics.counts import is_punctuation as is_punctuation
 from treeparse.metrics.counts import sentence_counts as sentence_counts

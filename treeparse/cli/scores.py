@@ -1,0 +1,125 @@
+"""The tables that ``treeparse evaluate`` prints."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli.tables import aligned, percent
+
+if TYPE_CHECKING:
+    from treeparse.metrics import AttachmentReport, Comparison, GroupScores, Scores
+
+ROWS = {
+    "UAS": "uas",
+    "LAS": "las",
+    "LAS with subtypes": "las_subtypes",
+    "CLAS": "clas",
+    "label accuracy": "label_accuracy",
+    "root accuracy": "root_accuracy",
+    "complete match, heads": "complete_match_unlabeled",
+    "complete match": "complete_match",
+}
+NOTHING = "-"  # in the place of a score of no words
+
+
+def report_tables(report: "AttachmentReport", *, by_label: bool = False) -> list[str]:
+    """One system's scores: overall, by kind of sentence and, if asked, by label."""
+    sides = (report, report.nopunct)
+    overall = [["", "all words", "no punctuation"]]
+    overall += [[row, *(_score(side, name) for side in sides)] for row, name in ROWS.items()]
+    overall += [[name, *(f"{getattr(side, name):,}" for side in sides)] for name in ("sentences", "words")]
+
+    head = ["sentences by kind", "number", "words", "UAS", "LAS", "CLAS", "complete"]
+    names = ("uas", "las", "clas", "complete_match")
+    groups = [head] + [
+        [kind, f"{group.sentences:,}", f"{group.words:,}", *(_score(group, name) for name in names)]
+        for kind, group in _groups(report).items()
+    ]
+    tables = [overall, groups]
+    if by_label:
+        tables.append([["label", "gold", "system", "precision", "recall", "F1"], *_label_rows(report)])
+    return _joined(tables)
+
+
+def _label_rows(report: "AttachmentReport") -> list[list[str]]:
+    return [
+        [
+            label,
+            f"{score.gold:,}",
+            f"{score.system:,}",
+            percent(score.precision) if score.system else NOTHING,
+            percent(score.recall) if score.gold else NOTHING,
+            percent(score.f1),
+        ]
+        for label, score in sorted(report.by_label.items(), key=lambda item: -item[1].gold)
+    ]
+
+
+def comparison_tables(
+    first: "AttachmentReport",
+    second: "AttachmentReport",
+    comparison: "Mapping[str, Comparison]",
+    *,
+    by_label: bool = False,
+) -> list[str]:
+    """Two systems side by side, with the bootstrap's interval and p-value where it was taken."""
+    confidence = next(iter(comparison.values())).confidence
+    everything = [["all words", "A", "B", "B - A", f"{confidence:.0%} interval", "p"]]
+    for row, name in ROWS.items():
+        everything.append([row, *_pair(first, second, name), *_significance(comparison.get(name))])
+    nopunct = [["no punctuation", "A", "B", "B - A"]]
+    nopunct += [[row, *_pair(first.nopunct, second.nopunct, name)] for row, name in ROWS.items()]
+
+    head = ["sentences by kind", "number", "words", "LAS: A", "B", "B - A"]
+    theirs = _groups(second)
+    groups = [head] + [
+        [kind, f"{group.sentences:,}", f"{group.words:,}", *_pair(group, theirs[kind], "las")]
+        for kind, group in _groups(first).items()
+    ]
+    tables = [everything, nopunct, groups]
+    if by_label:
+        tables.append([["label", "gold", "F1: A", "B", "B - A"], *_label_pairs(first, second)])
+    return _joined(tables)
+
+
+def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> list[list[str]]:
+    rows = []
+    for label in sorted(first.by_label | second.by_label, key=lambda label: (-_gold_words(first, label), label)):
+        scores = [report.by_label[label].f1 if label in report.by_label else 0.0 for report in (first, second)]
+        shown = [percent(score) for score in scores]
+        rows.append([label, f"{_gold_words(first, label):,}", *shown, percent(scores[1] - scores[0], signed=True)])
+    return rows
+
+
+def _gold_words(report: "AttachmentReport", label: str) -> int:
+    return report.by_label[label].gold if label in report.by_label else 0
+
+
+def _groups(report: "AttachmentReport") -> "dict[str, GroupScores]":
+    lengths = {f"{bucket} words": scores for bucket, scores in report.by_length.items()}
+    return {**report.by_projectivity, **lengths}
+
+
+def _pair(first: "Scores", second: "Scores", name: str) -> list[str]:
+    if not first.words:
+        return [NOTHING] * 3
+    difference = getattr(second, name) - getattr(first, name)
+    return [_score(first, name), _score(second, name), percent(difference, signed=True)]
+
+
+def _score(scores: "Scores", name: str) -> str:
+    return percent(getattr(scores, name)) if scores.words else NOTHING
+
+
+def _significance(comparison: "Comparison | None") -> list[str]:
+    if comparison is None:
+        return ["", ""]
+    low, high = (percent(end, signed=True) for end in (comparison.low, comparison.high))
+    return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
+
+
+def _joined(tables: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+    """The tables' lines, a blank line between tables."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [*([""] if lines else []), *aligned(table)]
+    return lines
