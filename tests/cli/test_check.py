@@ -1,0 +1,142 @@
+import gzip
+import json
+
+import pytest
+
+from treeparse.cli.main import main
+
+CLEAN = b"""# sent_id = one
+1-2\tDon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tDo\t_\t_\t_\t_\t3\taux\t_\t_
+2\tn't\t_\t_\t_\t_\t3\tadvmod\t_\t_
+3\tgo\t_\t_\t_\t_\t0\troot\t_\t_
+
+"""
+CYCLE = b"""# sent_id = turn
+1\ta\t_\t_\t_\t_\t2\tdep\t_\t_
+2\tb\t_\t_\t_\t_\t1\tdep\t_\t_
+3\tc\t_\t_\t_\t_\t0\troot\t_\t_
+
+"""
+TWO_ROOTS = b"""# sent_id = roots
+1\ta\t_\t_\t_\t_\t0\troot\t_\t_
+2\tb\t_\t_\t_\t_\t0\troot\t_\t_
+
+"""
+NO_HEADS = b"""# sent_id = raw
+1\ta\t_\t_\t_\t_\t_\t_\t_\t_
+2\tb\t_\t_\t_\t_\t9\t_\t_\t_
+"""
+
+
+@pytest.fixture
+def clean(tmp_path):
+    path = tmp_path / "clean.conllu"
+    path.write_bytes(CLEAN)
+    return path
+
+
+@pytest.fixture
+def faulty(tmp_path):
+    path = tmp_path / "faulty.conllu.gz"
+    path.write_bytes(gzip.compress(CYCLE + CLEAN + TWO_ROOTS + NO_HEADS))
+    return path
+
+
+def test_clean_file(clean, capsys):
+    assert main(["check", str(clean)]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert out.splitlines() == [
+        "                         clean",
+        "faults                       0",
+        "sentences left out           0",
+        "sentences                    1",
+        "words                        3",
+        "multiword tokens             1",
+        "empty nodes                  0",
+        "sentence length: min         3",
+        "                 median      3",
+        "                 mean      3.0",
+        "                 max         3",
+        "trees                        1",
+        "roots                        1",
+        "non-projective trees         0",
+        "non-projective arcs          0",
+        "labels                       3",
+        "",
+        "label   words   share",
+        "aux         1  33.33%",
+        "advmod      1  33.33%",
+        "root        1  33.33%",
+    ]
+
+
+def test_every_fault_has_its_line(faulty, capsys):
+    assert main(["check", "-q", str(faulty)]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        f"{faulty}:2: sentence turn: the heads of words 1, 2 lead into a cycle, never to the root",
+        f"{faulty}:14: sentence roots: words 1, 2 all hang from the root, but a tree has one root",
+        f"{faulty}:17: sentence raw: word 1 has no head (HEAD is _)",
+        f"{faulty}:18: sentence raw: word 2 has head 9, but heads go from 0 to 2",
+    ]
+
+
+@pytest.mark.parametrize(("option", "lines"), [("--multi-root", [2, 17, 18]), ("--no-trees", [])])
+def test_options_let_faults_pass(faulty, capsys, option, lines):
+    assert main(["check", "-q", option, str(faulty)]) == bool(lines)
+    assert [int(line.split(":")[1]) for line in capsys.readouterr().out.splitlines()] == lines
+
+
+def test_several_files_have_their_columns_and_a_sum(clean, faulty, capsys):
+    assert main(["check", "--multi-root", str(clean), str(faulty)]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3] == ""
+    cells = {line[:24].strip(): line[24:].split() for line in lines[4:20]}
+    assert cells[""] == ["clean", "faulty", "all"]
+    assert cells["faults"] == ["0", "3", "3"]
+    assert cells["sentences left out"] == ["0", "2", "2"]
+    assert cells["words"] == ["3", "5", "8"]
+    assert cells["roots"] == ["1", "3", "4"]
+    assert "root        1      3      4  50.00%" in lines
+
+
+def test_more_files_than_columns_show_their_sum(clean, capsys):
+    assert main(["check", *[str(clean)] * 5]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["all"]
+    assert lines[4].split() == ["words", "15"]
+
+
+def test_json_holds_faults_and_figures(clean, faulty, tmp_path, capsys):
+    output = tmp_path / "report.json"
+    assert main(["check", "-q", str(clean), str(faulty), "--output", str(output)]) == 1
+    report = json.loads(output.read_text())
+    assert [each["file"] for each in report["files"]] == [str(clean), str(faulty)]
+    assert report["files"][0]["faults"] == []
+    assert report["files"][1]["faults"][1] == {
+        "line": 14,
+        "sent_id": "roots",
+        "problem": "words 1, 2 all hang from the root, but a tree has one root",
+    }
+    assert report["files"][1]["sentences_left_out"] == 3
+    assert report["all"]["words"] == 6
+    capsys.readouterr()
+    assert main(["check", str(clean), str(faulty), "--output", "-"]) == 1
+    assert json.loads(capsys.readouterr().out) == report
+
+
+def test_empty_file_is_a_fault_without_a_table(tmp_path, capsys):
+    path = tmp_path / "empty.conllu"
+    path.touch()
+    assert main(["check", str(path)]) == 1
+    assert capsys.readouterr().out == f"{path}: the file holds no sentence\n"
+
+
+def test_missing_and_damaged_files_are_usage_errors(clean, tmp_path, capsys):
+    assert main(["check", str(clean), str(tmp_path / "missing")]) == 2
+    assert "there is no file" in capsys.readouterr().err
+    damaged = tmp_path / "damaged.gz"
+    damaged.write_bytes(b"plain text")
+    assert main(["check", str(damaged)]) == 2
+    assert capsys.readouterr().err.startswith(f"treeparse: error: {damaged}: this is no whole gzip file")

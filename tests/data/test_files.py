@@ -1,0 +1,172 @@
+import gzip
+import io
+import os
+import stat
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from treeparse.core import DataError, TreeparseError
+from treeparse.data.files import atomic_output, atomic_write, expand_paths, open_input
+
+
+class RecordingStream(io.BytesIO):
+    """Bytes that remember what had been written at each flush."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed: list[bytes] = []
+
+    def flush(self) -> None:
+        self.flushed.append(self.getvalue())
+
+
+def read(path: Path | str) -> bytes:
+    with open_input(path) as stream:
+        return stream.read()
+
+
+def test_reads_plain_and_gzip_files_byte_for_byte(tmp_path):
+    data = b"\xef\xbb\xbfa\r\nb\n\xff\x00"
+    (tmp_path / "plain").write_bytes(data)
+    (tmp_path / "packed.gz").write_bytes(gzip.compress(data))
+    assert read(tmp_path / "plain") == read(str(tmp_path / "packed.gz")) == data
+
+
+def test_reads_standard_input_and_leaves_it_open(monkeypatch):
+    stdin = io.BytesIO(b"a\r\n")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin))
+    assert read("-") == b"a\r\n"
+    assert not stdin.closed
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-6], lambda data: b"no gzip" + data, lambda data: data[:12] * 2])
+def test_damaged_gzip_file_is_named(tmp_path, damage):
+    path = tmp_path / "damaged.gz"
+    path.write_bytes(damage(gzip.compress(os.urandom(100))))
+    with pytest.raises(DataError, match=r"damaged\.gz: this is no whole gzip file"):
+        read(path)
+
+
+def test_output_takes_text_and_bytes(tmp_path):
+    path = tmp_path / "out.txt"
+    with atomic_output(path) as output:
+        assert output.write("é\r\n") == 3
+        output.write(b"\xff")
+    assert path.read_bytes() == "é\r\n".encode() + b"\xff"
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
+def test_exception_leaves_the_old_file_and_nothing_else(tmp_path, name, error):
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    with pytest.raises(error), atomic_output(path) as output:
+        output.write(b"new" * 100_000)
+        assert path.read_bytes() == b"old"
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(source, target):
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk on fire"):
+        atomic_write(tmp_path / "out", b"new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_new_file_obeys_the_umask_and_a_replaced_one_keeps_its_permissions(tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.write_bytes(b"old")
+    old.chmod(0o604)
+    umask = os.umask(0o027)
+    try:
+        atomic_write(new, b"x")
+        atomic_write(old, b"x")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+
+
+def test_writes_through_a_symbolic_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    atomic_write(link, "new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_gzip_output_is_the_same_every_time_and_names_no_file(tmp_path):
+    first, second = tmp_path / "a.gz", tmp_path / "b.gz"
+    atomic_write(first, "text\n" * 1000)
+    atomic_write(second, "text\n" * 1000)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[3:8] == bytes(5)  # no flags (no name), modification time 0
+    assert gzip.decompress(first.read_bytes()) == b"text\n" * 1000
+
+
+def test_standard_output_is_flushed_write_by_write(monkeypatch):
+    stream = RecordingStream()
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=stream, flush=lambda: None))
+    with atomic_output("-") as output:
+        output.write("a")
+        output.write(b"b")
+    assert stream.flushed == [b"a", b"ab"]
+    assert not stream.closed
+
+
+def test_device_is_written_and_not_replaced():
+    atomic_write("/dev/null", b"x")
+    assert not os.path.isfile("/dev/null")
+
+
+def test_folder_as_output_is_refused(tmp_path):
+    with pytest.raises(TreeparseError, match="it is a folder"):
+        atomic_write(tmp_path, b"x")
+
+
+def test_missing_folder_of_an_output_is_named(tmp_path):
+    with pytest.raises(TreeparseError, match=r"the folder .*missing does not exist"):
+        atomic_write(tmp_path / "missing" / "out", b"x")
+
+
+def test_expands_globs_in_order_and_variables(tmp_path, monkeypatch):
+    for name in ("b.conllu", "a.conllu", "c.txt"):
+        (tmp_path / name).touch()
+    (tmp_path / "folder.conllu").mkdir()
+    (tmp_path / "folder.conllu" / "d.conllu").touch()
+    monkeypatch.setenv("TREEBANKS", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = expand_paths(["~/c.txt", "$TREEBANKS/*.conllu", "-", tmp_path / "**" / "d.conllu"])
+    names = ["c.txt", "a.conllu", "b.conllu", None, "folder.conllu/d.conllu"]
+    assert found == [Path("-") if name is None else tmp_path / name for name in names]
+
+
+def test_existing_name_with_glob_characters_is_taken_literally(tmp_path):
+    for name in ("x[1].conllu", "x1.conllu"):
+        (tmp_path / name).touch()
+    assert expand_paths([tmp_path / "x[1].conllu"]) == [tmp_path / "x[1].conllu"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("missing.conllu", r"there is no file .*missing\.conllu"),
+        ("*.nothing", r"no file matches .*\*\.nothing"),
+        ("$NO_SUCH_VARIABLE/x.conllu", r"no file matches '\$NO_SUCH_VARIABLE/x\.conllu': set the variable"),
+    ],
+)
+def test_pattern_without_a_file_is_named(tmp_path, monkeypatch, pattern, message):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
+    with pytest.raises(TreeparseError, match=message):
+        expand_paths([pattern])

@@ -1,0 +1,55 @@
+import gzip
+from pathlib import Path
+
+import pytest
+
+from treeparse.core import DataError, TreeparseError
+from treeparse.data.treebank import load_treebank
+
+
+def sentence(sent_id: str, head: int | str = 0) -> bytes:
+    return f"# sent_id = {sent_id}\n1\tx\t_\t_\t_\t_\t{head}\troot\t_\t_\n\n".encode()
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    (tmp_path / "b.conllu").write_bytes(sentence("b1") + sentence("b2"))
+    (tmp_path / "a.conllu").write_bytes(sentence("a1"))
+    (tmp_path / "c.conllu.gz").write_bytes(gzip.compress(sentence("c1") + sentence("c2", "_") + sentence("c3")))
+    return tmp_path
+
+
+def test_files_and_globs_make_one_treebank(folder, monkeypatch):
+    monkeypatch.setenv("TREEBANK", str(folder))
+    loaded = load_treebank([folder / "b.conllu", "$TREEBANK/*.gz", "$TREEBANK/a*"], require_trees=False)
+    assert [each.sent_id for each in loaded] == ["b1", "b2", "c1", "c2", "c3", "a1"]
+    assert {Path(each.source).name for each in loaded[2:5]} == {"c.conllu.gz"}
+
+
+def test_trees_are_required_unless_said_otherwise(folder):
+    with pytest.raises(DataError, match=r"c\.conllu\.gz:5: sentence c2: word 1 has no head"):
+        load_treebank([folder / "*"])
+
+
+def test_invalid_sentences_can_be_skipped(folder):
+    told: list[DataError] = []
+    loaded = load_treebank([folder / "*"], on_invalid=told.append)
+    assert [each.sent_id for each in loaded] == ["a1", "b1", "b2", "c1", "c3"]
+    assert [fault.sent_id for fault in told] == ["c2"]
+
+
+def test_several_roots_only_where_allowed(folder):
+    path = folder / "roots"
+    path.write_bytes(b"1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n2\tx\t_\t_\t_\t_\t0\troot\t_\t_\n")
+    with pytest.raises(DataError, match="all hang from the root"):
+        load_treebank([path])
+    assert load_treebank([path], single_root=False)[0].words.heads == (0, 0)
+
+
+def test_nothing_left_is_an_error(folder):
+    path = folder / "bad"
+    path.write_bytes(sentence("bad", "_"))
+    with pytest.raises(TreeparseError, match=r"no valid sentence is left in .*bad"):
+        load_treebank([path], on_invalid=lambda fault: None)
+    with pytest.raises(TreeparseError, match="a treebank needs at least one file"):
+        load_treebank([])

@@ -1,0 +1,65 @@
+import random
+from itertools import pairwise, product
+
+import pytest
+
+from treeparse.core import TreeparseError, nonprojective_words, tree_problem, unreached_words
+
+
+def descends(heads, word, ancestor):
+    for _ in range(len(heads) + 1):
+        if word == ancestor:
+            return True
+        if word == 0:
+            return False
+        word = heads[word - 1]
+    return False
+
+
+def head_lists(longest):
+    return [heads for n in range(1, longest + 1) for heads in product(range(n + 1), repeat=n)]
+
+
+def test_nonprojective_words_by_definition():
+    trees = [heads for heads in head_lists(5) if tree_problem(heads, single_root=False) is None]
+    assert len(trees) == 1 + 3 + 16 + 125 + 1296  # (n + 1) ** (n - 1), Cayley
+    for heads in trees:
+        expected = [
+            word
+            for word, head in enumerate(heads, 1)
+            if not all(descends(heads, between, head) for between in range(min(word, head) + 1, max(word, head)))
+        ]
+        assert nonprojective_words(heads) == expected
+
+
+def test_nonprojective_words_of_a_textbook_sentence():
+    # A hearing is scheduled on the issue today (Kübler, McDonald and Nivre 2009)
+    assert nonprojective_words([2, 3, 0, 3, 2, 7, 5, 4]) == [5, 8]
+
+
+def test_long_tangled_sentence():
+    order = list(range(1, 2001))
+    random.Random(0).shuffle(order)
+    heads = [0] * len(order)
+    for head, word in pairwise(order):
+        heads[word - 1] = head
+    found = nonprojective_words(heads)
+    place = {word: index for index, word in enumerate(order)}
+    for word in range(1, 2001, 97):
+        head = heads[word - 1]
+        under = range(min(word, head) + 1, max(word, head))
+        assert (word in found) == (head > 0 and any(place[between] < place[head] for between in under))
+
+
+@pytest.mark.parametrize("heads", [[2, 1], [0, 3, 2], [-1], [2]])
+def test_nonprojective_words_refuses_what_is_no_tree(heads):
+    with pytest.raises(TreeparseError, match="only a tree has non-projective arcs"):
+        nonprojective_words(heads)
+
+
+def test_tree_problem_and_unreached_words_by_definition():
+    for heads in head_lists(4):
+        unreached = [word for word in range(1, len(heads) + 1) if not descends(heads, word, 0)]
+        assert unreached_words(heads) == unreached
+        assert (tree_problem(heads, single_root=False) is None) == (not unreached)
+        assert (tree_problem(heads) is None) == (not unreached and heads.count(0) == 1)
