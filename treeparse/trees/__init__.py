@@ -1,0 +1,4 @@
+"""Distributions over dependency trees, as ``torch.distributions``."""
+
+from treeparse.trees.base import TreeCRF as TreeCRF
+from treeparse.trees.nonprojective import NonProjectiveCRF as NonProjectiveCRF

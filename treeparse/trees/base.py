@@ -1,0 +1,212 @@
+"""What every distribution over dependency trees shares: arguments, checks, the face of ``torch.distributions``."""
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Size, Tensor
+from torch.distributions import Distribution, constraints
+
+from treeparse.core import TreeparseError
+from treeparse.trees.checks import check_scores, full_lengths, no_tree_error
+
+MAX_ENUMERATED_WORDS = 7
+
+
+class TreeCRF(Distribution, ABC):
+    """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
+
+    Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc. Column
+    0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``:
+    the head of every word, -1 at node 0 and at padding.
+
+    Args:
+        scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
+        lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.
+        single_root: whether exactly one word hangs from the root.
+        validate_args: whether NaN and +inf scores and items without a tree raise; torch's default if None.
+
+    Raises:
+        TreeparseError: a ``ValueError``, for scores or lengths that fit no batch of sentences.
+        NoTreeError: once a quantity is asked for and a batch item has no tree. Without ``validate_args`` the item's log
+            partition and log probabilities are -inf, its marginals 0 and its heads -1.
+    """
+
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        single_root: bool = True,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.scores = scores
+        self.lengths = full_lengths(scores, lengths)
+        self.single_root = single_root
+        super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
+        if self._validate_args:
+            check_scores(scores, self.lengths)
+
+    @abstractmethod
+    def _log_partition_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Differentiable log partition ``(B,)`` of float64 scores ``(B, n+1, n+1)``."""
+
+    @abstractmethod
+    def _marginals_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Marginals ``(B, n+1, n+1)`` of float64 scores, as a constant."""
+
+    @abstractmethod
+    def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Heads of the best trees ``(B, n+1)``."""
+
+    @abstractmethod
+    def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        """Which head lists ``(B, n+1)`` are trees of this family, whatever their scores, ``(B,)`` bool."""
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """None: the constructor checks the arguments together."""
+        return {}
+
+    @property
+    def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Head lists that are trees without a forbidden arc."""
+        return _Trees(self)
+
+    @property
+    def log_partition(self) -> Tensor:
+        """Log of the summed weight of all trees ``(*batch,)``, differentiable."""
+        return self._log_partition.to(self.scores.dtype)
+
+    @cached_property
+    def marginals(self) -> Tensor:
+        """The probability of every arc ``(*batch, n+1, n+1)``, a constant; 0 at column 0, the diagonal and padding."""
+        result = self._marginals_of(*self._flat)
+        self._require_trees((result > 0).any(-1).any(-1))
+        return result.reshape(self.scores.shape).to(self.scores.dtype)
+
+    @cached_property
+    def _heads(self) -> Tensor:
+        heads = self._best_trees_of(*self._flat)
+        self._require_trees(heads[:, 1] >= 0)
+        return heads.reshape(self.scores.shape[:-1])
+
+    @property
+    def mode(self) -> Tensor:
+        """Heads of the best tree ``(*batch, n+1)``."""
+        return self._heads
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree."""
+        total, possible = self._score_heads(self._check_heads(value))
+        return torch.where(possible, total - self._log_partition, -torch.inf).to(self.scores.dtype)
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        """All trees ``(trees, *batch, n+1)``, by head of word 1, then 2, ...; items with fewer trees are padded by -1.
+
+        Raises:
+            TreeparseError: for more than 7 words, where there are too many trees.
+        """
+        scores, lengths = self._flat
+        size = scores.shape[-1]
+        if size - 1 > MAX_ENUMERATED_WORDS:
+            raise TreeparseError(
+                f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, but there are {size - 1}."
+            )
+        position = torch.arange(size, device=scores.device)
+        items = []
+        for item_scores, length in zip(scores.detach(), lengths, strict=True):
+            trees = self._trees_of_length(length, size)
+            arcs = item_scores[trees.clamp(min=0), position]
+            items.append(trees[((arcs > -torch.inf) | (trees < 0)).all(-1)])
+        padded = torch.nn.utils.rnn.pad_sequence(items, padding_value=-1)
+        return padded.reshape(-1, *self.scores.shape[:-1])
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """The same distribution with new leading batch dimensions, sharing memory."""
+        scores = self.scores.expand(*batch_shape, *self.scores.shape[-2:])
+        lengths = self.lengths.expand(batch_shape)
+        result = type(self)(scores, lengths, single_root=self.single_root, validate_args=False)
+        result._validate_args = self._validate_args
+        return result
+
+    def __repr__(self) -> str:
+        shape = tuple(self.scores.shape)
+        return f"{type(self).__name__}(scores: {shape} {self.scores.dtype}, single_root={self.single_root})"
+
+    @cached_property
+    @torch.enable_grad()  # cached values must have their graph even if first used without one
+    def _flat(self) -> tuple[Tensor, Tensor]:
+        """Float64 scores ``(B, n+1, n+1)`` and lengths ``(B,)``."""
+        size = self.scores.shape[-1]
+        return self.scores.to(torch.float64).reshape(-1, size, size), self.lengths.reshape(-1)
+
+    @cached_property
+    @torch.enable_grad()
+    def _log_partition(self) -> Tensor:
+        """The log partition before it is rounded to the scores' dtype: losses are small differences of large sums."""
+        result = self._log_partition_of(*self._flat)
+        self._require_trees(result > -torch.inf)
+        return result.reshape(self.scores.shape[:-2])
+
+    def _require_trees(self, exists: Tensor) -> None:
+        """Raise unless every item of the flat batch has a tree, or arguments are not validated."""
+        if self._validate_args and not bool(exists.all()):
+            item = (~exists.reshape(self.scores.shape[:-2])).nonzero()[0].tolist()
+            raise no_tree_error(self.scores.detach(), self.lengths, item, single_root=self.single_root)
+
+    def _check_heads(self, heads: Tensor) -> Tensor:
+        """Head lists with all batch dimensions, or an error."""
+        shape = self.scores.shape[:-1]
+        if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
+            raise TreeparseError(f"Heads must be integers, not {heads.dtype}.")
+        try:
+            full = torch.broadcast_shapes(heads.shape, shape)
+        except RuntimeError:
+            full = Size()
+        if heads.dim() == 0 or heads.shape[-1] != shape[-1] or full[-len(shape) :] != shape:
+            raise TreeparseError(
+                f"Heads must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
+            )
+        return heads.to(self.scores.device, torch.int64).expand(full)
+
+    def _score_heads(self, heads: Tensor) -> tuple[Tensor, Tensor]:
+        """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
+        scores, lengths = self._flat
+        items, size = scores.shape[:2]
+        position = torch.arange(size, device=scores.device)
+        words = (position > 0) & (position <= lengths[:, None])
+        lists = heads.reshape(-1, items, size)
+        # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
+        arcs = (lists.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, -1)
+        values = scores.reshape(items, -1).gather(1, arcs).reshape(items, -1, size).transpose(0, 1)
+        total = torch.where(words, values, 0.0).sum(-1)
+        repeated = lengths.expand(len(lists), items).reshape(-1)
+        trees = self._are_trees(lists.reshape(-1, size), repeated).reshape(total.shape)
+        shape = heads.shape[:-1]
+        return total.reshape(shape), (trees & (total > -torch.inf)).reshape(shape)
+
+    def _trees_of_length(self, length: Tensor, size: int) -> Tensor:
+        """All trees over the first ``length`` words ``(trees, size)``, whatever their scores."""
+        words = int(length)
+        choices = [[head for head in range(words + 1) if head != word] for word in range(1, words + 1)]
+        grid = torch.cartesian_prod(*map(torch.tensor, choices)).reshape(-1, words)
+        heads = torch.nn.functional.pad(grid, (1, size - 1 - words), value=-1).to(length.device)
+        return heads[self._are_trees(heads, length.expand(len(heads)))]
+
+
+class _Trees(constraints.Constraint):
+    """The head lists of a distribution's support."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, distribution: TreeCRF) -> None:
+        self._distribution = distribution
+        super().__init__()
+
+    def check(self, value: Tensor) -> Tensor:
+        return self._distribution._score_heads(self._distribution._check_heads(value))[1]

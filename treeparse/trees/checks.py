@@ -1,0 +1,84 @@
+"""Checks of a distribution's arguments, and the sentence that says why a batch item has no tree."""
+
+import torch
+from torch import Tensor
+
+from treeparse.core import NoTreeError, TreeparseError
+
+
+def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
+    """Lengths as int64 ``(*batch,)`` on the scores' device; always checked, since kernels trust them."""
+    shape = tuple(scores.shape)
+    if not scores.is_floating_point():
+        raise TreeparseError(f"Scores must be floating-point numbers, not {scores.dtype}.")
+    if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
+        raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, not {shape}.")
+    batch, words = shape[:-2], shape[-1] - 1
+    if lengths is None:
+        return torch.full(batch, words, device=scores.device)
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise TreeparseError(f"Lengths must be integers, not {lengths.dtype}.")
+    if tuple(lengths.shape) != batch:
+        raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, not {tuple(lengths.shape)}.")
+    if lengths.numel() and not 1 <= int(lengths.min()) <= int(lengths.max()) <= words:
+        raise TreeparseError(
+            f"Lengths must lie between 1 and the {words} words of the scores, not between {int(lengths.min())} and "
+            f"{int(lengths.max())} (the root is not a word)."
+        )
+    return lengths.to(scores.device, torch.int64)
+
+
+def check_scores(scores: Tensor, lengths: Tensor) -> None:
+    """Raise for the first NaN or +inf on a real arc."""
+    if bool((scores < torch.inf).all()):
+        return
+    position = torch.arange(scores.shape[-1], device=scores.device)
+    inside = position <= lengths.unsqueeze(-1)
+    arcs = inside.unsqueeze(-1) & (inside & (position > 0)).unsqueeze(-2) & (position.unsqueeze(-1) != position)
+    bad = (arcs & ~(scores < torch.inf)).nonzero()
+    if len(bad):
+        *item, head, dependent = bad[0].tolist()
+        value = float(scores[tuple(bad[0].tolist())])
+        raise TreeparseError(
+            f"The score of arc {head} -> {dependent}{_of_item(item)} is {value}; scores must be below +inf and not NaN "
+            "(-inf forbids an arc)."
+        )
+
+
+def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool) -> NoTreeError:
+    """The error for one batch item without a tree; names the words that cannot be reached."""
+    count = int(lengths[tuple(item)]) + 1
+    allowed = (scores[tuple(item)][:count, :count] > -torch.inf).tolist()
+    kind = "single-root tree" if single_root else "tree"
+    start = f"There is no {kind}{_of_item(item)}: "
+    missed = _unreached(allowed, [0])
+    if missed:
+        return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
+    # Every word is reached, but from several words below the root: name what the best of them leaves out.
+    tops = [word for word in range(1, count) if allowed[0][word]]
+    top, missed = min(((word, _unreached(allowed, [word])) for word in tops), key=lambda pair: len(pair[1]))
+    return NoTreeError(
+        f"{start}no word below the root reaches all others by arcs of finite score; word {top}, the best, does not "
+        f"reach {_words(missed)}."
+    )
+
+
+def _unreached(allowed: list[list[bool]], start: list[int]) -> list[int]:
+    """Words that arcs from the start nodes do not reach."""
+    reached, todo = set(start), list(start)
+    while todo:
+        head = todo.pop()
+        new = [word for word in range(1, len(allowed)) if allowed[head][word] and word not in reached]
+        reached.update(new)
+        todo.extend(new)
+    return [word for word in range(1, len(allowed)) if word not in reached]
+
+
+def _of_item(item: list[int]) -> str:
+    if not item:
+        return ""
+    return f" in batch item {item[0] if len(item) == 1 else tuple(item)}"
+
+
+def _words(words: list[int]) -> str:
+    return f"word{'s' if len(words) > 1 else ''} {', '.join(map(str, words))}"
