@@ -1,0 +1,255 @@
+"""``treeparse evaluate``: its figures against the official scorer, its tables, and a sentence for every bad input."""
+
+import io
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+from udtools import udeval
+
+from treeparse.cli.main import main
+from treeparse.cli.tables import aligned, percent
+from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
+from treeparse.metrics import attachment_scores, paired_bootstrap
+
+GOLD = """\
+# sent_id = first
+# text = don't go.
+1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_
+1\tdo\tdo\tAUX\t_\t_\t3\taux\t_\t_
+2\tn't\tnot\tPART\t_\t_\t3\tadvmod:neg\t_\t_
+3\tgo\tgo\tVERB\t_\t_\t0\troot\t_\t_
+4\t.\t.\tPUNCT\t_\t_\t3\tpunct\t_\t_
+
+# sent_id = second
+1\ta\ta\tDET\t_\t_\t2\tdet\t_\t_
+2\thearing\thearing\tNOUN\t_\t_\t4\tnsubj:pass\t_\t_
+3\tis\tbe\tAUX\t_\t_\t4\taux:pass\t_\t_
+4\tscheduled\tschedule\tVERB\t_\t_\t0\troot\t_\t_
+4.1\tscheduled\tschedule\tVERB\t_\t_\t_\t_\t_\t_
+5\ton\ton\tADP\t_\t_\t7\tcase\t_\t_
+6\tthe\tthe\tDET\t_\t_\t7\tdet\t_\t_
+7\tissue\tissue\tNOUN\t_\t_\t2\tnmod\t_\t_
+
+# sent_id = third
+1\tYes\tyes\tINTJ\t_\t_\t0\troot\t_\t_
+
+"""
+# "n't" loses its subtype, "issue" gets another head and label.
+SYSTEM = GOLD.replace("3\tadvmod:neg", "3\tadvmod").replace("2\tnmod", "4\tobl")
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> str:
+    return written(tmp_path / "gold.conllu", GOLD)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> str:
+    return written(tmp_path / "system.conllu", SYSTEM)
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def table_row(output: str, name: str) -> list[str]:
+    [line] = [line for line in output.splitlines() if line.startswith(name + "  ")]
+    return line.removeprefix(name).split()
+
+
+def official(gold: str, system: str) -> dict[str, str]:
+    texts = (Path(path).read_text(encoding="utf-8") for path in (gold, system))
+    scores = udeval.evaluate(*(udeval.load_conllu(io.StringIO(text), "memory", {}) for text in texts))
+    return {name: f"{100 * scores[name].f1:.2f}" for name in ("UAS", "LAS", "CLAS")}
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["evaluate", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_the_table_prints_the_official_figures(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", gold, system]) == 0
+    output = capsys.readouterr().out
+    for name, figure in official(gold, system).items():
+        assert table_row(output, name)[0] == figure
+    assert table_row(output, "UAS") == ["91.67", "90.91"]
+    assert table_row(output, "LAS with subtypes") == ["83.33", "81.82"]
+    assert table_row(output, "complete match") == ["66.67", "66.67"]
+    assert table_row(output, "sentences") == ["3", "3"]
+    assert table_row(output, "words") == ["12", "11"]
+    assert table_row(output, "non-projective")[:3] == ["1", "7", "85.71"]
+    assert table_row(output, "1-10 words")[:3] == ["3", "12", "91.67"]
+    assert "label  " not in output
+
+
+def test_by_label(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", gold, system, "--by-label"]) == 0
+    output = capsys.readouterr().out
+    assert table_row(output, "nsubj") == ["1", "1", "100.00", "100.00", "100.00"]
+    assert table_row(output, "nmod") == ["1", "0", "-", "0.00", "0.00"]
+    assert table_row(output, "obl") == ["0", "1", "0.00", "-", "0.00"]
+
+
+def test_json_holds_the_whole_report(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    target = tmp_path / "scores.json"
+    assert main(["evaluate", gold, system, "--output", str(target), "-q"]) == 0
+    assert capsys.readouterr().out == ""
+    report = attachment_scores(*([s.words for s in read_conllu(path)] for path in (gold, system)))
+    assert json.loads(target.read_text()) == {
+        "gold": gold,
+        "sentences_left_out": 0,
+        "systems": [{"system": system, "scores": report.as_dict()}],
+    }
+    assert main(["evaluate", gold, system, "--output", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(target.read_text())
+
+
+def test_two_systems_are_compared(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    target = tmp_path / "scores.json"
+    arguments = ["--resamples", "300", "--seed", "4", "--by-label", "--output", str(target)]
+    assert main(["evaluate", gold, system, gold, *arguments]) == 0
+    output = capsys.readouterr().out
+    sides = [[s.words for s in read_conllu(path)] for path in (gold, system, gold)]
+    expected = paired_bootstrap(*sides, resamples=300, seed=4)["las"]
+    assert output.splitlines()[:3] == [f"gold  {gold}", f"A     {system}", f"B     {gold}"]
+    [las, _] = [line.split() for line in output.splitlines() if line.startswith("LAS  ")]
+    assert las[1:4] == ["91.67", "100.00", "+8.33"]
+    assert las[4:] == [
+        percent(expected.low, signed=True),
+        "to",
+        f"{100 * expected.high:+.2f}",
+        f"{expected.p_value:.4f}",
+    ]
+    assert table_row(output, "non-projective") == ["1", "7", "85.71", "100.00", "+14.29"]
+    assert table_row(output, "nmod") == ["1", "0.00", "100.00", "+100.00"]
+    comparison = json.loads(target.read_text())["comparison"]
+    assert comparison["seed"] == 4
+    assert comparison["scores"]["las"]["p_value"] == expected.p_value
+
+
+def test_a_file_against_itself_differs_with_p_one(gold: str, system: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["evaluate", gold, system, system, "--resamples", "100"]) == 0
+    uas = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("UAS"))
+    assert uas.split() == ["UAS", "91.67", "91.67", "+0.00", "+0.00", "to", "+0.00", "1.0000"]
+
+
+def faulty(text: str) -> str:
+    return text.replace("4\tnsubj:pass", "1\tnsubj:pass")  # "a" and "hearing" hang from each other
+
+
+def test_faulty_sentences_are_errors_or_left_out_of_both(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    bad_gold = written(tmp_path / "bad-gold.conllu", faulty(GOLD))
+    bad_system = written(tmp_path / "bad-system.conllu", GOLD.replace("INTJ\t_\t_\t0", "INTJ\t_\t_\tx"))
+    assert f"{bad_gold}:10: sentence second: " in error_of(capsys, bad_gold, gold)
+    assert f"{bad_system}:20: sentence third: " in error_of(capsys, gold, bad_system)
+    assert main(["evaluate", "--skip-invalid", bad_gold, bad_system]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "treeparse: 2 faulty sentences left out\n"
+    assert table_row(captured.out, "sentences") == ["1", "1"]
+    assert table_row(captured.out, "words") == ["4", "3"]
+
+
+def test_no_sound_sentence_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    bad = written(tmp_path / "bad.conllu", "1\ta\t_\t_\t_\t_\t1\tdep\t_\t_\n\n")
+    assert "No sentence is sound" in error_of(capsys, "--skip-invalid", bad, bad)
+    empty = written(tmp_path / "empty.conllu", "")
+    assert "no sentence" in error_of(capsys, "--skip-invalid", empty, empty)
+
+
+def test_multi_root_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    rows = "1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n2\tb\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+    path = written(tmp_path / "roots.conllu", rows)
+    assert "has one root" in error_of(capsys, path, path)
+    assert main(["evaluate", "--multi-root", path, path]) == 0
+    assert table_row(capsys.readouterr().out, "root accuracy") == ["100.00", "100.00"]
+
+
+def test_other_words_are_an_error_with_file_line_and_word(
+    gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    other = written(tmp_path / "other.conllu", SYSTEM.replace("6\tthe", "6\tthis"))
+    error = error_of(capsys, gold, other)
+    assert f"{other}:9: sentence second: word 6 is 'the' in gold but 'this' in the system's parse; compare" in error
+
+
+def test_another_number_of_sentences_is_an_error(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    short = written(tmp_path / "short.conllu", GOLD[: GOLD.index("# sent_id = third")])
+    error = error_of(capsys, gold, short)
+    assert f"3 in {gold}, 2 in {short}" in error
+
+
+def test_bad_usage_gets_a_sentence(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert "There are 0 systems to score" in error_of(capsys, gold)
+    assert "There are 3 systems to score" in error_of(capsys, gold, system, system, system)
+    assert "resamples is 0" in error_of(capsys, gold, system, system, "--resamples", "0")
+    assert "absent.conllu" in error_of(capsys, gold, str(tmp_path / "absent.conllu"))
+    assert "absent" in error_of(capsys, gold, "--model", str(tmp_path / "absent"))
+
+
+def test_a_target_that_cannot_be_written_is_an_error(
+    gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert main(["evaluate", gold, system, "-q", "--output", str(tmp_path / "absent" / "scores.json")]) == 2
+    assert "absent" in capsys.readouterr().err
+
+
+def test_a_model_is_scored_on_what_it_parses(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    from treeparse.model import Parser, ParserConfig
+    from treeparse.nn import BiLSTMConfig
+
+    sentences = list(read_conllu(gold))
+    config = ParserConfig(encoder=BiLSTMConfig(hidden_size=8, layers=1, min_count=1), arc_size=8, label_size=8)
+    parser = Parser.build(config, [sentence.words for sentence in sentences]).eval()
+    model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
+    parser.save_pretrained(model)
+    parses = parser.parse([sentence.words for sentence in sentences])
+    write_conllu(parsed, [s.with_parse(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)])
+
+    assert main(["evaluate", "--model", model, gold, "--device", "cpu"]) == 0
+    from_model = capsys.readouterr().out.splitlines()
+    assert main(["evaluate", gold, parsed]) == 0
+    from_file = capsys.readouterr().out.splitlines()
+    assert from_model[1] == f"system  {model}"
+    assert from_model[2:] == from_file[2:]
+    assert main(["evaluate", "--model", model, gold, parsed, "--resamples", "50"]) == 0
+    assert "1.0000" in capsys.readouterr().out
+    assert "There is no device 'abacus'" in error_of(capsys, "--model", model, gold, "--device", "abacus")
+
+
+def leaves_moved(sentence: ConlluSentence, rng: random.Random) -> ConlluSentence:
+    """Some of the words without dependents moved under another word, some labels exchanged: a tree still."""
+    heads, labels = list(sentence.words.heads or ()), list(sentence.words.labels or ())
+    inner = set(heads)
+    for word in range(1, len(heads) + 1):
+        if word not in inner and heads[word - 1] != 0 and rng.random() < 0.3:
+            heads[word - 1] = rng.choice(sorted(inner - {0}))
+        if rng.random() < 0.1:
+            labels[word - 1] = rng.choice(labels)
+    return sentence.with_parse(heads, labels)
+
+
+@pytest.mark.treebank
+@pytest.mark.skipif("TREEPARSE_TREEBANKS" not in os.environ, reason="TREEPARSE_TREEBANKS is unset")
+@pytest.mark.parametrize("name", ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"])
+def test_treebanks_get_the_official_figures(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    gold = str(Path(os.environ["TREEPARSE_TREEBANKS"], f"{name}-ud-test.conllu"))
+    system = str(tmp_path / "system.conllu")
+    rng = random.Random(1)
+    write_conllu(system, [leaves_moved(sentence, rng) for sentence in read_conllu(gold)])
+    assert main(["evaluate", gold, system]) == 0
+    output = capsys.readouterr().out
+    assert {figure: table_row(output, figure)[0] for figure in ("UAS", "LAS", "CLAS")} == official(gold, system)
+
+
+def test_tables_align_and_zero_has_no_minus():
+    assert aligned([["", "a"], ["row", "100"], ["x", ""]]) == ["       a", "row  100", "x"]
+    assert percent(-0.00001, signed=True) == "+0.00"
+    assert percent(0.12345) == "12.35"  # 12.345 lies a trifle above in binary
