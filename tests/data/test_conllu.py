@@ -29,7 +29,7 @@ TRICKY = (
     "5-5\t10  000\t_\t_\t_\t_\t_\t_\t_\t_\n"
     "5\t10  000\t10\u00a0000\tNUM\t_\t_\t1\tnummod:x\t1:nummod\t\u2028\x85\x0b\n"
     "5.1\tda\tdar\tVERB\t_\t_\t_\t_\t1:conj>7\t_\n"
-    "5.2\tno\t_\tADV\t_\t_\t_\t_\t5.1:advmod\t_\n"
+    "5.2\tno\t_\tADV\t_\t_\t_\t_\t5.1:advmod\t\ufffd\n"
     "\n"
 )
 TRICKY_FORMS = ("da", "me", "lo", "#", "10  000")
@@ -48,6 +48,7 @@ def variants(text: str) -> dict[str, bytes]:
         "crlf": text.replace("\n", "\r\n").encode(),
         "mixed": text.replace("\n", "\r\n", 5).encode(),
         "byte order mark": ("\ufeff" + text).encode(),
+        "byte order mark and blank line": ("\ufeff\r\n" + text + "\r").encode(),
         "no last blank line": text.removesuffix("\n").encode(),
         "no last line end": text.rstrip("\n").encode(),
         "blank lines around": ("\n\r\n" + text + "\n\n" + text + "\r\n\n").encode(),

@@ -84,6 +84,11 @@ STRUCTURAL = {
         6,
         "a comment stands behind the first word; is the empty line between two sentences missing?",
     ),
+    "carriage return alone": (
+        lines(row(1, 0), "\r\r", row(2, 1)),
+        6,
+        "the line has 1 column, but a CoNLL-U word has 10, separated by single tabs",
+    ),
     "comments only": (lines(), 4, "the sentence has no words"),
     "invalid UTF-8": (
         lines(row(1, 0), row(2, 1, form="caf@")).replace(b"@", b"\xe9"),
@@ -164,7 +169,7 @@ def test_cycle_beside_several_allowed_roots_is_found(tmp_path):
     assert caught.value.line == 4
 
 
-@pytest.mark.parametrize("data", [b"", b"\n", b"\r\n\n\n"])
+@pytest.mark.parametrize("data", [b"", b"\n", b"\r\n\n\r", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n"])
 def test_file_without_a_sentence(tmp_path, data):
     path = tmp_path / "empty.conllu"
     path.write_bytes(data)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from treeparse.cli.tables import aligned
+
 if TYPE_CHECKING:
     from treeparse.core import DataError
     from treeparse.data.statistics import TreebankStatistics
@@ -117,7 +119,7 @@ def _table(reports: Sequence[_Report]) -> list[str]:
         [label, *(f"{column.statistics.labels[label]:,}" for column in columns), _share(count, labels.total())]
         for label, count in labels.most_common()
     ]
-    return [*_aligned([head, *rows]), "", *_aligned([["label", *["words"] * len(columns), "share"], *label_rows])]
+    return [*aligned([head, *rows]), "", *aligned([["label", *["words"] * len(columns), "share"], *label_rows])]
 
 
 def _figures(report: _Report) -> dict[str, str]:
@@ -153,14 +155,3 @@ def _with_share(part: int, whole: int) -> str:
 
 def _share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.2f}%" if whole else "-"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in rows
-    ]

@@ -12,7 +12,7 @@ from treeparse.data.files import atomic_output, display_name, open_input
 from treeparse.data.validation import DEPREL, DEPS, FEATS, FORM, HEAD, ID, UPOS, XPOS, Fault, head_faults, word_rows
 
 _BYTE_ORDER_MARK = "\ufeff"
-_BLANK_LINES = (b"\n", b"\r\n")
+_BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _SEPARATORS = re.compile(r"[ \t]+")
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
@@ -52,7 +52,7 @@ class ConlluSentence:
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
         lines = self.text.removeprefix(_BYTE_ORDER_MARK).split("\n")
-        return [line.rstrip("\r").split("\t") for line in lines if _is_row(line)]
+        return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
 
     def with_parse(self, heads: Sequence[int], labels: Sequence[str], *, drop_empty: bool = False) -> Self:
         """The sentence under another tree: HEAD and DEPREL of its words rewritten, their DEPS ``_``, all else kept.
@@ -112,11 +112,12 @@ def scan_conllu(
     path: str | Path, *, require_trees: bool = False, single_root: bool = True
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
-    source, number_of_blocks = display_name(path), 0
+    source, empty = display_name(path), True
     with open_input(path) as stream:
-        for number_of_blocks, (line, block) in enumerate(_blocks(stream), 1):  # noqa: B007
+        for line, block in _blocks(stream):
+            empty = False
             yield _parse(block, line, source, require_trees, single_root)
-    if not number_of_blocks:
+    if empty:
         yield (DataError("the file holds no sentence", source=source),)
 
 
@@ -161,7 +162,7 @@ def _blocks(stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     lines: list[bytes] = []
     first, has_content, closed = 1, False, False
     for number, line in enumerate(stream, 1):
-        if line in _BLANK_LINES:
+        if (line.removeprefix(_BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
             closed = has_content
         else:
             if closed:
@@ -178,23 +179,30 @@ def _parse(
     block: bytes, first_line: int, source: str, require_trees: bool, single_root: bool
 ) -> ConlluSentence | tuple[DataError, ...]:
     """The sentence that a block of lines holds, or its faults."""
-    try:
-        text, faults = block.decode(), []
-    except UnicodeDecodeError:
-        text, faults = block.decode(errors="replace"), _undecodable_lines(block, first_line)
+    text = block.decode(errors="replace")
     body = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
-    lines = [(number, line) for number, line in enumerate((line.rstrip("\r") for line in body), first_line) if line]
-    sent_id = _sent_id(line for _, line in lines)
+    stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
+    lines = [(number, line) for number, line in stripped if line]
+    faults: list[Fault] = _undecodable_lines(block, first_line) if "\ufffd" in text else []
     words = None
     if not faults:
-        numbers, rows, faults = word_rows(lines)
-        if not faults:
-            words = _words(rows)
-            if require_trees and words.heads is not None:
-                faults = head_faults([row[HEAD] for row in rows], words.heads, numbers, single_root)
-    if faults or words is None:
+        words, faults = _checked_words(lines, require_trees, single_root)
+    if words is None or faults:
+        sent_id = _sent_id(lines)
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
-    return ConlluSentence(words, text, sent_id, source, lines[0][0])
+    return ConlluSentence(words, text, _sent_id(lines), source, lines[0][0])
+
+
+def _checked_words(
+    lines: Sequence[tuple[int, str]], require_trees: bool, single_root: bool
+) -> tuple[Sentence | None, list[Fault]]:
+    """The words of the numbered lines, unless the lines are faulty, and what is wrong with lines or tree."""
+    numbers, rows, faults = word_rows(lines)
+    if faults:
+        return None, faults
+    words = _words(rows)
+    heads = words.heads if require_trees else None
+    return words, [] if heads is None else head_faults([row[HEAD] for row in rows], heads, numbers, single_root)
 
 
 def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
@@ -218,13 +226,13 @@ def _utf8_problem(error: UnicodeDecodeError) -> str:
     return f"byte {error.start + 1} of the line (0x{error.object[error.start]:02x}) is not valid UTF-8"
 
 
-def _sent_id(lines: Iterable[str]) -> str | None:
-    for line in lines:
+def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:
+    for _, line in lines:
         if not line.startswith("#"):
             return None
-        key, equals, value = line[1:].partition("=")
-        if equals and key.strip() == "sent_id":
-            return value.strip()
+        key, _, value = line[1:].partition("=")
+        if key.strip() == "sent_id":
+            return value.strip() or None
     return None
 
 
@@ -243,7 +251,7 @@ def _words(rows: Sequence[Sequence[str]]) -> Sentence:
 
 
 def _shared(strings: Iterable[str]) -> tuple[str, ...]:
-    """Equal strings of a whole treebank as one object: a third of the memory."""
+    """Equal strings of a whole treebank become one object, which spares memory."""
     return tuple(map(intern, strings))
 
 

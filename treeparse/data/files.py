@@ -2,7 +2,6 @@
 
 import glob
 import gzip
-import io
 import os
 import secrets
 import stat
@@ -56,17 +55,6 @@ def open_input(path: str | Path) -> Iterator[BinaryIO]:
     else:
         with open(path, "rb") as stream:
             yield stream
-
-
-@contextmanager
-def open_text(path: str | Path) -> Iterator[io.TextIOWrapper]:
-    """Like `open_input`, as UTF-8 text whose line ends stay what they are."""
-    with open_input(path) as stream:
-        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
-        try:
-            yield text
-        finally:
-            text.detach()
 
 
 @contextmanager
