@@ -189,7 +189,8 @@ def test_another_number_of_sentences_is_an_error(gold: str, tmp_path: Path, caps
 def test_bad_usage_gets_a_sentence(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert "There are 0 systems to score" in error_of(capsys, gold)
     assert "There are 3 systems to score" in error_of(capsys, gold, system, system, system)
-    assert "resamples is 0" in error_of(capsys, gold, system, system, "--resamples", "0")
+    assert "not resamples 0" in error_of(capsys, gold, system, system, "--resamples", "0")
+    assert "seed -1" in error_of(capsys, gold, system, system, "--seed", "-1")
     assert "absent.conllu" in error_of(capsys, gold, str(tmp_path / "absent.conllu"))
     assert "absent" in error_of(capsys, gold, "--model", str(tmp_path / "absent"))
 

@@ -127,7 +127,9 @@ def test_nothing_to_compare_is_an_error():
     with pytest.raises(TreeparseError, match="no sentence"):
         paired_bootstrap([], [], [])
     counts, _ = simulated(5, (0.8, 0.8), seed=0)
-    with pytest.raises(TreeparseError, match="resamples is 0"):
+    with pytest.raises(TreeparseError, match="not resamples 0"):
         compare_counts(counts, counts, resamples=0)
+    with pytest.raises(TreeparseError, match="seed -1"):
+        compare_counts(counts, counts, seed=-1)
     with pytest.raises(TreeparseError, match=r"confidence 1\.0"):
         compare_counts(counts, counts, confidence=1.0)

@@ -58,7 +58,8 @@ def paired_bootstrap(
     scatter is symmetric.)
 
     Raises:
-        TreeparseError: when ``attachment_scores`` would raise it for either system, or there is no sentence.
+        TreeparseError: when ``attachment_scores`` would raise it for either system, there is no sentence, or a number
+            is out of range.
     """
     counts = [sentence_counts(gold, system)[:, 0] for system in (first, second)]
     return compare_counts(*counts, resamples=resamples, confidence=confidence, seed=seed)
@@ -75,8 +76,9 @@ def compare_counts(
     """``paired_bootstrap`` from the counts of each sentence under each system, ``(sentences, len(Count))``."""
     if not len(first):
         raise TreeparseError("There is no sentence to compare the systems on.")
-    if resamples < 1 or not 0 < confidence < 1:
-        raise TreeparseError(f"resamples is {resamples} and confidence {confidence}; use 1 or more, and within (0, 1).")
+    if resamples < 1 or seed < 0 or not 0 < confidence < 1:
+        given = f"resamples {resamples}, seed {seed}, confidence {confidence}"
+        raise TreeparseError(f"The bootstrap wants resamples >= 1, seed >= 0 and 0 < confidence < 1, not {given}.")
     parts = np.stack([_fractions(first), _fractions(second)], axis=1)  # (sentences, system, part, score)
     observed = _scores(parts.sum(0))
     chunks = [_scores(sums) for sums in _resampled_sums(parts, resamples, np.random.default_rng(seed))]
