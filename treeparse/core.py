@@ -1,7 +1,7 @@
 """What every layer shares: sentences, batches, checks of head lists, and the errors. Imports nothing of ours."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -77,15 +77,13 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Self:
         """The batch on another device."""
-
-        def move(value: Tensor | Mapping[str, Tensor] | None) -> Tensor | dict[str, Tensor] | None:
-            if value is None:
-                return None
-            if isinstance(value, Tensor):
-                return value.to(device)
-            return {name: tensor.to(device) for name, tensor in value.items()}
-
-        return type(self)(**{field.name: move(getattr(self, field.name)) for field in fields(self)})
+        return type(self)(
+            self.lengths.to(device),
+            self.indices.to(device),
+            {name: feature.to(device) for name, feature in self.features.items()},
+            None if self.heads is None else self.heads.to(device),
+            None if self.labels is None else self.labels.to(device),
+        )
 
     def word_mask(self) -> Tensor:
         """(B, n+1) bool: True at words, False at the root and at padding."""

@@ -4,6 +4,7 @@ import glob
 import gzip
 import os
 import secrets
+import shutil
 import stat
 import sys
 import zlib
@@ -110,6 +111,35 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    _sync_folder(target.parent)
+
+
+@contextmanager
+def atomic_folder(path: str | Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of ``path`` when the block ends well, and is gone otherwise.
+
+    Raises:
+        TreeparseError: ``path`` is a file, or its parent cannot be found.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise TreeparseError(f"cannot write the folder {path}: there is a file of that name; name another folder")
+    if not target.parent.is_dir():
+        raise TreeparseError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
+    token = secrets.token_hex(6)
+    temporary, old = (target.with_name(f".{target.name}.{token}.{end}") for end in ("tmp", "old"))
+    temporary.mkdir()
+    try:
+        yield temporary
+        if target.exists():
+            os.rename(target, old)
+        os.rename(temporary, target)
+    except BaseException:
+        if old.exists() and not target.exists():
+            os.rename(old, target)
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
     _sync_folder(target.parent)
 
 

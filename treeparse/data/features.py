@@ -1,0 +1,144 @@
+"""From words to the tensors that an encoder reads: word, character and tag ids."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from treeparse.core import EMPTY, Sentence, TreeparseError
+
+from .vocabulary import Vocabulary
+
+PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
+TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
+
+
+class LexicalFeatures:
+    """Ids of words, characters and tags over vocabularies of the training sentences.
+
+    The features of ``B`` sentences, the longest of ``n`` words (node 0 is the root, padding is id 0):
+
+    - ``words`` (B, n+1): lower-cased forms;
+    - ``vectors`` (B, n+1): rows of a pretrained vector table, only where one was given;
+    - ``forms`` (B, n+1) and ``characters`` (U, L): every distinct form of the batch is spelled once in ``characters``,
+      and ``forms`` says which row spells a node;
+    - ``upos``, ``xpos``, ``feats`` (B, n+1): only those in ``tags``.
+    """
+
+    def __init__(
+        self,
+        words: Vocabulary,
+        characters: Vocabulary,
+        tags: dict[str, Vocabulary],
+        vectors: Vocabulary | None = None,
+    ) -> None:
+        self.words, self.characters, self.tags, self.vectors = words, characters, tags, vectors
+
+    @classmethod
+    def build(
+        cls,
+        sentences: Sequence[Sentence],
+        *,
+        min_count: int = 2,
+        tags: Sequence[str] = (),
+        vectors: Vocabulary | None = None,
+    ) -> Self:
+        """Vocabularies of the training sentences; what is seen less than ``min_count`` times is unknown."""
+        specials = (PADDING, UNKNOWN, ROOT)
+        words = Vocabulary.build(
+            (form.lower() for sentence in sentences for form in sentence.forms),
+            min_count=min_count,
+            specials=specials,
+            unknown=UNKNOWN,
+        )
+        characters = Vocabulary.build(
+            (character for sentence in sentences for form in sentence.forms for character in form),
+            min_count=min_count,
+            specials=(*specials, BEGIN, END),
+            unknown=UNKNOWN,
+        )
+        tables = {
+            name: Vocabulary.build(
+                (tag for sentence in sentences for tag in _tags(sentence, name)), specials=specials, unknown=UNKNOWN
+            )
+            for name in tags
+        }
+        return cls(words, characters, tables, vectors)
+
+    def sizes(self) -> dict[str, int]:
+        """The number of ids of each feature."""
+        sizes = {"words": len(self.words), "characters": len(self.characters)}
+        sizes |= {name: len(table) for name, table in self.tags.items()}
+        return sizes if self.vectors is None else sizes | {"vectors": len(self.vectors)}
+
+    def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The features of the sentences; raises where a tag that the model reads is missing."""
+        spellings: dict[str, int] = {}
+        features = {
+            "words": _nodes([[self.words.index(form.lower()) for form in s.forms] for s in sentences], self.words),
+            "forms": _padded([[0, *(spellings.setdefault(f, len(spellings) + 1) for f in s.forms)] for s in sentences]),
+            "characters": self._spell(spellings),
+        }
+        if self.vectors is not None:
+            features["vectors"] = _nodes([[_lookup(self.vectors, f) for f in s.forms] for s in sentences], self.vectors)
+        for name, table in self.tags.items():
+            features[name] = _nodes([[table.index(tag) for tag in _tags(s, name)] for s in sentences], table)
+        return features
+
+    def _spell(self, spellings: dict[str, int]) -> Tensor:
+        """(U, L): row 0 spells the root, the others the forms in the order of their numbers."""
+        begin, end = self.characters.special(BEGIN), self.characters.special(END)
+        rows = [[begin, *map(self.characters.index, form), end] for form in spellings]
+        return _padded([[begin, self.characters.special(ROOT), end], *rows])
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that :meth:`from_json` turns back into equal features."""
+        return {
+            "words": self.words.to_json(),
+            "characters": self.characters.to_json(),
+            "tags": {name: table.to_json() for name, table in self.tags.items()},
+            "vectors": None if self.vectors is None else self.vectors.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The features that :meth:`to_json` wrote."""
+        return cls(
+            Vocabulary.from_json(data["words"]),
+            Vocabulary.from_json(data["characters"]),
+            {name: Vocabulary.from_json(table) for name, table in data["tags"].items()},
+            None if data["vectors"] is None else Vocabulary.from_json(data["vectors"]),
+        )
+
+
+def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
+    """The vocabulary of a table of pretrained vectors, whose first rows are padding, unknown and root."""
+    return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
+
+
+def _tags(sentence: Sentence, name: str) -> Sequence[str]:
+    tags: tuple[str, ...] | None = getattr(sentence, name)
+    # A word without features is common, and "_" says just that; a word without a part of speech was never tagged.
+    if tags is None or (name != "feats" and EMPTY in tags):
+        column = TAG_COLUMNS[name]
+        start = " ".join(sentence.forms[:5])
+        raise TreeparseError(
+            f"The model reads {column}, but the sentence that starts with '{start}' has words without it: "
+            f"tag the file first, or train a model without {column}."
+        )
+    return tags
+
+
+def _lookup(vectors: Vocabulary, form: str) -> int:
+    return vectors.index(form if form in vectors else form.lower())
+
+
+def _nodes(rows: list[list[int]], table: Vocabulary) -> Tensor:
+    root = table.special(ROOT)
+    return _padded([[root, *row] for row in rows])
+
+
+def _padded(rows: list[list[int]]) -> Tensor:
+    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)

@@ -1,0 +1,66 @@
+"""From sentences to batches: features for the encoder, heads and label ids for the loss."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from treeparse.core import ROOT_LABEL, Batch, Sentence, TreeparseError
+
+from .features import LexicalFeatures
+from .vocabulary import Vocabulary
+
+
+class Indexer:
+    """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled."""
+
+    def __init__(self, features: LexicalFeatures, labels: Vocabulary) -> None:
+        self.features, self.labels = features, labels
+        self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
+
+    @classmethod
+    def build(cls, sentences: Sequence[Sentence], features: LexicalFeatures) -> Self:
+        """The indexer of the training sentences; raises where there are none, or one has no tree."""
+        if not sentences:
+            raise TreeparseError("There is no sentence to build the vocabularies from: give at least one.")
+        if any(sentence.labels is None or sentence.heads is None for sentence in sentences):
+            raise TreeparseError("A training sentence has no tree: training needs HEAD and DEPREL in every sentence.")
+        return cls(features, Vocabulary.build(label for s in sentences for label in s.labels or ()))
+
+    def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
+        """One batch of the sentences, on the CPU; labels that training never saw become -1.
+
+        ``indices`` are the sentences' places in a larger list, by default 0, 1, 2, ...
+        """
+        if not sentences:
+            raise TreeparseError("A batch needs at least one sentence.")
+        lengths = torch.tensor([len(sentence) for sentence in sentences])
+        known = all(sentence.heads is not None and sentence.labels is not None for sentence in sentences)
+        return Batch(
+            lengths=lengths,
+            indices=torch.arange(len(sentences)) if indices is None else torch.tensor(indices),
+            features=self.features(sentences),
+            heads=_targets([sentence.heads or () for sentence in sentences], lengths) if known else None,
+            labels=_targets([self._label_ids(sentence) for sentence in sentences], lengths) if known else None,
+        )
+
+    def _label_ids(self, sentence: Sentence) -> list[int]:
+        labels = self.labels
+        return [labels.index(label) if label in labels else -1 for label in sentence.labels or ()]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that :meth:`from_json` turns back into an equal indexer."""
+        return {"features": self.features.to_json(), "labels": self.labels.to_json()}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The indexer that :meth:`to_json` wrote."""
+        return cls(LexicalFeatures.from_json(data["features"]), Vocabulary.from_json(data["labels"]))
+
+
+def _targets(rows: Sequence[Sequence[int]], lengths: Tensor) -> Tensor:
+    targets = torch.full((len(rows), int(lengths.max()) + 1), -1)
+    for target, row in zip(targets, rows, strict=True):
+        target[1 : len(row) + 1] = torch.tensor(row)
+    return targets

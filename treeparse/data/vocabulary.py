@@ -1,0 +1,80 @@
+"""Vocabularies: strings to ids and back, with their counts in the training data."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from treeparse.core import TreeparseError
+
+
+class Vocabulary:
+    """Strings with ids, most frequent first; ``specials`` hold the first ids and have no count.
+
+    ``index`` maps an item that is not there to the special ``unknown``, where one is named, and raises otherwise.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[str],
+        counts: Sequence[int],
+        *,
+        specials: Sequence[str] = (),
+        unknown: str | None = None,
+    ) -> None:
+        if len(items) != len(counts):
+            raise TreeparseError(f"A vocabulary of {len(items)} items came with {len(counts)} counts.")
+        self.items, self.counts, self.specials, self.unknown = tuple(items), tuple(counts), tuple(specials), unknown
+        # Specials have a table of their own: a treebank may well hold a word spelled like one of them.
+        self._special_ids = {special: place for place, special in enumerate(self.specials)}
+        self._ids = {item: place for place, item in enumerate(self.items, len(self.specials))}
+        if len(self._ids) != len(self.items):
+            raise TreeparseError("A vocabulary holds the same item twice.")
+        self.unknown_id = None if unknown is None else self._special_ids[unknown]
+
+    @classmethod
+    def build(
+        cls, items: Iterable[str], *, min_count: int = 1, specials: Sequence[str] = (), unknown: str | None = None
+    ) -> Self:
+        """The items seen at least ``min_count`` times, by falling count, ties by first appearance."""
+        kept = [(item, count) for item, count in Counter(items).most_common() if count >= min_count]
+        return cls([item for item, _ in kept], [count for _, count in kept], specials=specials, unknown=unknown)
+
+    def __len__(self) -> int:
+        return len(self.specials) + len(self.items)
+
+    def __contains__(self, item: str) -> bool:
+        return item in self._ids
+
+    def special(self, name: str) -> int:
+        """The id of a special."""
+        return self._special_ids[name]
+
+    def index(self, item: str) -> int:
+        """The id of an item, or the unknown's id; without an unknown a ``KeyError``."""
+        found = self._ids.get(item, self.unknown_id)
+        if found is None:
+            raise KeyError(item)
+        return found
+
+    def item(self, index: int) -> str:
+        """The string behind an id."""
+        return self.specials[index] if index < len(self.specials) else self.items[index - len(self.specials)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that :meth:`from_json` turns back into an equal vocabulary."""
+        return {
+            "specials": list(self.specials),
+            "unknown": self.unknown,
+            "items": [[item, count] for item, count in zip(self.items, self.counts, strict=True)],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The vocabulary that :meth:`to_json` wrote."""
+        items = data["items"]
+        return cls(
+            [item for item, _ in items],
+            [count for _, count in items],
+            specials=data["specials"],
+            unknown=data["unknown"],
+        )

@@ -1,0 +1,178 @@
+"""The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+
+from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.features import UNKNOWN, LexicalFeatures
+from treeparse.data.indexer import Indexer
+from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
+from treeparse.objectives import Objective, label_cross_entropy
+from treeparse.storage import CONFIG, from_plain, load_weights, read_model, write_model
+from treeparse.trees import NonProjectiveCRF
+
+
+@dataclass(frozen=True)
+class ParserConfig:
+    """Everything that fixes a parser's architecture.
+
+    Attributes:
+        encoder: the encoder's settings.
+        arc_size: size of the vectors between which arcs are scored.
+        label_size: size of the vectors between which labels are scored.
+        dropout: dropout of these vectors, shared by the words of a sentence.
+        single_root: whether exactly one word hangs from the root.
+    """
+
+    encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
+    arc_size: int = 500
+    label_size: int = 100
+    dropout: float = 0.33
+    single_root: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
+
+    ``log_prob`` is the log probability of the heads among all trees (nats), ``score`` the sum of their arcs' scores.
+    """
+
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    labels: tuple[str, ...]
+    log_prob: float
+    score: float
+
+
+class Parser(nn.Module):
+    """A graph-based dependency parser. :meth:`build` makes an untrained one, :meth:`from_pretrained` loads one."""
+
+    def __init__(self, config: ParserConfig, indexer: Indexer) -> None:
+        super().__init__()
+        self.config, self.indexer = config, indexer
+        words = indexer.features.words
+        encoder = BiLSTMEncoder(
+            config.encoder,
+            indexer.features.sizes(),
+            unknown=words.special(UNKNOWN),
+            specials=len(words.specials),
+        )
+        self.scorer = BiaffineScorer(
+            encoder,
+            labels=len(indexer.labels),
+            arc_size=config.arc_size,
+            label_size=config.label_size,
+            dropout=config.dropout,
+        )
+
+    @classmethod
+    def build(cls, config: ParserConfig, sentences: Sequence[Sentence]) -> Self:
+        """An untrained parser with the vocabularies of the training sentences."""
+        encoder = config.encoder
+        features = LexicalFeatures.build(sentences, min_count=encoder.min_count, tags=encoder.tags)
+        return cls(config, Indexer.build(sentences, features))
+
+    @classmethod
+    def from_pretrained(cls, directory: str | Path) -> Self:
+        """The parser that :meth:`save_pretrained` wrote, on the CPU and ready to parse.
+
+        Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
+        in its shape, and no other. Nothing in the directory is run.
+        """
+        config, vocabulary, weights = read_model(directory)
+        parser = cls(from_plain(ParserConfig, config, f"{directory}/{CONFIG}"), Indexer.from_json(vocabulary))
+        load_weights(parser, weights, str(directory))
+        return parser.eval()
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Writes ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
+        write_model(directory, asdict(self.config), self.indexer.to_json(), self.state_dict())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return next(self.parameters()).device
+
+    def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
+        """The sentences as a batch on the parser's device."""
+        return self.indexer.collate(sentences, indices).to(self.device)
+
+    def distribution(self, batch: Batch) -> NonProjectiveCRF:
+        """The distribution of each sentence's trees."""
+        return self._distribution(self.scorer(batch), batch)
+
+    def _distribution(self, scores: Scores, batch: Batch) -> NonProjectiveCRF:
+        return NonProjectiveCRF(scores.arcs, batch.lengths, single_root=self.config.single_root)
+
+    def loss(self, batch: Batch, objective: Objective) -> Tensor:
+        """The objective plus the cross-entropy of the gold arcs' labels, nats a word."""
+        if batch.heads is None or batch.labels is None:
+            raise TreeparseError("A training batch holds no trees: training needs sentences with heads and labels.")
+        scores = self.scorer(batch)
+        words = batch.word_mask()
+        arc_loss = objective(self._distribution(scores, batch), batch.heads).sum()
+        label_loss = label_cross_entropy(scores.labels(batch.heads, words), batch.labels[words])
+        return (arc_loss + label_loss) / batch.num_words
+
+    @torch.inference_mode()
+    def parse_batch(self, batch: Batch, sentences: Sequence[Sentence]) -> list[Parse]:
+        """The best tree of each sentence of a batch, its labels chosen arc by arc."""
+        scores = self.scorer(batch)
+        distribution = self._distribution(scores, batch)
+        heads = distribution.mode
+        words = batch.word_mask()
+        labels = torch.full_like(heads, -1)
+        labels[words] = self._best_labels(scores.labels(heads, words), heads[words])
+        log_probs = distribution.log_prob(heads)
+        totals = log_probs + distribution.log_partition
+        return [
+            self._parse(sentence, *row)
+            for sentence, *row in zip(
+                sentences, heads.tolist(), labels.tolist(), log_probs.tolist(), totals.tolist(), strict=True
+            )
+        ]
+
+    def _best_labels(self, scores: Tensor, heads: Tensor) -> Tensor:
+        """The best label of each arc; "root" is for arcs from the root, and for no others."""
+        root = self.indexer.root_label
+        if root < 0 or scores.shape[-1] == 1:
+            return scores.argmax(-1)
+        is_root = torch.arange(scores.shape[-1], device=scores.device) == root
+        return scores.masked_fill(is_root != (heads == 0).unsqueeze(-1), -torch.inf).argmax(-1)
+
+    def _parse(self, sentence: Sentence, heads: list[int], labels: list[int], log_prob: float, score: float) -> Parse:
+        end = len(sentence) + 1
+        names = tuple(self.indexer.labels.item(label) for label in labels[1:end])
+        return Parse(sentence.forms, tuple(heads[1:end]), names, log_prob, score)
+
+    def parse(self, sentences: Sequence[Sentence | Sequence[str]], *, batch_words: int = 5000) -> list[Parse]:
+        """The best tree of each sentence, in order.
+
+        A sentence is a :class:`~treeparse.core.Sentence` or a list of words. Batches hold sentences of like length,
+        about ``batch_words`` words each. Raises where the model reads tags and a sentence has none.
+        """
+        given = [s if isinstance(s, Sentence) else Sentence(tuple(s)) for s in sentences]
+        for place, sentence in enumerate(given):
+            if not len(sentence):
+                raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
+        parses: dict[int, Parse] = {}
+        for batch in self._batches(given, batch_words):
+            places = batch.indices.tolist()
+            parses |= zip(places, self.parse_batch(batch, [given[place] for place in places]), strict=True)
+        return [parses[place] for place in range(len(given))]
+
+    def _batches(self, sentences: Sequence[Sentence], batch_words: int) -> Iterator[Batch]:
+        was_training = self.training
+        self.eval()
+        try:
+            for places in BucketBatchSampler([len(s) for s in sentences], max_words=batch_words):
+                yield self.collate([sentences[place] for place in places], places)
+        finally:
+            self.train(was_training)

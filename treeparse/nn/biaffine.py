@@ -1,0 +1,50 @@
+"""Biaffine scores of arcs and labels."""
+
+import torch
+from torch import Tensor, nn
+
+from .dropout import SharedDropout
+
+
+class Projection(nn.Module):
+    """One hidden layer that turns an encoder's vectors into those of a role: head or dependent, for arcs or labels."""
+
+    def __init__(self, input_size: int, output_size: int, dropout: float) -> None:
+        super().__init__()
+        self.linear = nn.Linear(input_size, output_size)
+        self.activation = nn.LeakyReLU(0.1)
+        self.dropout = SharedDropout(dropout)
+        nn.init.orthogonal_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        return self.dropout(self.activation(self.linear(nodes)))
+
+
+class ArcBiaffine(nn.Module):
+    """score(head -> dependent) = head^T W dependent + head^T b ([DM] equation 6)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size, size))
+        self.bias = nn.Parameter(torch.zeros(size))
+
+    def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
+        """(B, T, size) twice -> (B, T, T), head first."""
+        return heads @ (dependents @ self.weight.T + self.bias).transpose(1, 2)
+
+
+class LabelBiaffine(nn.Module):
+    """A score for each label of an arc: head^T W_l dependent + u_l^T head + v_l^T dependent + b_l ([DM] equation 3)."""
+
+    def __init__(self, size: int, labels: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(size, labels * size))
+        self.heads = nn.Linear(size, labels)
+        self.dependents = nn.Linear(size, labels, bias=False)
+
+    def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
+        """Vectors of the arcs' two ends (N, size) -> (N, labels)."""
+        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1]))
+        bilinear = (mixed @ dependents.unsqueeze(-1)).squeeze(-1)
+        return bilinear + self.heads(heads) + self.dependents(dependents)

@@ -1,0 +1,41 @@
+"""The settings of encoders, as they stand in a training config and in a model's ``config.json``."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class BiLSTMConfig:
+    """A BiLSTM over word, character and tag embeddings (Dozat and Manning 2017).
+
+    Attributes:
+        type: names this kind of encoder.
+        min_count: words and characters seen less often in training are unknown.
+        word_size: size of the word embeddings.
+        vector_size: size of the pretrained vectors, 0 without; set from the vectors file.
+        char_size: size of the character embeddings.
+        char_filters: filters of each convolution over characters, 0 for no characters.
+        char_widths: how many characters each convolution sees.
+        tags: which of upos, xpos and feats the model reads; parsing then needs them in its input.
+        tag_size: size of each tag embedding.
+        hidden_size: size of the LSTM in each direction.
+        layers: number of LSTM layers.
+        word_dropout: share of words replaced by the unknown in training.
+        embedding_dropout: dropout of the embeddings, shared by the words of a sentence.
+        dropout: dropout in front of and behind every LSTM layer but the first, shared by the words of a sentence.
+    """
+
+    type: Literal["bilstm"] = "bilstm"
+    min_count: int = 2
+    word_size: int = 100
+    vector_size: int = 0
+    char_size: int = 50
+    char_filters: int = 100
+    char_widths: tuple[int, ...] = (3,)
+    tags: tuple[Literal["upos", "xpos", "feats"], ...] = ()
+    tag_size: int = 50
+    hidden_size: int = 400
+    layers: int = 3
+    word_dropout: float = 0.1
+    embedding_dropout: float = 0.33
+    dropout: float = 0.33

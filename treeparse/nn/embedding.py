@@ -1,0 +1,55 @@
+"""The vectors of words before they know their context: word, pretrained, character and tag embeddings."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from .characters import CharacterEncoder
+from .config import BiLSTMConfig
+from .dropout import WordDropout
+
+
+class LexicalEmbedding(nn.Module):
+    """Concatenates a word's embedding (plus its projected pretrained vector), characters and tags.
+
+    ``sizes`` gives the number of ids of each feature, ``unknown`` the id of an unknown word and ``specials`` the number
+    of ids that stand for no word.
+    """
+
+    def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
+        super().__init__()
+        self.word_dropout = WordDropout(config.word_dropout, unknown=unknown, specials=specials)
+        self.words = _table(sizes["words"], config.word_size)
+        self.vectors = nn.Embedding(sizes["vectors"], config.vector_size) if config.vector_size else None
+        if self.vectors is not None:
+            self.vectors.weight.requires_grad_(False)
+            self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
+        self.tags = nn.ModuleDict({name: _table(sizes[name], config.tag_size) for name in config.tags})
+        self.output_size = config.word_size + config.tag_size * len(config.tags)
+        self.characters = None
+        if config.char_filters:
+            self.characters = CharacterEncoder(
+                sizes["characters"], size=config.char_size, filters=config.char_filters, widths=config.char_widths
+            )
+            self.output_size += self.characters.output_size
+
+    def forward(self, features: Mapping[str, Tensor]) -> Tensor:
+        """(B, n+1, output_size)."""
+        words = self.words(self.word_dropout(features["words"]))
+        if self.vectors is not None:
+            words = words + self.project(self.vectors(features["vectors"]))
+        parts = [words]
+        if self.characters is not None:
+            parts.append(self.characters(features["characters"], features["forms"]))
+        parts += [table(features[name]) for name, table in self.tags.items()]
+        return torch.cat(parts, -1)
+
+
+def _table(count: int, size: int) -> nn.Embedding:
+    table = nn.Embedding(count, size, padding_idx=0)
+    # As the concatenated parts meet one LSTM, every vector starts at a length of about one, whatever its size.
+    nn.init.normal_(table.weight, std=size**-0.5)
+    with torch.no_grad():
+        table.weight[0].zero_()
+    return table

@@ -1,0 +1,21 @@
+"""What a scorer asks of an encoder."""
+
+from abc import ABC, abstractmethod
+
+from torch import Tensor, nn
+
+from treeparse.core import Batch
+
+
+class Encoder(nn.Module, ABC):
+    """Gives every node of a sentence, the root included, a vector that knows its context.
+
+    ``output_size`` is the vectors' size. An encoder reads what it needs from ``batch.features`` and ``batch.lengths``,
+    and what it gives to the nodes of a sentence does not depend on the other sentences of the batch, but for rounding.
+    """
+
+    output_size: int
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Tensor:
+        """The nodes' vectors (B, n+1, output_size); padding holds anything finite."""

@@ -1,0 +1,45 @@
+"""The scorer: an encoder under biaffine arc and label scores."""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from treeparse.core import Batch
+
+from .biaffine import ArcBiaffine, LabelBiaffine, Projection
+from .encoder import Encoder
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a batch: all arcs at once, labels for the arcs that are asked for."""
+
+    arcs: Tensor  # (B, n+1, n+1) log weights, head first; column 0, diagonal and padding hold anything
+    label_heads: Tensor  # (B, n+1, label_size)
+    label_dependents: Tensor  # (B, n+1, label_size)
+    label_biaffine: LabelBiaffine
+
+    def labels(self, heads: Tensor, where: Tensor) -> Tensor:
+        """Label scores (N, labels) of the arcs into the N nodes chosen by the mask ``where`` (B, n+1), in its order.
+
+        ``heads`` (B, n+1) gives their heads, and is not read elsewhere.
+        """
+        item, dependent = where.nonzero(as_tuple=True)
+        return self.label_biaffine(self.label_heads[item, heads[where]], self.label_dependents[item, dependent])
+
+
+class BiaffineScorer(nn.Module):
+    """Deep biaffine scores of arcs and labels over any encoder ([DM] §3)."""
+
+    def __init__(self, encoder: Encoder, *, labels: int, arc_size: int, label_size: int, dropout: float) -> None:
+        super().__init__()
+        self.encoder = encoder
+        sizes = (arc_size, arc_size, label_size, label_size)
+        self.projections = nn.ModuleList(Projection(encoder.output_size, size, dropout) for size in sizes)
+        self.arcs = ArcBiaffine(arc_size)
+        self.labels = LabelBiaffine(label_size, labels)
+
+    def forward(self, batch: Batch) -> Scores:
+        nodes = self.encoder(batch)
+        arc_heads, arc_dependents, label_heads, label_dependents = (role(nodes) for role in self.projections)
+        return Scores(self.arcs(arc_heads, arc_dependents), label_heads, label_dependents, self.labels)
