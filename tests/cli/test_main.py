@@ -1,0 +1,136 @@
+"""The command's frame: help, versions, exit codes, and the config command."""
+
+import argparse
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from treeparse.cli import main as cli
+from treeparse.cli.config import shipped_configs
+from treeparse.core import DataError
+
+ROOT = Path(__file__).parents[2]
+Install = Callable[..., None]
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Makes ``probe`` the only command."""
+
+    def install(run: Callable[[argparse.Namespace], int], *, takes_overrides: bool = False) -> None:
+        command = ModuleType("probe")
+        vars(command).update(HELP="try", add_arguments=lambda parser: None, run=run, TAKES_OVERRIDES=takes_overrides)
+        monkeypatch.setattr(cli, "_commands", lambda: {"probe": command})
+
+    return install
+
+
+def raising(error: BaseException) -> Callable[[argparse.Namespace], int]:
+    def run(args: argparse.Namespace) -> int:
+        raise error
+
+    return run
+
+
+def usage_error(argv: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(argv)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "sentence"),
+    [
+        (DataError("the file is empty.", source="a.conllu"), 2, "a.conllu: the file is empty."),
+        (FileNotFoundError(2, "No such file or directory", "b.conllu"), 2, "b.conllu: No such file or directory."),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_errors_become_sentences(
+    install: Install, capsys: pytest.CaptureFixture[str], error: BaseException, code: int, sentence: str
+) -> None:
+    install(raising(error))
+    assert cli.main(["probe"]) == code
+    assert capsys.readouterr() == ("", f"treeparse: error: {sentence}\n")
+
+
+def test_a_bug_keeps_its_traceback(install: Install) -> None:
+    install(raising(ValueError("a bug")))
+    with pytest.raises(ValueError, match="a bug"):
+        cli.main(["probe"])
+
+
+def test_exit_code_is_the_commands(install: Install) -> None:
+    install(lambda args: 1)
+    assert cli.main(["probe"]) == 1
+
+
+def test_overrides_reach_the_command_in_order(install: Install) -> None:
+    seen: list[list[str]] = []
+    install(lambda args: seen.append(args.overrides) or 0, takes_overrides=True)
+    overrides = ["--data.train", "a", "b", "--optimization.epochs=3", "--optimization.learning_rate", "-1"]
+    cli.main(["probe", *overrides[:3], "--quiet", "--threads", "1", *overrides[3:]])
+    assert seen == [overrides]
+
+
+def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    install(lambda args: 0)
+    assert "unrecognized arguments: --epochs 3" in usage_error(["probe", "--epochs", "3"], capsys)
+    assert "'0' is not a number of threads" in usage_error(["probe", "--threads", "0"], capsys)
+    assert "required: COMMAND" in usage_error([], capsys)
+
+
+def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--version"])
+    assert stopped.value.code == 0
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert capsys.readouterr().out == f"treeparse {project['version']}\n"
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_help_with_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([command, "--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert f"treeparse {command} " in text.partition("examples:")[2]
+    assert "--threads" in text
+    assert "--quiet" in text
+
+
+def test_a_reader_that_leaves_is_no_error() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "treeparse", "config", "fast"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    with process.stderr as stderr:
+        assert stderr.read() == b""
+    assert process.wait() == 141
+
+
+def test_config_prints_the_file_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "demo"]) == 0
+    assert capsys.readouterr().out == (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
+
+
+def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+    for line, path in zip(lines, shipped_configs().values(), strict=True):
+        comment = path.read_text(encoding="utf-8").splitlines()[0]
+        assert comment.startswith("# ")
+        assert line.split(maxsplit=1)[1] == comment[2:]
+
+
+def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "fastest"]) == 2
+    assert "There is no configuration 'fastest'; there are: " in capsys.readouterr().err
