@@ -31,7 +31,7 @@ class ArcBiaffine(nn.Module):
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """(B, T, size) twice -> (B, T, T), head first."""
-        return heads @ (dependents @ self.weight.T + self.bias).transpose(1, 2)
+        return _exact_product(heads, (dependents @ self.weight.T + self.bias).transpose(1, 2), self.weight.dtype)
 
 
 class LabelBiaffine(nn.Module):
@@ -46,5 +46,11 @@ class LabelBiaffine(nn.Module):
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Vectors of the arcs' two ends (N, size) -> (N, labels)."""
         mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1]))
-        bilinear = (mixed @ dependents.unsqueeze(-1)).squeeze(-1)
+        bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
+
+
+def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+    """A product in the weights' precision under autocast too: scores in bfloat16 have only two or three digits."""
+    with torch.autocast(left.device.type, enabled=False):
+        return left.to(dtype) @ right.to(dtype)
