@@ -1,6 +1,6 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
@@ -116,9 +116,9 @@ class Parser(nn.Module):
         if batch.heads is None or batch.labels is None:
             raise TreeparseError("A training batch holds no trees: training needs sentences with heads and labels.")
         scores = self.scorer(batch)
-        words = batch.word_mask()
+        known = batch.heads >= 0
         arc_loss = objective(self._distribution(scores, batch), batch.heads).sum()
-        label_loss = label_cross_entropy(scores.labels(batch.heads, words), batch.labels[words])
+        label_loss = label_cross_entropy(scores.labels(batch.heads, known), batch.labels[known])
         return (arc_loss + label_loss) / batch.num_words
 
     @torch.inference_mode()
@@ -156,23 +156,28 @@ class Parser(nn.Module):
         """The best tree of each sentence, in order.
 
         A sentence is a :class:`~treeparse.core.Sentence` or a list of words. Batches hold sentences of like length,
-        about ``batch_words`` words each. Raises where the model reads tags and a sentence has none.
+        about ``batch_words`` words each. Raises where a sentence is a string or has no words, and where the model reads
+        tags and a sentence has none.
         """
-        given = [s if isinstance(s, Sentence) else Sentence(tuple(s)) for s in sentences]
-        for place, sentence in enumerate(given):
-            if not len(sentence):
-                raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
+        given = [_sentence(sentence, place) for place, sentence in enumerate(sentences)]
+        batches = BucketBatchSampler([len(sentence) for sentence in given], max_words=batch_words)
         parses: dict[int, Parse] = {}
-        for batch in self._batches(given, batch_words):
-            places = batch.indices.tolist()
-            parses |= zip(places, self.parse_batch(batch, [given[place] for place in places]), strict=True)
-        return [parses[place] for place in range(len(given))]
-
-    def _batches(self, sentences: Sequence[Sentence], batch_words: int) -> Iterator[Batch]:
         was_training = self.training
         self.eval()
         try:
-            for places in BucketBatchSampler([len(s) for s in sentences], max_words=batch_words):
-                yield self.collate([sentences[place] for place in places], places)
+            for places in batches:
+                chosen = [given[place] for place in places]
+                parses |= zip(places, self.parse_batch(self.collate(chosen), chosen), strict=True)
         finally:
             self.train(was_training)
+        return [parses[place] for place in range(len(given))]
+
+
+def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
+    """A sentence to parse, the ``place``-th of its list."""
+    if isinstance(words, str):
+        raise TreeparseError(f"Sentence {place} (counted from 0) is a string, not a list of words: split it into words.")
+    sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
+    if not len(sentence):
+        raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
+    return sentence
