@@ -13,6 +13,7 @@ from treeparse.data.batching import BucketBatchSampler
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
+from treeparse.nn.config import check_at_least, check_rate
 from treeparse.objectives import Objective, label_cross_entropy
 from treeparse.storage import CONFIG, from_plain, load_weights, read_model, write_model
 from treeparse.trees import NonProjectiveCRF
@@ -35,6 +36,11 @@ class ParserConfig:
     label_size: int = 100
     dropout: float = 0.33
     single_root: bool = True
+
+    def __post_init__(self) -> None:
+        check_at_least("arc_size", self.arc_size, 1)
+        check_at_least("label_size", self.label_size, 1)
+        check_rate("dropout", self.dropout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +182,7 @@ class Parser(nn.Module):
 def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
     """A sentence to parse, the ``place``-th of its list."""
     if isinstance(words, str):
-        raise TreeparseError(f"Sentence {place} (counted from 0) is a string, not a list of words: split it into words.")
+        raise TreeparseError(f"Sentence {place} (counted from 0) is a string: give it as a list of words.")
     sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
     if not len(sentence):
         raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")

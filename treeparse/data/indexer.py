@@ -6,7 +6,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from treeparse.core import ROOT_LABEL, Batch, Sentence, TreeparseError
+from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
 from .features import LexicalFeatures
 from .vocabulary import Vocabulary
@@ -21,15 +21,18 @@ class Indexer:
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: LexicalFeatures) -> Self:
-        """The indexer of the training sentences; raises where there are none, or one has no tree."""
+        """The indexer of the training sentences; raises without sentences, without trees or without labels."""
         if not sentences:
             raise TreeparseError("There is no sentence to build the vocabularies from: give at least one.")
         if any(sentence.labels is None or sentence.heads is None for sentence in sentences):
             raise TreeparseError("A training sentence has no tree: training needs HEAD and DEPREL in every sentence.")
-        return cls(features, Vocabulary.build(label for s in sentences for label in s.labels or ()))
+        labels = Vocabulary.build(label for s in sentences for label in s.labels or () if label != EMPTY)
+        if not labels:
+            raise TreeparseError("No training sentence has a label: training needs DEPREL, and every DEPREL is '_'.")
+        return cls(features, labels)
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
-        """One batch of the sentences, on the CPU; labels that training never saw become -1.
+        """One batch of the sentences, on the CPU; labels that are missing or that training never saw become -1.
 
         ``indices`` are the sentences' places in a larger list, by default 0, 1, 2, ...
         """

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from treeparse.core import TreeparseError
+
 
 @dataclass(frozen=True)
 class BiLSTMConfig:
@@ -22,7 +24,7 @@ class BiLSTMConfig:
         layers: number of LSTM layers.
         word_dropout: share of words replaced by the unknown in training.
         embedding_dropout: dropout of the embeddings, shared by the words of a sentence.
-        dropout: dropout in front of and behind every LSTM layer but the first, shared by the words of a sentence.
+        dropout: dropout behind every LSTM layer, shared by the words of a sentence.
     """
 
     type: Literal["bilstm"] = "bilstm"
@@ -39,3 +41,29 @@ class BiLSTMConfig:
     word_dropout: float = 0.1
     embedding_dropout: float = 0.33
     dropout: float = 0.33
+
+    def __post_init__(self) -> None:
+        for name in ("min_count", "word_size", "char_size", "tag_size", "hidden_size", "layers"):
+            check_at_least(f"encoder.{name}", getattr(self, name), 1)
+        for name in ("vector_size", "char_filters"):
+            check_at_least(f"encoder.{name}", getattr(self, name), 0)
+        for name in ("word_dropout", "embedding_dropout", "dropout"):
+            check_rate(f"encoder.{name}", getattr(self, name))
+        for width in self.char_widths:
+            check_at_least("encoder.char_widths", width, 1)
+        if self.char_filters and not self.char_widths:
+            raise TreeparseError("encoder.char_widths is empty: name a width, or set encoder.char_filters to 0.")
+        if len(set(self.tags)) < len(self.tags):
+            raise TreeparseError(f"encoder.tags names a column twice: {', '.join(self.tags)}.")
+
+
+def check_at_least(name: str, value: int, least: int) -> None:
+    """Raise for a setting that is too small."""
+    if value < least:
+        raise TreeparseError(f"{name} is {value}, but must be at least {least}.")
+
+
+def check_rate(name: str, rate: float) -> None:
+    """Raise for a dropout rate that keeps nothing, or is no rate."""
+    if not 0 <= rate < 1:
+        raise TreeparseError(f"{name} is {rate}, but must be from 0 to less than 1.")
