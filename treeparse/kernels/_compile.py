@@ -4,6 +4,7 @@ A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that doe
 jitted helpers of its own file only: numba's cache does not see a change in a helper of another file.
 """
 
+import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -39,10 +40,8 @@ def run_batch(kernel: Callable[..., None], cost: np.ndarray, lengths: IntArray, 
             kernel(0, count, lengths, *arguments)
         return
     bounds = np.searchsorted(np.cumsum(cost), total * np.arange(1, parts) / parts)
-    starts, stops = [0, *bounds.tolist()], [*bounds.tolist(), count]
+    ranges = itertools.pairwise([0, *bounds.tolist(), count])
     with ThreadPoolExecutor(parts) as pool:
-        futures = [
-            pool.submit(kernel, start, stop, lengths, *arguments) for start, stop in zip(starts, stops, strict=True)
-        ]
+        futures = [pool.submit(kernel, start, stop, lengths, *arguments) for start, stop in ranges if start < stop]
         for future in futures:
             future.result()

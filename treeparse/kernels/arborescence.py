@@ -5,7 +5,8 @@ score. That is the reweighting of Stanojević and Cohen 2021 with an infinite co
 between words keep 0 as their first component under every contraction, so the rule comes down to: take a root arc only
 where no other arc is left.
 
-Among equal scores a word, and likewise a contracted cycle, takes its lowest head. The result depends on the item alone.
+Among equal scores every choice of a head, for a word or a contracted cycle, takes the lowest. The result
+depends on the item alone.
 """
 
 import numpy as np

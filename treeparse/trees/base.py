@@ -176,17 +176,18 @@ class TreeCRF(Distribution, ABC):
     def _score_heads(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
         scores, lengths = self._flat
+        shape = heads.shape[:-1]
         items, size = scores.shape[:2]
+        samples = shape[: len(shape) - len(self.batch_shape)].numel()
         position = torch.arange(size, device=scores.device)
         words = (position > 0) & (position <= lengths[:, None])
-        lists = heads.reshape(-1, items, size)
+        lists = heads.reshape(samples, items, size)
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
-        arcs = (lists.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, -1)
-        values = scores.reshape(items, -1).gather(1, arcs).reshape(items, -1, size).transpose(0, 1)
+        arcs = (lists.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
+        values = scores.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
         total = torch.where(words, values, 0.0).sum(-1)
-        repeated = lengths.expand(len(lists), items).reshape(-1)
+        repeated = lengths.expand(samples, items).reshape(-1)
         trees = self._are_trees(lists.reshape(-1, size), repeated).reshape(total.shape)
-        shape = heads.shape[:-1]
         return total.reshape(shape), (trees & (total > -torch.inf)).reshape(shape)
 
     def _trees_of_length(self, length: Tensor, size: int) -> Tensor:

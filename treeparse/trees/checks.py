@@ -38,7 +38,7 @@ def check_scores(scores: Tensor, lengths: Tensor) -> None:
     bad = (arcs & ~(scores < torch.inf)).nonzero()
     if len(bad):
         *item, head, dependent = bad[0].tolist()
-        value = float(scores[tuple(bad[0].tolist())])
+        value = scores[tuple(bad[0].tolist())].item()
         raise TreeparseError(
             f"The score of arc {head} -> {dependent}{_of_item(item)} is {value}; scores must be below +inf and not NaN "
             "(-inf forbids an arc)."

@@ -1,0 +1,259 @@
+"""The distribution over non-projective trees as users meet it."""
+
+import numpy as np
+import pytest
+import torch
+from oracles import all_trees, enumerated_sums, tree_scores
+from torch import Tensor
+
+from treeparse import NonProjectiveCRF, NoTreeError, TreeparseError
+
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+LENGTHS = torch.tensor([[4, 3, 2], [1, 4, 3]])
+
+
+@pytest.fixture
+def scores() -> Tensor:
+    """A batch of shape (2, 3), NaN wherever nothing may be read, two arcs forbidden."""
+    generator = torch.Generator().manual_seed(1)
+    scores = 3 * torch.randn(2, 3, 5, 5, generator=generator, dtype=torch.float64)
+    scores[0, 0, 1, 2] = scores[1, 1, 0, 3] = -torch.inf
+    scores.diagonal(dim1=-2, dim2=-1).fill_(torch.nan)
+    scores[..., 0] = torch.nan
+    for item in np.ndindex(2, 3):
+        n = int(LENGTHS[item])
+        scores[item][n + 1 :] = torch.nan
+        scores[item][:, n + 1 :] = torch.nan
+    return scores
+
+
+def words_of(scores: Tensor, item: tuple[int, ...]) -> np.ndarray:
+    """One item's scores without padding, for the oracles."""
+    n = int(LENGTHS[item])
+    return np.nan_to_num(scores[item][: n + 1, : n + 1].numpy(), nan=0.0, neginf=-np.inf)
+
+
+@ROOTS
+def test_every_quantity_equals_enumeration(scores: Tensor, single_root: bool) -> None:
+    p = NonProjectiveCRF(scores, LENGTHS, single_root=single_root)
+    assert (p.batch_shape, p.event_shape) == ((2, 3), (5,))
+    for item in np.ndindex(2, 3):
+        own, n = words_of(scores, item), int(LENGTHS[item])
+        log_z, marginals = enumerated_sums(own, single_root)
+        trees = all_trees(n, single_root)
+        assert p.log_partition[item].item() == pytest.approx(log_z, rel=1e-12)
+        np.testing.assert_allclose(p.marginals[item][: n + 1, : n + 1].numpy(), marginals, rtol=0, atol=1e-12)
+        assert not p.marginals[item][n + 1 :].any()
+        assert not p.marginals[item][:, n + 1 :].any()
+        best = tree_scores(own, trees).argmax()
+        assert p.mode[item].tolist() == [-1, *trees[best], *[-1] * (4 - n)]
+
+
+@ROOTS
+def test_the_support_is_all_trees_without_a_forbidden_arc(scores: Tensor, single_root: bool) -> None:
+    p = NonProjectiveCRF(scores, LENGTHS, single_root=single_root)
+    support = p.enumerate_support()
+    log_probs = p.log_prob(support)
+    assert torch.equal(p.support.check(support), log_probs > -torch.inf)
+    torch.testing.assert_close(log_probs.exp().sum(0), torch.ones(2, 3, dtype=torch.float64))
+    for item in np.ndindex(2, 3):
+        own, n = words_of(scores, item), int(LENGTHS[item])
+        trees = all_trees(n, single_root)
+        trees = trees[tree_scores(own, trees) > -np.inf]
+        found = support[(slice(None), *item)]
+        assert found[: len(trees), 1 : n + 1].tolist() == trees.tolist()
+        assert (found[len(trees) :] == -1).all()
+        expected = tree_scores(own, trees) - enumerated_sums(own, single_root)[0]
+        np.testing.assert_allclose(log_probs[(slice(len(trees)), *item)].numpy(), expected, rtol=0, atol=1e-12)
+
+
+def test_what_is_no_tree_has_log_probability_minus_infinity() -> None:
+    p = NonProjectiveCRF(torch.zeros(4, 4), torch.tensor(2))
+    lists = {
+        "tree": [-1, 0, 1, -1],
+        "cycle": [-1, 2, 1, -1],
+        "two roots": [-1, 0, 0, -1],
+        "no root": [-1, 1, 1, -1],
+        "head out of range": [-1, 0, 7, -1],
+        "head beyond the sentence": [-1, 0, 3, -1],
+        "unknown head": [-1, 0, -1, -1],
+        "head of the root": [0, 0, 1, -1],
+        "head of padding": [-1, 0, 1, 0],
+    }
+    log_probs = p.log_prob(torch.tensor(list(lists.values())))
+    possible = [name for name, log_prob in zip(lists, log_probs.tolist(), strict=True) if log_prob > -torch.inf]
+    assert possible == ["tree"]
+    assert log_probs[0].item() == pytest.approx(-np.log(2))
+
+
+@ROOTS
+def test_gradients_of_the_log_probability(single_root: bool) -> None:
+    generator = torch.Generator().manual_seed(2)
+    scores = torch.randn(3, 5, 5, generator=generator, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([4, 2, 3])
+    heads = NonProjectiveCRF(scores, lengths, single_root=single_root).mode
+
+    def log_prob(scores: Tensor) -> Tensor:
+        return NonProjectiveCRF(scores, lengths, single_root=single_root).log_prob(heads)
+
+    def log_partition(scores: Tensor) -> Tensor:
+        return NonProjectiveCRF(scores, lengths, single_root=single_root).log_partition
+
+    assert torch.autograd.gradcheck(log_prob, scores)
+    assert torch.autograd.gradcheck(log_partition, scores)
+
+
+def test_the_gradient_of_the_log_partition_is_the_marginals(scores: Tensor) -> None:
+    p = NonProjectiveCRF(scores.requires_grad_(), LENGTHS)
+    p.log_partition.sum().backward()
+    assert scores.grad is not None
+    assert torch.equal(scores.grad, p.marginals)
+
+
+def test_impossible_trees_and_ignored_entries_leave_gradients_finite(scores: Tensor) -> None:
+    p = NonProjectiveCRF(scores.requires_grad_(), LENGTHS)
+    heads = p.mode.clone()
+    heads[0, 0] = torch.tensor([-1, 0, 1, 1, 1])  # holds the forbidden arc 1 -> 2
+    log_probs = p.log_prob(heads)
+    assert log_probs[0, 0] == -torch.inf
+    log_probs[log_probs > -torch.inf].sum().backward()
+    assert scores.grad is not None
+    assert scores.grad.isfinite().all()
+    assert not scores.grad[0, 0].any()
+    assert not scores.grad[..., 0].any()
+
+
+def test_a_second_derivative_is_refused() -> None:
+    scores = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(NonProjectiveCRF(scores).log_partition.square(), scores, create_graph=True)
+    with pytest.raises(RuntimeError, match="differentiate twice"):
+        gradient.sum().backward()
+
+
+def test_a_value_first_used_without_gradients_still_has_them() -> None:
+    scores = torch.randn(4, 4, requires_grad=True)
+    p = NonProjectiveCRF(scores)
+    with torch.no_grad():
+        p.log_partition  # noqa: B018
+    p.log_partition.backward()
+    assert scores.grad is not None
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_sums_are_float64_inside(dtype: torch.dtype) -> None:
+    """A small loss out of large sums: float32 sums of scores near 1e4 would be off by 1e-2."""
+    scores = torch.full((1, 12, 12), 8192.0, dtype=dtype)
+    p = NonProjectiveCRF(scores)
+    log_prob = p.log_prob(torch.tensor([[-1, *range(11)]]))
+    assert log_prob.dtype == p.marginals.dtype == p.log_partition.dtype == dtype
+    expected = torch.tensor([-10 * np.log(11)], dtype=dtype)  # Cayley: 11 ** 10 single-root trees
+    torch.testing.assert_close(log_prob, expected)
+
+
+def test_autocast_changes_nothing() -> None:
+    scores = torch.randn(2, 6, 6, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        inside = NonProjectiveCRF(scores).log_partition
+    assert torch.equal(inside, NonProjectiveCRF(scores).log_partition)
+
+
+def test_arguments_are_left_as_they_are(scores: Tensor) -> None:
+    before, lengths = scores.clone(), LENGTHS.to(torch.int32)
+    p = NonProjectiveCRF(scores, lengths)
+    assert p.log_prob(p.mode).shape == p.marginals.shape[:2]
+    assert len(p.enumerate_support())
+    torch.testing.assert_close(scores, before, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal(lengths, LENGTHS.to(torch.int32))
+
+
+def test_non_contiguous_scores() -> None:
+    scores = torch.randn(5, 5, 3, dtype=torch.float64)
+    moved = scores.permute(2, 1, 0)
+    assert torch.equal(NonProjectiveCRF(moved).marginals, NonProjectiveCRF(moved.contiguous()).marginals)
+
+
+def test_samples_go_before_the_batch() -> None:
+    scores = torch.randn(2, 4, 4, dtype=torch.float64)
+    p = NonProjectiveCRF(scores)
+    tree = torch.tensor([-1, 0, 1, 1])
+    both = torch.stack([NonProjectiveCRF(item).log_prob(tree) for item in scores])
+    torch.testing.assert_close(p.log_prob(tree), both)
+    torch.testing.assert_close(p.log_prob(tree.expand(7, 5, 2, 4)), both.expand(7, 5, 2))
+    torch.testing.assert_close(p.expand((3, 2)).log_partition, p.log_partition.expand(3, 2))
+
+
+def test_an_empty_batch() -> None:
+    p = NonProjectiveCRF(torch.empty(0, 4, 4))
+    assert p.log_partition.shape == (0,)
+    assert p.mode.shape == (0, 4)
+    assert p.log_prob(torch.empty(0, 4, dtype=torch.int64)).shape == (0,)
+
+
+def test_an_item_without_a_tree_is_named_with_the_words_not_reached() -> None:
+    scores = torch.zeros(2, 3, 4, 4)
+    scores[1, 2, :, 2] = scores[1, 2, :, 3] = -torch.inf
+    scores[1, 2, 2, 3] = 0.0
+    message = r"no single-root tree in batch item \(1, 2\): no arcs .* lead from the root to words 2, 3\."
+    for quantity in ("log_partition", "marginals", "mode"):
+        with pytest.raises(NoTreeError, match=message):
+            getattr(NonProjectiveCRF(scores), quantity)
+    with pytest.raises(NoTreeError, match=message):
+        NonProjectiveCRF(scores).log_prob(torch.tensor([-1, 0, 1, 1]))
+
+
+def test_words_that_only_several_roots_reach_are_named() -> None:
+    scores = torch.full((4, 4), -torch.inf)
+    scores[0, 1] = scores[0, 3] = scores[1, 2] = 0.0
+    with pytest.raises(NoTreeError, match=r"word 1, the best, does not reach word 3\."):
+        NonProjectiveCRF(scores).mode  # noqa: B018
+    assert NonProjectiveCRF(scores, single_root=False).mode.tolist() == [-1, 0, 1, 0]
+
+
+def test_an_item_without_a_tree_is_empty_if_arguments_are_not_validated() -> None:
+    scores = torch.zeros(2, 4, 4, dtype=torch.float64)
+    scores[1, :, 2] = -torch.inf
+    scores.requires_grad_()
+    p = NonProjectiveCRF(scores, validate_args=False)
+    assert p.log_partition.tolist() == [pytest.approx(np.log(9)), -np.inf]
+    assert not p.marginals[1].any()
+    assert p.mode[1].tolist() == [-1, -1, -1, -1]
+    assert p.log_prob(torch.tensor([-1, 0, 1, 1]))[1] == -torch.inf
+    assert (p.enumerate_support()[:, 1] == -1).all()
+    p.log_partition.sum().backward()
+    assert scores.grad is not None
+    assert not scores.grad[1].any()
+
+
+@pytest.mark.parametrize(
+    ("scores", "lengths", "message"),
+    [
+        (torch.zeros(3, 4), None, "shape"),
+        (torch.zeros(4), None, "shape"),
+        (torch.zeros(2, 1, 1), None, "n >= 1"),
+        (torch.zeros(4, 4, dtype=torch.int64), None, "floating-point"),
+        (torch.zeros(2, 4, 4), torch.tensor([3]), "batch shape"),
+        (torch.zeros(2, 4, 4), torch.tensor([3.0, 2.0]), "integers"),
+        (torch.zeros(2, 4, 4), torch.tensor([3, 4]), "between 1 and the 3 words"),
+        (torch.zeros(2, 4, 4), torch.tensor([0, 3]), "between 1 and the 3 words"),
+        (
+            torch.zeros(4, 4).index_put((torch.tensor(2), torch.tensor(1)), torch.tensor(torch.nan)),
+            None,
+            "arc 2 -> 1 is nan",
+        ),
+        (torch.zeros(2, 4, 4).index_fill(2, torch.tensor(3), torch.inf), None, r"arc 0 -> 3 in batch item 0 is inf"),
+    ],
+)
+def test_wrong_arguments_are_named(scores: Tensor, lengths: Tensor | None, message: str) -> None:
+    with pytest.raises(TreeparseError, match=message):
+        NonProjectiveCRF(scores, lengths)
+
+
+@pytest.mark.parametrize("heads", [torch.zeros(3, dtype=torch.int64), torch.zeros(2, 3, 4), torch.tensor(0)])
+def test_wrong_heads_are_named(heads: Tensor) -> None:
+    with pytest.raises(TreeparseError, match=r"Heads must"):
+        NonProjectiveCRF(torch.zeros(2, 4, 4)).log_prob(heads)
+
+
+def test_too_long_a_support_is_refused() -> None:
+    with pytest.raises(TreeparseError, match="up to 7 words, but there are 8"):
+        NonProjectiveCRF(torch.zeros(9, 9)).enumerate_support()
