@@ -1,0 +1,117 @@
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from treeparse.core import TreeparseError
+from treeparse.data.batching import BucketBatchSampler
+
+
+def random_lengths(seed: int) -> list[int]:
+    stream = random.Random(seed)
+    return [min(int(stream.expovariate(0.08)) + 1, 250) for _ in range(stream.randint(1, 300))]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_every_index_once_and_bounds_hold(seed: int, shuffle: bool) -> None:
+    lengths = random_lengths(seed)
+    stream = random.Random(seed + 1000)
+    max_words = stream.choice([1, 30, 200, 1000])
+    max_squared = stream.choice([None, 1, 900, 20000])
+    sampler = BucketBatchSampler(lengths, max_words=max_words, max_squared=max_squared, shuffle=shuffle, seed=seed)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        batches = list(sampler)
+        assert len(batches) == len(sampler)
+        assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+        for batch in batches:
+            nodes = max(lengths[place] for place in batch) + 1
+            fits = nodes * len(batch) <= max_words and (max_squared is None or nodes**2 * len(batch) <= max_squared)
+            assert fits or len(batch) == 1
+
+
+def test_a_bound_is_reached_exactly() -> None:
+    lengths = [9] * 20
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=50)] == [5, 5, 5, 5]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=49)] == [4, 4, 4, 4, 4]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=1000, max_squared=400)] == [4, 4, 4, 4, 4]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=1000, max_squared=399)] == [3] * 6 + [2]
+
+
+def batches_of(epoch: int, *, seed: int = 5, history: tuple[int, ...] = ()) -> list[list[int]]:
+    sampler = BucketBatchSampler(random_lengths(1), max_words=100, shuffle=True, seed=seed)
+    for other in history:
+        sampler.set_epoch(other)
+        list(sampler)
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def test_batches_depend_on_seed_and_epoch_alone() -> None:
+    random.seed(1)
+    expected = batches_of(3)
+    random.seed(2)
+    assert batches_of(3) == expected
+    assert batches_of(3, history=(0, 3, 7, 1)) == expected
+    assert BucketBatchSampler(random_lengths(1), max_words=100, shuffle=True, seed=5)._batches == batches_of(0)
+    assert batches_of(4) != expected
+    assert batches_of(3, seed=6) != expected
+
+
+def test_batches_of_different_epochs_hold_different_sentences_not_only_another_order() -> None:
+    first, second = ({frozenset(batch) for batch in batches_of(epoch)} for epoch in (0, 1))
+    assert len(first & second) < len(first) / 2
+
+
+def test_iterating_leaves_the_batches_as_they_are() -> None:
+    sampler = BucketBatchSampler(random_lengths(2), max_words=100, shuffle=True)
+    assert list(sampler) == list(sampler)
+
+
+def test_batches_do_not_depend_on_the_process_or_its_hash_seed() -> None:
+    lengths = random_lengths(1)
+    code = (
+        "from treeparse.data.batching import BucketBatchSampler\n"
+        f"print(list(BucketBatchSampler({lengths}, max_words=100, shuffle=True, seed=5)))"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{batches_of(0)}\n"
+
+
+def test_without_shuffling_the_longest_come_first_and_ties_in_their_order() -> None:
+    sampler = BucketBatchSampler([2, 5, 2, 7, 5], max_words=12)
+    assert list(sampler) == [[3], [1, 4], [0, 2]]
+    sampler.set_epoch(9)
+    assert list(sampler) == [[3], [1, 4], [0, 2]]
+
+
+def test_lengths_in_a_batch_are_alike() -> None:
+    stream = random.Random(3)
+    lengths = [stream.randint(1, 60) for _ in range(3000)]
+    padded = {}
+    for shuffle in (False, True):
+        sampler = BucketBatchSampler(lengths, max_words=1000, shuffle=shuffle)
+        nodes = sum((max(lengths[place] for place in batch) + 1) * len(batch) for batch in sampler)
+        padded[shuffle] = nodes / sum(length + 1 for length in lengths)
+        for batch in sampler:
+            own = [lengths[place] for place in batch]
+            # Noise of a tenth either way and one word, and the span of one batch in the sorted order.
+            assert max(own) - min(own) <= 2 * (0.1 * max(own) + 1) + 4
+    assert padded[False] < 1.02
+    assert padded[True] < 1.12
+
+
+def test_no_sentence_makes_no_batch() -> None:
+    sampler = BucketBatchSampler([], max_words=10, shuffle=True)
+    assert list(sampler) == []
+    assert len(sampler) == 0
+
+
+@pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}])
+def test_bounds_without_room_are_refused(bounds: dict[str, int]) -> None:
+    with pytest.raises(TreeparseError, match="needs room"):
+        BucketBatchSampler([1], **bounds)

@@ -1,0 +1,86 @@
+import json
+import pickle
+
+import pytest
+import torch
+
+from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.features import LexicalFeatures
+from treeparse.data.indexer import Indexer
+
+TRAINING = [
+    Sentence(("the", "dog", "barks"), heads=(2, 3, 0), labels=("det", "nsubj", "root")),
+    Sentence(("go",), heads=(0,), labels=("root",)),
+]
+
+
+def make(sentences: list[Sentence]) -> Indexer:
+    return Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1))
+
+
+def test_a_batch_by_hand() -> None:
+    indexer = make(TRAINING)
+    assert indexer.labels.items == ("root", "det", "nsubj")
+    assert indexer.root_label == 0
+    batch = indexer.collate([TRAINING[1], TRAINING[0]], [7, 4])
+    assert batch.lengths.tolist() == [1, 3]
+    assert batch.indices.tolist() == [7, 4]
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [[-1, 0, -1, -1], [-1, 2, 3, 0]]
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, 0, -1, -1], [-1, 1, 2, 0]]
+    assert torch.equal(batch.features["words"], indexer.features([TRAINING[1], TRAINING[0]])["words"])
+    assert (len(batch), batch.num_words) == (2, 4)
+    assert batch.word_mask().tolist() == [[False, True, False, False], [False, True, True, True]]
+    assert indexer.collate(TRAINING).indices.tolist() == [0, 1]
+
+
+def test_unknown_heads_and_labels_are_minus_one() -> None:
+    indexer = make(TRAINING)
+    batch = indexer.collate([Sentence(("the", "cat", "x"), heads=(2, -1, 0), labels=("_", "vocative", "root"))])
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [[-1, 2, -1, 0]]
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, -1, -1, 0]]
+
+
+def test_the_label_that_says_missing_is_not_learned() -> None:
+    half = Sentence(("a", "b"), heads=(0, 1), labels=("root", "_"))
+    assert make([half]).labels.items == ("root",)
+    with pytest.raises(TreeparseError, match="No training sentence has a label"):
+        make([Sentence(("a",), heads=(0,), labels=("_",))])
+
+
+def test_a_batch_has_trees_only_where_all_its_sentences_have() -> None:
+    batch = make(TRAINING).collate([TRAINING[0], Sentence(("bark",))])
+    assert batch.heads is None
+    assert batch.labels is None
+
+
+def test_a_treebank_without_the_root_label() -> None:
+    assert make([Sentence(("a",), heads=(0,), labels=("top",))]).root_label == -1
+
+
+def test_errors() -> None:
+    with pytest.raises(TreeparseError, match="no sentence to build"):
+        make([])
+    with pytest.raises(TreeparseError, match="has no tree"):
+        make([*TRAINING, Sentence(("a",))])
+    with pytest.raises(TreeparseError, match="at least one sentence"):
+        make(TRAINING).collate([])
+
+
+def test_json_and_pickle_round_trips() -> None:
+    indexer = make(TRAINING)
+    expected = indexer.collate(TRAINING)
+    for again in (Indexer.from_json(json.loads(json.dumps(indexer.to_json()))), pickle.loads(pickle.dumps(indexer))):
+        assert again.root_label == indexer.root_label
+        assert_same(again.collate(TRAINING), expected)
+
+
+def assert_same(first: Batch, second: Batch) -> None:
+    assert first.heads is not None and second.heads is not None
+    assert first.labels is not None and second.labels is not None
+    torch.testing.assert_close(first.heads, second.heads)
+    torch.testing.assert_close(first.labels, second.labels)
+    torch.testing.assert_close(dict(first.features), dict(second.features))
