@@ -21,8 +21,8 @@ from demo_grammar.phrases import Draw, Phrase, hang, words_of
 
 TENSES = {"past": 0.4, "present": 0.2, "modal": 0.15, "perfect": 0.15, "progressive": 0.1}
 QUESTION_TENSES = {"do": 0.5, "modal": 0.2, "perfect": 0.2, "progressive": 0.1}
-PLAIN_PREDICATES = {"rest": 0.45, "transitive": 0.55}
-PREDICATES = {"rest": 0.2, "transitive": 0.42, "adjective": 0.08, "nominal": 0.05, "passive": 0.09, "want": 0.08}
+PLAIN_PREDICATES = {"rest": 0.4, "transitive": 0.6}
+PREDICATES = {"rest": 0.2, "transitive": 0.5, "adjective": 0.08, "nominal": 0.05, "passive": 0.09, "want": 0.08}
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def transitive_predicate(draw: Draw, make: MakeGroup, *, plain: bool = True) -> 
     """A verb and its object; what follows the object never leaves open where it hangs, but for one phrase."""
     kind, lemma = transitive_lemma(draw)
     group = make(lemma)
-    shapes = {"pronoun": 0.1, "name": 0.05, "noun": 0.65}
+    shapes = {"pronoun": 0.08, "name": 0.05, "noun": 0.7}
     shape = draw.weighted(shapes if plain else shapes | {"coordination": 0.1, "relative": 0.12})
     target = object_phrase(draw, shape, kind)
     hang(target, group.verb, "obj")
@@ -139,7 +139,7 @@ def transitive_predicate(draw: Draw, make: MakeGroup, *, plain: bool = True) -> 
     if shape == "relative":
         words += relative_clause(draw, target).words
     else:
-        if shape != "coordination" and draw.chance(0.65):
+        if shape != "coordination" and draw.chance(0.8):
             words += attached(draw, group.verb, kind, target).words
         words += _closing(draw, group.verb, group.tense)
     return Phrase(group.verb, words, tense=group.tense)

@@ -79,7 +79,7 @@ def _declarative(draw: Draw, shape: str) -> Phrase:
 
 def clause(draw: Draw, *, embedded: bool = False) -> Phrase:
     """A declarative clause, perhaps with something extraposed or, at the top, with a clause as its object."""
-    kinds = {"plain": 0.72, "subject": 0.07, "object": 0.06} | ({} if embedded else {"say": 0.15})
+    kinds = {"plain": 0.74, "subject": 0.06, "object": 0.05} | ({} if embedded else {"say": 0.15})
     kind = draw.weighted(kinds)
     if kind == "subject":
         return extraposed_from_subject(draw)
