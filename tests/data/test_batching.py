@@ -2,6 +2,7 @@ import os
 import random
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -112,6 +113,6 @@ def test_no_sentence_makes_no_batch() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}])
-def test_bounds_without_room_are_refused(bounds: dict[str, int]) -> None:
+def test_bounds_without_room_are_refused(bounds: dict[str, Any]) -> None:
     with pytest.raises(TreeparseError, match="needs room"):
         BucketBatchSampler([1], **bounds)

@@ -1,0 +1,86 @@
+import pytest
+import torch
+from torch import nn
+
+from treeparse.nn import ArcBiaffine, LabelBiaffine, Scores
+from treeparse.nn.biaffine import Projection
+
+
+def randomise(module: nn.Module) -> None:
+    """Random weights: the scorers start at zero, where most mistakes do not show."""
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        parameter.data = torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
+
+
+def test_arc_scores_arc_by_arc() -> None:
+    biaffine = ArcBiaffine(4)
+    randomise(biaffine)
+    heads, dependents = torch.randn(2, 2, 5, 4, dtype=torch.float64)
+    scores = biaffine(heads, dependents)
+    assert scores.shape == (2, 5, 5)
+    for item in range(2):
+        for head in range(5):
+            for dependent in range(5):
+                vector = heads[item, head]
+                expected = vector @ biaffine.weight @ dependents[item, dependent] + vector @ biaffine.bias
+                torch.testing.assert_close(scores[item, head, dependent], expected)
+
+
+def test_label_scores_label_by_label() -> None:
+    biaffine = LabelBiaffine(4, 6)
+    randomise(biaffine)
+    heads, dependents = torch.randn(2, 7, 4, dtype=torch.float64)
+    scores = biaffine(heads, dependents)
+    assert scores.shape == (7, 6)
+    matrices = biaffine.weight.reshape(4, 6, 4).permute(1, 0, 2)
+    for arc in range(7):
+        for label in range(6):
+            head, dependent = heads[arc], dependents[arc]
+            expected = head @ matrices[label] @ dependent + biaffine.heads.weight[label] @ head
+            expected += biaffine.dependents.weight[label] @ dependent + biaffine.heads.bias[label]
+            torch.testing.assert_close(scores[arc, label], expected)
+
+
+def test_gradients() -> None:
+    arcs, labels = ArcBiaffine(3), LabelBiaffine(3, 2)
+    randomise(arcs)
+    randomise(labels)
+    heads, dependents = (torch.randn(1, 4, 3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(arcs, (heads, dependents))
+    assert torch.autograd.gradcheck(lambda h, d: labels(h[0], d[0]), (heads, dependents))
+
+
+def test_labels_of_no_arc() -> None:
+    assert LabelBiaffine(4, 6)(torch.zeros(0, 4), torch.zeros(0, 4)).shape == (0, 6)
+
+
+def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
+    biaffine = LabelBiaffine(3, 5)
+    randomise(biaffine)
+    label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
+    scores = Scores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
+    heads = torch.tensor([[-1, 2, 0, 1], [-1, 0, 1, -1]])
+    where = heads >= 0
+    arcs = [(0, 2, 1), (0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)]
+    expected = torch.cat([biaffine(label_heads[b, None, h], label_dependents[b, None, d]) for b, h, d in arcs])
+    torch.testing.assert_close(scores.labels(heads, where), expected)
+
+
+def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence() -> None:
+    torch.manual_seed(1)
+    projection = Projection(20, 8, dropout=0.5)
+    weight = projection.linear.weight.detach()
+    torch.testing.assert_close(weight @ weight.T, torch.eye(8))
+    nodes = torch.randn(3, 6, 20)
+    plain = projection.eval()(nodes)
+    torch.testing.assert_close(plain, nn.functional.leaky_relu(nodes @ weight.T, 0.1))
+    ratio = projection.train()(nodes) / plain
+    torch.testing.assert_close(ratio, ratio[:, :1].expand_as(ratio))
+    assert {round(value) for value in ratio.flatten().tolist()} == {0, 2}
+
+
+@pytest.mark.parametrize("size", [1, 16])
+def test_scores_start_at_zero(size: int) -> None:
+    vectors = torch.randn(2, 3, size)
+    assert (ArcBiaffine(size)(vectors, vectors) == 0).all()
