@@ -1,5 +1,7 @@
 """Sums over trees against enumeration and 50-digit arithmetic, alone and in batches."""
 
+import threading
+
 import numpy as np
 import pytest
 from oracles import enumerated_sums, precise_log_partition, score_scale
@@ -168,10 +170,12 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = np.array([30, 2, 17, 25, 9, 31, 4])
     scores = batch_of_lengths(lengths)
     expected = log_partition_and_marginals(scores, lengths, single_root=True)
+    running = threading.active_count()
     for threads in (2, 3, 16):
         result = log_partition_and_marginals(scores, lengths, single_root=True, threads=threads)
         np.testing.assert_array_equal(result[0], expected[0])
         np.testing.assert_array_equal(result[1], expected[1])
+        assert threading.active_count() == running  # none is left to be lost in a fork
 
 
 def test_an_empty_batch_has_no_sums() -> None:

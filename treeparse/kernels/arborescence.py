@@ -75,7 +75,7 @@ def _is_tree(heads, n, single_root, visited):
 
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
-    size = lengths[start:stop].max() + 1
+    size = scores.shape[1]
     value = np.empty(2 * size)
     nodes = np.empty((7, 2 * size), np.int64)
     rows = np.empty(size * size)
@@ -91,7 +91,7 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
         if count:
             _expand(count, nodes, heads[b])
         else:
-            heads[b, : n + 1] = -1
+            heads[b].fill(-1)
 
 
 @jit
@@ -222,7 +222,8 @@ def _merge_rows(n, shift, row, entry, other_row, other_entry):
 def _expand(count, nodes, heads):
     """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within."""
     head, word, parent, covered = nodes[0], nodes[1], nodes[2], nodes[4]
-    covered[:count] = 0
+    for node in range(count):
+        covered[node] = 0
     for node in range(count - 1, 0, -1):
         if not covered[node]:
             heads[word[node]] = head[node]

@@ -37,7 +37,7 @@ def log_partition_and_marginals(
 
 @jit
 def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z, marginals):
-    size = lengths[start:stop].max() + 1
+    size = scores.shape[1]
     buffers = np.empty((3, size * size))
     vectors = np.empty((4, size))
     order = np.empty(size, np.int64)
@@ -58,9 +58,7 @@ def _linear_item(scores, n, single_root, with_marginals, buffers, vectors, order
     """One item with plain weights; returns log Z' (columns scaled to maximum 1), or NaN where that is not safe."""
     w, original, adjoint = _square(buffers[0], n), _square(buffers[1], n), _square(buffers[2], n)
     top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
-    bound = _load_weights(scores, n, top, w)
-    if with_marginals:
-        original[1:] = w[1:]
+    bound = _load_weights(scores, n, top, w, original)
     weight = _eliminate(w, n, single_root, pivots, row, order)
     if not (weight - bound >= LINEAR_LIMIT and weight < np.inf):
         return np.nan
@@ -76,14 +74,14 @@ def _log_item(scores, n, single_root, with_marginals, buffers, vectors, order, m
     """One item in log space, slower and safe for any finite scores; returns log Z', -inf if there is no tree."""
     w, original, adjoint = _square(buffers[0], n), _square(buffers[1], n), _square(buffers[2], n)
     top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
-    _load_log_weights(scores, n, top, w)
-    if with_marginals:
-        original[1:] = w[1:]
-        marginals[:] = 0.0
+    _load_log_weights(scores, n, top, w, original)
     weight = _eliminate_log(w, n, single_root, pivots, row, order)
-    if with_marginals and weight > -np.inf:
-        _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint)
-        _store_log_marginals(adjoint, original, n, order, marginals)
+    if with_marginals:
+        if weight > -np.inf:
+            _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint)
+            _store_log_marginals(adjoint, original, n, order, marginals)
+        else:
+            marginals.fill(0.0)
     return weight
 
 
@@ -96,32 +94,41 @@ def _square(buffer, n):
 @vector_jit
 def _column_maxima(scores, n, top):
     """The best arc into every word; returns the sum, which is -inf if some word has no arc at all."""
-    top[1 : n + 1] = -np.inf
+    for j in range(1, n + 1):
+        top[j] = -np.inf
     for i in range(n + 1):
         for j in range(1, i):
             top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
         for j in range(i + 1, n + 1):
             top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
-    return top[1 : n + 1].sum()
+    return _sum(top, 1, n + 1)
 
 
 @vector_jit
-def _load_weights(scores, n, top, w):
-    """Fill ``w`` with weights whose columns have maximum 1; returns the sum of the log column sums."""
+def _sum(values, start, stop):
+    total = 0.0
+    for i in range(start, stop):
+        total += values[i]
+    return total
+
+
+@vector_jit
+def _load_weights(scores, n, top, w, original):
+    """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums."""
     for i in range(n + 1):
         for j in range(1, n + 1):
-            w[j, i] = np.exp(scores[i, j] - top[j]) if i != j else 0.0
+            w[j, i] = original[j, i] = np.exp(scores[i, j] - top[j]) if i != j else 0.0
     bound = 0.0
     for j in range(1, n + 1):
-        bound += np.log(w[j].sum())
+        bound += np.log(_sum(w[j], 0, n + 1))
     return bound
 
 
 @jit
-def _load_log_weights(scores, n, top, w):
+def _load_log_weights(scores, n, top, w, original):
     for i in range(n + 1):
         for j in range(1, n + 1):
-            w[j, i] = scores[i, j] - top[j] if i != j else -np.inf
+            w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
 
 
 @jit
@@ -143,16 +150,17 @@ def _make_last(w, n, k, order):
 @vector_jit
 def _eliminate(w, n, single_root, pivots, row, order):
     """Eliminate in place; ``w``, ``pivots`` and ``order`` keep what the reverse loop needs. Returns log Z' or -inf."""
-    order[: n + 1] = np.arange(n + 1)
+    for i in range(n + 1):
+        order[i] = i
     log_z = 0.0
     exchanged = False
     for k in range(n, 0, -1):
         first = _first_head(k, single_root)
-        pivot = w[k, first:k].sum()
+        pivot = _sum(w[k], first, k)
         if pivot == 0.0 and single_root and not exchanged and k > 1:
             _make_last(w, n, k, order)
             exchanged = True
-            pivot = w[k, first:k].sum()
+            pivot = _sum(w[k], first, k)
         if pivot == 0.0:
             return -np.inf
         pivots[k] = pivot
@@ -240,7 +248,8 @@ def _log_add_number(x, number):
 @jit
 def _eliminate_log(w, n, single_root, pivots, row, order):
     """``_eliminate`` on log weights."""
-    order[: n + 1] = np.arange(n + 1)
+    for i in range(n + 1):
+        order[i] = i
     log_z = 0.0
     exchanged = False
     for k in range(n, 0, -1):
