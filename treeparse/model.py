@@ -1,7 +1,7 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -12,10 +12,11 @@ from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
+from treeparse.data.vectors import WordVectors
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
 from treeparse.nn.config import check_at_least, check_rate
 from treeparse.objectives import Objective, label_cross_entropy
-from treeparse.storage import CONFIG, from_plain, load_weights, read_model, write_model
+from treeparse.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
 from treeparse.trees import NonProjectiveCRF
 
 
@@ -79,11 +80,24 @@ class Parser(nn.Module):
         )
 
     @classmethod
-    def build(cls, config: ParserConfig, sentences: Sequence[Sentence]) -> Self:
-        """An untrained parser with the vocabularies of the training sentences."""
-        encoder = config.encoder
-        features = LexicalFeatures.build(sentences, min_count=encoder.min_count, tags=encoder.tags)
-        return cls(config, Indexer.build(sentences, features))
+    def build(cls, config: ParserConfig, sentences: Sequence[Sentence], vectors: WordVectors | None = None) -> Self:
+        """An untrained parser with the vocabularies of the training sentences.
+
+        ``vectors`` give the encoder its frozen table of pretrained vectors and its ``vector_size``; they are saved with
+        the model. Raises where ``config`` has a ``vector_size`` already that is not theirs.
+        """
+        config = replace(config, encoder=_with_vector_size(config.encoder, vectors))
+        features = LexicalFeatures.build(
+            sentences,
+            min_count=config.encoder.min_count,
+            tags=config.encoder.tags,
+            vectors=None if vectors is None else vectors.vocabulary(),
+        )
+        parser = cls(config, Indexer.build(sentences, features))
+        if vectors is not None:
+            table = parser.get_parameter("scorer.encoder.embedding.vectors.weight")
+            table.copy_(vectors.embedding())  # frozen: no gradient is asked for
+        return parser
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Self:
@@ -93,7 +107,15 @@ class Parser(nn.Module):
         in its shape, and no other. Nothing in the directory is run.
         """
         config, vocabulary, weights = read_model(directory)
-        parser = cls(from_plain(ParserConfig, config, f"{directory}/{CONFIG}"), Indexer.from_json(vocabulary))
+        settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
+        try:
+            parser = cls(settings, Indexer.from_json(vocabulary))
+        except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+            # JSON, but not what save_pretrained writes: there are as many ways as there are mistakes.
+            raise TreeparseError(
+                f"{VOCABULARY} and {CONFIG} in {directory} make no parser ({type(error).__name__}: {error}): "
+                "copy the model again."
+            ) from error
         load_weights(parser, weights, str(directory))
         return parser.eval()
 
@@ -187,3 +209,14 @@ def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
     if not len(sentence):
         raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
     return sentence
+
+
+def _with_vector_size(encoder: BiLSTMConfig, vectors: WordVectors | None) -> BiLSTMConfig:
+    """The encoder's settings for these pretrained vectors."""
+    size = 0 if vectors is None else vectors.size
+    if encoder.vector_size not in (0, size):
+        given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
+        raise TreeparseError(
+            f"encoder.vector_size is {encoder.vector_size}, but {given}: leave it 0, it is set by them."
+        )
+    return replace(encoder, vector_size=size)

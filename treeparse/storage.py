@@ -1,10 +1,11 @@
 """A model's folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``; plain data, nothing that runs."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
@@ -34,18 +35,24 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
     folder = Path(directory)
     for name in (CONFIG, VOCABULARY, WEIGHTS):
         if not (folder / name).is_file():
-            raise TreeparseError(f"{directory} is no model folder: it has no {name}. Give the one that training wrote.")
-    config = _read_json(folder / CONFIG)
+            raise TreeparseError(
+                f"{directory} is no model folder: it has no {name}. Give one that training wrote, such as RUN/model."
+            )
+    config, vocabulary = _read_mapping(folder / CONFIG), _read_mapping(folder / VOCABULARY)
     if config.pop("format", None) != FORMAT:
         raise TreeparseError(f"{folder / CONFIG} is of another format than {FORMAT}, the one this version reads.")
     try:
-        return config, _read_json(folder / VOCABULARY), load_file(folder / WEIGHTS)
+        return config, vocabulary, load_file(folder / WEIGHTS)
     except SafetensorError as error:
         raise TreeparseError(f"{folder / WEIGHTS} is damaged ({error}): copy the model again.") from error
 
 
 def from_plain(kind: type[T], data: Any, where: str) -> T:
-    """The frozen dataclass ``kind``, nested ones included, from JSON's plain data; every field must be there."""
+    """The frozen dataclass ``kind``, nested ones included, from JSON's plain data.
+
+    Raises a ``TreeparseError`` that starts with ``where`` unless every field is there, in its type and range, and no
+    other.
+    """
     if not isinstance(data, dict):
         raise TreeparseError(f"{where} should hold a mapping with the settings of {kind.__name__}, but holds {data!r}.")
     types = get_type_hints(kind)
@@ -53,13 +60,28 @@ def from_plain(kind: type[T], data: Any, where: str) -> T:
     if wanted != data.keys():
         odd = ", ".join(sorted(wanted ^ data.keys()))
         raise TreeparseError(f"{where} does not fit this version: these settings are missing or not known: {odd}.")
-    return kind(**{name: _convert(types[name], value, f"{where}, {name}") for name, value in data.items()})
+    values = {name: _convert(types[name], value, f"{where}, {name}") for name, value in data.items()}
+    try:
+        return kind(**values)
+    except TreeparseError as error:  # of a value out of its range
+        raise TreeparseError(f"{where}: {error}") from error
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:
+    """A field's value from JSON's, which must be of the field's type."""
     if is_dataclass(kind):
         return from_plain(kind, value, where)  # type: ignore[type-var]
-    return tuple(value) if isinstance(value, list) else value
+    if get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(_convert(get_args(kind)[0], item, where) for item in value)
+    if get_origin(kind) is Literal:
+        expected, fits = " or ".join(map(json.dumps, get_args(kind))), value in get_args(kind)
+    elif kind is float:
+        expected, fits = "a finite number", type(value) in (int, float) and math.isfinite(value)
+    else:  # not isinstance: True is an int
+        expected, fits = f"of type {getattr(kind, '__name__', kind)}", type(value) is kind
+    if not fits:
+        raise TreeparseError(f"{where} is {json.dumps(value)}, but must be {expected}.")
+    return value
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
@@ -79,8 +101,11 @@ def _write_json(path: Path, data: Any, indent: int | None = None) -> None:
     path.write_text(json.dumps(data, ensure_ascii=False, indent=indent) + "\n", encoding="utf-8")
 
 
-def _read_json(path: Path) -> Any:
+def _read_mapping(path: Path) -> dict[str, Any]:
     try:
-        return json.loads(path.read_bytes())
-    except ValueError as error:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
         raise TreeparseError(f"{path} is damaged ({error}): copy the model again.") from error
+    if not isinstance(data, dict):
+        raise TreeparseError(f"{path} is damaged (it holds no mapping): copy the model again.")
+    return data

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from treeparse.core import DataError, TreeparseError
-from treeparse.data.files import atomic_output, atomic_write, expand_paths, open_input
+from treeparse.data.files import atomic_folder, atomic_output, atomic_write, expand_paths, open_input
 
 
 class RecordingStream(io.BytesIO):
@@ -137,6 +137,73 @@ def test_folder_as_output_is_refused(tmp_path):
 def test_missing_folder_of_an_output_is_named(tmp_path):
     with pytest.raises(TreeparseError, match=r"the folder .*missing does not exist"):
         atomic_write(tmp_path / "missing" / "out", b"x")
+
+
+def make_folder(path: Path, *names: str) -> None:
+    path.mkdir()
+    for name in names:
+        (path / name).write_text(name)
+
+
+def test_folder_appears_whole_and_takes_the_place_of_an_old_one(tmp_path):
+    path = tmp_path / "model"
+    for names in (["a", "b"], ["b", "c"]):
+        before = sorted(os.listdir(path)) if path.exists() else None
+        with atomic_folder(str(path)) as folder:
+            assert folder.parent == tmp_path
+            for name in names:
+                (folder / name).write_text(name)
+            assert (sorted(os.listdir(path)) if path.exists() else None) == before
+        assert sorted(os.listdir(path)) == names
+        assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_exception_leaves_the_old_folder_and_nothing_else(tmp_path, exists, error):
+    path = tmp_path / "model"
+    if exists:
+        make_folder(path, "old")
+    with pytest.raises(error), atomic_folder(path) as folder:
+        (folder / "new").touch()
+        raise error
+    assert os.listdir(tmp_path) == (["model"] if exists else [])
+    assert not exists or os.listdir(path) == ["old"]
+
+
+def test_folder_whose_second_rename_fails_is_put_back(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    make_folder(path, "old")
+    rename = os.rename
+
+    def fail_for_the_new(source, target):
+        if str(source).endswith(".tmp"):
+            raise OSError("disk on fire")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fail_for_the_new)
+    with pytest.raises(OSError, match="disk on fire"), atomic_folder(path) as folder:
+        (folder / "new").touch()
+    assert os.listdir(tmp_path) == ["model"]
+    assert os.listdir(path) == ["old"]
+
+
+def test_folder_is_replaced_behind_a_symbolic_link(tmp_path):
+    make_folder(tmp_path / "real", "old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with atomic_folder(tmp_path / "link") as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert os.listdir(tmp_path / "real") == ["new"]
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TreeparseError, match="there is a file of that name"), atomic_folder(tmp_path / "file"):
+        pass
+    with pytest.raises(TreeparseError, match="does not exist; create it first"), atomic_folder(tmp_path / "no" / "x"):
+        pass
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_expands_globs_in_order_and_variables(tmp_path, monkeypatch):

@@ -21,9 +21,10 @@ class LexicalEmbedding(nn.Module):
         super().__init__()
         self.word_dropout = WordDropout(config.word_dropout, unknown=unknown, specials=specials)
         self.words = _table(sizes["words"], config.word_size)
-        self.vectors = nn.Embedding(sizes["vectors"], config.vector_size) if config.vector_size else None
-        if self.vectors is not None:
-            self.vectors.weight.requires_grad_(False)
+        self.vectors = None
+        if config.vector_size:
+            # Frozen, and without a draw from the generator: whoever builds or loads the model sets these weights.
+            self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], config.vector_size))
             self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
         self.tags = nn.ModuleDict({name: _table(sizes[name], config.tag_size) for name in config.tags})
         self.output_size = config.word_size + config.tag_size * len(config.tags)
