@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from treeparse.cli.main import main
+from treeparse.training import run
+
+
+def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "elsewhere"
+    train = ["train", "--config", str(tiny_config), "--output", str(output), "--threads", "1", "--device", "cpu"]
+    assert main([*train, "--optimization.epochs", "1"]) == 0
+    shown = capsys.readouterr()
+    assert str(output / "model") in shown.out and shown.err == ""
+    assert (output / "model" / "model.safetensors").is_file()
+
+    assert main([*train, "--optimization.epochs", "1"]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main(["train", "--resume", str(output)]) == 0
+    assert "finished" in capsys.readouterr().out
+    assert main(["train", "--resume", str(output), "--optimization.epochs=2"]) == 2
+    assert "optimization.epochs was 1 and is 2" in capsys.readouterr().err
+
+
+def test_resume_starts_where_there_is_no_run(tiny_config: Path, tmp_path: Path) -> None:
+    new = str(tmp_path / "new")
+    assert main(["train", "--config", str(tiny_config), "--resume", new, "-q", "--optimization.epochs=1"]) == 0
+    assert (tmp_path / "new" / "model").is_dir()
+
+
+def test_shipped_configs_go_by_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TREEPARSE_TREEBANKS", raising=False)
+    assert main(["train", "--config", "fast"]) == 2
+    assert "TREEPARSE_TREEBANKS" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--config"),
+        (["--config", "none.yaml"], "none.yaml"),
+        (["--resume", "nowhere"], "nowhere"),
+        (["--config", "CONFIG", "--resume", "a", "--output", "b"], "leave out --output"),
+        (["--config", "CONFIG", "--optimisation.epochs", "1"], "--optimisation.epochs"),
+        (["--config", "CONFIG", "--optimization.epochs", "x"], "optimization.epochs"),
+        (["--config", "CONFIG", "--init-from", "nowhere"], "nowhere"),
+        (["--config", "CONFIG", "--device", "abacus"], "abacus"),
+        (["--config", "CONFIG", "--data.train", "none.conllu"], "none.conllu"),
+    ],
+)
+def test_faults(tiny_config: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+    assert main(["train", *(str(tiny_config) if word == "CONFIG" else word for word in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("treeparse: error: ") and error.count("\n") == 1
+    assert words in error
+
+
+def test_interrupted(tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "fit", interrupt)
+    assert main(["train", "--config", str(tiny_config)]) == 130
+    assert f"treeparse train --resume {tiny_config.parent / 'run'}" in capsys.readouterr().err
+
+
+def test_help_config(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--help-config"]) == 0
+    assert "--optimization.learning_rate" in capsys.readouterr().out

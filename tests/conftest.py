@@ -1,0 +1,49 @@
+"""Fixtures that several parts of the tests share."""
+
+import random
+from pathlib import Path
+
+import pytest
+import yaml
+
+LABELS = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
+
+
+def _treebank(count: int, seed: int) -> str:
+    """CoNLL-U sentences: nouns hang from the verb, each with its own label, adjectives from the next noun."""
+    stream = random.Random(seed)
+    blocks = []
+    for number in range(count):
+        tags = [stream.choice(("ADJ", "NOUN")) for _ in range(stream.randint(0, 6))] + ["NOUN", "VERB"]
+        lines = [f"# sent_id = {seed}-{number}"]
+        for word, tag in enumerate(tags, 1):
+            which = stream.randrange(len(LABELS))
+            next_noun = tags.index("NOUN", word) + 1 if tag == "ADJ" else 0
+            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), LABELS[which]), "VERB": (0, "root")}[tag]
+            lines.append(f"{word}\t{tag.lower()}{which}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_")
+        blocks.append("\n".join(lines) + "\n\n")
+    return "".join(blocks)
+
+
+@pytest.fixture
+def tiny_config(tmp_path: Path) -> Path:
+    """A config of three short epochs over a tiny generated treebank; its run goes to ``run`` beside it."""
+    for name, count, seed in (("train", 40, 1), ("dev", 12, 2)):
+        (tmp_path / f"{name}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
+    encoder = {"word_size": 8, "char_size": 4, "char_filters": 4, "hidden_size": 16, "layers": 1, "min_count": 1}
+    encoder |= {"dropout": 0.1, "embedding_dropout": 0.1}
+    config = {
+        "output": str(tmp_path / "run"),
+        "data": {
+            "train": str(tmp_path / "train.conllu"),
+            "dev": str(tmp_path / "dev.conllu"),
+            "batch_words": 40,
+            "batch_squared": None,
+        },
+        "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.1},
+        "optimization": {"epochs": 3, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5},
+        "trainer": {"device": "cpu"},
+    }
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path

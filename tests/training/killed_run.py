@@ -1,0 +1,90 @@
+"""Trains in a process of its own that kills itself at the point named: ``python killed_run.py CONFIG POINT``."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treeparse.data import files
+from treeparse.model import Parser
+from treeparse.training import checkpoint, load_config, train
+from treeparse.training.module import ParserModule
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_epoch(epoch: int) -> None:
+    """In the third batch of an epoch."""
+    step = ParserModule.training_step
+
+    def training_step(self: ParserModule, batch: Any, batch_idx: int) -> torch.Tensor:
+        if (self.current_epoch, batch_idx) == (epoch, 2):
+            die()
+        return step(self, batch, batch_idx)
+
+    ParserModule.training_step = training_step
+
+
+def while_writing(prefix: str) -> None:
+    """With half of the bytes of a checkpoint on the disk."""
+
+    @contextmanager
+    def atomic_output(path: Path) -> Iterator[Any]:
+        with files.atomic_output(path) as output:
+            if path.name.startswith(prefix):
+                output.write = half_of(output)  # type: ignore[method-assign]
+            yield output
+
+    def half_of(output: files.Output) -> Callable[[bytes], int]:
+        def write(data: bytes) -> int:
+            output._stream.write(data[: len(data) // 2])
+            output._stream.flush()
+            die()
+            return 0
+
+        return write
+
+    checkpoint.atomic_output = atomic_output
+
+
+def after_saving(prefix: str) -> None:
+    """When a checkpoint is in its place, and nothing that follows it."""
+    save = checkpoint._save
+
+    def save_and_die(path: Path, values: dict[str, Any]) -> None:
+        save(path, values)
+        if path.name.startswith(prefix):
+            die()
+
+    checkpoint._save = save_and_die
+
+
+def before_export() -> None:
+    """After the last epoch, before there is a model."""
+
+    def save_pretrained(self: Parser, directory: str | Path) -> None:
+        die()
+
+    Parser.save_pretrained = save_pretrained
+
+
+POINTS: dict[str, Callable[[], None]] = {
+    "first epoch": lambda: in_epoch(0),
+    "second epoch": lambda: in_epoch(1),
+    "writing the state": lambda: while_writing("last"),
+    "between best weights and state": lambda: after_saving("best-0002"),
+    "between state and logs": lambda: after_saving("last"),
+    "export": before_export,
+}
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    POINTS[sys.argv[2]]()
+    train(load_config(sys.argv[1]), quiet=True)

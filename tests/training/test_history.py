@@ -1,0 +1,57 @@
+import csv
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
+
+
+def history(*scores: float) -> list[EpochRecord]:
+    return [EpochRecord(epoch, 1.5, 1e-3, las + 0.1, las, 900.0, 2.0) for epoch, las in enumerate(scores, 1)]
+
+
+def test_best_is_the_first_of_equals() -> None:
+    assert best_record(history(0.1, 0.5, 0.3, 0.5)).epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "epochs", "patience", "finished"),
+    [
+        ((), 3, None, False),
+        ((0.1, 0.2), 3, None, False),
+        ((0.1, 0.2, 0.3), 3, None, True),
+        ((0.3, 0.2), 9, 2, False),
+        ((0.3, 0.2, 0.3), 9, 2, True),
+        ((0.3, 0.2, 0.4), 9, 2, False),
+    ],
+)
+def test_end_of_a_run(scores: tuple[float, ...], epochs: int, patience: int | None, finished: bool) -> None:
+    assert is_finished(history(*scores), epochs=epochs, patience=patience) is finished
+
+
+def test_csv_is_the_history(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    write_csv(path, history(0.5))
+    write_csv(path, history(0.25, 0.125))
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    assert [(row["epoch"], row["dev_las"]) for row in rows] == [("1", "0.25"), ("2", "0.125")]
+
+
+def test_line_of_text() -> None:
+    line = str(EpochRecord(7, 0.51234, 1e-3, 0.9123, 0.8899, 3210.4, 41.2))
+    assert " ".join(line.split()) == "epoch 7 loss 0.5123 dev UAS 91.23% LAS 88.99% 3,210 words/s 41 s"
+
+
+def test_tensorboard_holds_every_epoch_once(tmp_path: Path) -> None:
+    records = history(0.5, 0.25, 0.75)
+    for start in (1, 2):  # the second goes on with a log that is one epoch ahead of the history
+        log = TensorBoardLog(tmp_path / "tb", records[:start])
+        for record in records[start:]:
+            log.add(record)
+        log.close()
+    events = EventAccumulator(str(tmp_path / "tb")).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("dev/las")] == [(1, 0.5), (2, 0.25), (3, 0.75)]
+    assert set(events.Tags()["scalars"]) == {
+        *("loss", "learning_rate", "dev/uas", "dev/las", "words_per_second", "seconds")
+    }

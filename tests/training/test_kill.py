@@ -1,0 +1,66 @@
+"""A run killed by SIGKILL at any point ends, once resumed, as an unbroken one."""
+
+import csv
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from treeparse.training import load_config, train
+
+EPOCHS = 3
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def weights(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Those of the final model, and those after the last epoch."""
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+    return load_file(run / "model" / "model.safetensors"), state["weights"]
+
+
+@pytest.mark.parametrize(
+    ("point", "completed"),
+    [
+        ("first epoch", 0),
+        ("second epoch", 1),
+        ("writing the state", 0),
+        ("between best weights and state", 1),
+        ("between state and logs", 1),
+        ("export", EPOCHS),
+    ],
+)
+def test_killed_and_resumed(
+    tiny_config: Path, tmp_path: Path, point: str, completed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    child = subprocess.run([sys.executable, Path(__file__).with_name("killed_run.py"), tiny_config, point], check=False)
+    assert child.returncode == -signal.SIGKILL
+    assert not (tmp_path / "run" / "model").exists()
+
+    train(load_config(tiny_config), resume=True)
+    shown = capsys.readouterr().out
+    assert [f"epoch {epoch:3d}" in shown for epoch in range(1, EPOCHS + 1)] == [
+        epoch > completed for epoch in range(1, EPOCHS + 1)
+    ]
+    train(load_config(tiny_config, ["--output", str(tmp_path / "unbroken")]), quiet=True)
+
+    for found, expected in zip(weights(tmp_path / "run"), weights(tmp_path / "unbroken"), strict=True):
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
+    with (tmp_path / "run" / "metrics.csv").open(encoding="utf-8") as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2", "3"]
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("loss")] == [1, 2, 3]
+    assert not list((tmp_path / "run").rglob("*.tmp"))

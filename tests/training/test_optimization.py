@@ -1,0 +1,57 @@
+import math
+
+import pytest
+from torch import nn
+
+from treeparse.training.config import OptimizationConfig
+from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
+
+
+def rate(schedule: str, step: int, progress: float, warmup: int = 4) -> float:
+    config = OptimizationConfig(learning_rate=2.0, warmup_steps=warmup, schedule=schedule)  # pyright: ignore
+    return learning_rate(config, step=step, progress=progress)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "step", "progress", "expected"),
+    [
+        ("constant", 0, 0.0, 0.5),
+        ("constant", 2, 0.1, 1.5),
+        ("constant", 3, 0.1, 2.0),
+        ("constant", 99, 0.9, 2.0),
+        ("linear", 99, 0.75, 0.5),
+        ("linear", 1, 0.5, 0.5),
+        ("linear", 99, 1.0, 0.0),
+        ("cosine", 99, 0.5, 1.0),
+        ("cosine", 99, 0.25, 1 + math.sqrt(0.5)),
+        ("cosine", 99, 1.0, 0.0),
+    ],
+)
+def test_learning_rate(schedule: str, step: int, progress: float, expected: float) -> None:
+    assert rate(schedule, step, progress) == pytest.approx(expected, abs=1e-15)
+
+
+def test_no_warmup() -> None:
+    assert rate("constant", 0, 0.0, warmup=0) == 2.0
+
+
+def test_optimizer_leaves_frozen_weights_out() -> None:
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    (group,) = build_optimizer(model.parameters(), OptimizationConfig(weight_decay=0.1)).param_groups
+    assert [id(parameter) for parameter in group["params"]] == [id(model.weight)]
+    assert (group["weight_decay"], group["betas"]) == (0.1, (0.9, 0.95))
+
+
+def test_average_follows_the_recurrence() -> None:
+    model = nn.Linear(1, 1, bias=False)
+    average = averaged_model(model, decay=0.3)
+    expected = 0.0
+    for count, value in enumerate([4.0, 1.0, -2.0, 5.0, 0.5]):
+        nn.init.constant_(model.weight, value)
+        average.update_parameters(model)
+        decay = min(0.3, (1 + count) / (10 + count))
+        expected = value if count == 0 else decay * expected + (1 - decay) * value
+    (averaged,) = average.module.parameters()
+    assert averaged.item() == pytest.approx(expected, rel=1e-6)
+    assert model.weight.item() == 0.5

@@ -1,0 +1,227 @@
+import csv
+import math
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from treeparse import Parser
+from treeparse.core import Batch, TreeparseError
+from treeparse.data.treebank import load_treebank
+from treeparse.metrics import attachment_scores
+from treeparse.objectives import Objective
+from treeparse.training import TrainConfig, load_config, train
+from treeparse.training.module import ParserModule, epoch_seed
+
+
+def config(path: Path, **options: object) -> TrainConfig:
+    return load_config(path, [f"--{key.replace('__', '.')}={value}" for key, value in options.items()])
+
+
+def model_weights(directory: Path) -> dict[str, torch.Tensor]:
+    return load_file(directory / "model.safetensors")
+
+
+def equal(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def rows(run: Path) -> list[dict[str, str]]:
+    with (run / "metrics.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_run_ends_with_the_model_of_its_best_epoch(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = train(config(tiny_config, optimization__epochs=6))
+    history = rows(directory.parent)
+    assert float(history[-1]["loss"]) < float(history[0]["loss"])
+    assert float(history[-1]["learning_rate"]) < float(history[1]["learning_rate"])
+
+    gold = [sentence.words for sentence in load_treebank([directory.parents[1] / "dev.conllu"])]
+    parses = Parser.from_pretrained(directory).parse(gold)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    best = max(float(row["dev_las"]) for row in history)
+    assert attachment_scores(gold, system).las == pytest.approx(best, abs=1e-6)
+    shown = capsys.readouterr().out
+    assert shown.count("epoch") >= 6
+    assert f"LAS {best:.2%}" in shown and str(directory) in shown
+
+
+def test_the_seed_fixes_the_run(tiny_config: Path, tmp_path: Path) -> None:
+    first = model_weights(train(config(tiny_config), quiet=True))
+    torch.rand(3)
+    again = model_weights(train(config(tiny_config, output=tmp_path / "again"), quiet=True))
+    other = model_weights(train(config(tiny_config, output=tmp_path / "other", seed=2), quiet=True))
+    assert equal(first, again)
+    assert not equal(first, other)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning:torch.utils.data")  # on one core
+def test_workers_change_nothing(tiny_config: Path, tmp_path: Path) -> None:
+    alone = train(config(tiny_config), quiet=True)
+    helped = train(
+        config(tiny_config, output=tmp_path / "helped", data__workers=2, data__start_method="fork"), quiet=True
+    )
+    assert equal(model_weights(alone), model_weights(helped))
+
+
+def test_flags_and_signal_handlers_come_back(tiny_config: Path) -> None:
+    before = signal.getsignal(signal.SIGINT), torch.are_deterministic_algorithms_enabled()
+    train(config(tiny_config, optimization__epochs=1), quiet=True)
+    assert (signal.getsignal(signal.SIGINT), torch.are_deterministic_algorithms_enabled()) == before
+
+
+def test_quiet_is_quiet(tiny_config: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    train(config(tiny_config, optimization__epochs=1), quiet=True)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_with_a_run_is_not_touched(tiny_config: Path) -> None:
+    directory = train(config(tiny_config, optimization__epochs=1), quiet=True)
+    before = {path: path.stat().st_mtime_ns for path in directory.parent.rglob("*")}
+    with pytest.raises(TreeparseError, match="--resume"):
+        train(config(tiny_config, optimization__epochs=1), quiet=True)
+    assert {path: path.stat().st_mtime_ns for path in directory.parent.rglob("*")} == before
+
+
+def test_a_finished_run_says_so_and_mends_its_model(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = train(config(tiny_config), quiet=True)
+    before = model_weights(directory)
+    for path in directory.iterdir():
+        path.unlink()
+    directory.rmdir()
+    (directory.parent / "metrics.csv").unlink()
+    assert train(config(tiny_config), resume=True) == directory
+    assert "finished" in capsys.readouterr().out
+    assert equal(model_weights(directory), before)
+    assert [row["epoch"] for row in rows(directory.parent)] == ["1", "2", "3"]
+
+
+def test_resuming_with_other_settings_or_data(tiny_config: Path, tmp_path: Path) -> None:
+    train(config(tiny_config, optimization__epochs=1), quiet=True)
+    with pytest.raises(TreeparseError, match=r"optimization\.epochs was 1 and is 2; seed was 1 and is 5\."):
+        train(config(tiny_config, optimization__epochs=2, seed=5), resume=True, quiet=True)
+    copy = tmp_path / "copy.conllu"
+    copy.write_bytes((tmp_path / "dev.conllu").read_bytes())
+    train(config(tiny_config, optimization__epochs=1, data__dev=copy), resume=True, quiet=True)
+    with pytest.raises(TreeparseError, match=r"the sentences of data\.dev changed"):
+        train(config(tiny_config, optimization__epochs=1, data__dev=tmp_path / "train.conllu"), resume=True, quiet=True)
+
+
+def test_patience(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = ParserModule.record
+
+    def falling(self: ParserModule) -> object:
+        from dataclasses import replace
+
+        found = record(self)
+        return replace(found, dev_las=1 - found.epoch / 100)
+
+    monkeypatch.setattr(ParserModule, "record", falling)
+    directory = train(config(tiny_config, optimization__epochs=9, optimization__patience=2), quiet=True)
+    assert [row["epoch"] for row in rows(directory.parent)] == ["1", "2", "3"]
+
+
+def test_init_from(tiny_config: Path, tmp_path: Path) -> None:
+    source = train(config(tiny_config), quiet=True)
+    options = {"init_from": source, "optimization__epochs": 1, "optimization__learning_rate": 0}
+    same = train(config(tiny_config, output=tmp_path / "same", **options), quiet=True)
+    assert equal(model_weights(source), model_weights(same))
+    with pytest.raises(TreeparseError, match="do not fit the model"):
+        train(config(tiny_config, output=tmp_path / "wide", model__arc_size=9, **options), quiet=True)
+    assert not (tmp_path / "wide").exists()
+
+
+def test_pretrained_vectors_reach_the_model(tiny_config: Path, tmp_path: Path) -> None:
+    (tmp_path / "vectors.txt").write_text("noun1 1 0 0\nnoun2 0 1 0\nverb1 0 0 1\nverb2 1 1 1\n", encoding="utf-8")
+    options = {"data__vectors": tmp_path / "vectors.txt", "optimization__epochs": 1}
+    directory = train(config(tiny_config, data__max_vectors=3, **options), quiet=True)
+    assert Parser.from_pretrained(directory).config.encoder.vector_size == 3
+    again = {"output": tmp_path / "again", "init_from": directory}
+    with pytest.raises(TreeparseError, match=r"leave out data\.vectors"):
+        train(config(tiny_config, **options, **again), quiet=True)
+    train(config(tiny_config, optimization__epochs=1, **again), quiet=True)
+
+
+def test_a_loss_that_is_no_number(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = Parser.loss
+
+    def broken(self: Parser, batch: Batch, objective: Objective) -> torch.Tensor:
+        completed = (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()
+        return loss(self, batch, objective) * (math.nan if completed else 1)
+
+    monkeypatch.setattr(Parser, "loss", broken)
+    with pytest.raises(TreeparseError, match=r"epoch 2, batch 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
+        train(config(tiny_config), quiet=True)
+    assert len(rows(tmp_path / "run")) == 1
+
+
+def test_a_gradient_that_is_no_number(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loss = Parser.loss
+
+    def steep(self: Parser, batch: Batch, objective: Objective) -> torch.Tensor:
+        zero = next(self.parameters()).sum() * 0
+        return loss(self, batch, objective) + zero.sqrt()  # a derivative of 0 * inf
+
+    monkeypatch.setattr(Parser, "loss", steep)
+    with pytest.raises(TreeparseError, match="norm of the gradient is nan"):
+        train(config(tiny_config), quiet=True)
+
+
+def test_a_learning_rate_beyond_reason(tiny_config: Path) -> None:
+    with pytest.raises(TreeparseError, match="Training failed in epoch 1"):
+        train(config(tiny_config, optimization__learning_rate=1e30, optimization__warmup_steps=0), quiet=True)
+
+
+@pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_signals(
+    tiny_config: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, error: type[BaseException]
+) -> None:
+    step = ParserModule.training_step
+
+    def interrupted(self: ParserModule, batch: Batch, batch_idx: int) -> torch.Tensor:
+        if (self.current_epoch, batch_idx) == (1, 2):
+            os.kill(os.getpid(), number)
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(ParserModule, "training_step", interrupted)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(error) as caught:
+        train(config(tiny_config), quiet=True)
+    assert number == signal.SIGINT or caught.value.code == 143  # pyright: ignore
+    assert signal.getsignal(signal.SIGINT) is handler
+    monkeypatch.undo()
+    directory = train(config(tiny_config), resume=True, quiet=True)
+    assert [row["epoch"] for row in rows(directory.parent)] == ["1", "2", "3"]
+
+
+def test_skipped_sentences_are_counted(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (tmp_path / "train.conllu").open("a", encoding="utf-8") as file:
+        file.write("# sent_id = bad\n1\ta\t_\t_\t_\t_\t7\tdep\t_\t_\n\n")
+    with pytest.raises(TreeparseError, match="bad"):
+        train(config(tiny_config), quiet=True)
+    train(config(tiny_config, data__skip_invalid="true", optimization__epochs=1))
+    assert "left out 1 " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"data__train": "$NO_SUCH_VARIABLE/x.conllu"}, "NO_SUCH_VARIABLE"),
+        ({"data__dev": "none.conllu"}, r"none\.conllu"),
+        ({"trainer__device": "abacus"}, "no device"),
+        ({"trainer__device": "cuda:99"}, "There is no device 'cuda:99'"),
+        ({"init_from": "nowhere"}, "nowhere"),
+    ],
+)
+def test_faults_leave_no_run_behind(tiny_config: Path, tmp_path: Path, options: dict, message: str) -> None:
+    with pytest.raises(TreeparseError, match=message):
+        train(config(tiny_config, **options), quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_epoch_seeds_differ() -> None:
+    assert len({epoch_seed(seed, epoch) for seed in range(20) for epoch in range(20)}) == 400

@@ -1,0 +1,82 @@
+"""``treeparse train``: train a parser as a config file says, or go on with a run."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from treeparse.cli.config import shipped_configs
+
+NAME = "train"
+HELP = "train a parser from CoNLL-U"
+TAKES_OVERRIDES = True
+EPILOG = """every key of the config can be given as a dotted option too, which wins over the file.
+
+examples:
+  treeparse train --config my.yaml --output runs/english
+  treeparse train --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
+  treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
+  treeparse train --resume runs/english
+  treeparse train --help-config
+
+the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+
+INTERRUPTED = 130
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--config", metavar="FILE", help="YAML file of settings (see --help-config), or a name from treeparse config"
+    )
+    parser.add_argument("--output", metavar="DIR", help="folder of the run, instead of the config's")
+    parser.add_argument(
+        "--resume", metavar="DIR", help="go on with the run in DIR after its last completed epoch, or from its start"
+    )
+    parser.add_argument(
+        "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model directory"
+    )
+    parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train; Ctrl-C says how to go on."""
+    from treeparse.training.config import describe_settings, load_config
+
+    if args.help_config:
+        print(describe_settings())
+        return 0
+    config = load_config(_config_path(args), _options(args))
+    from treeparse.training.run import train
+
+    try:
+        train(config, resume=args.resume is not None, quiet=args.quiet)
+    except KeyboardInterrupt:
+        print(f"interrupted; go on with: treeparse train --resume {config.output}", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _config_path(args: argparse.Namespace) -> Path:
+    """The config file; a run to resume brings its own."""
+    from treeparse.core import TreeparseError
+
+    if args.config is not None:
+        path = Path(args.config)
+        return path if path.is_file() else shipped_configs().get(args.config, path)
+    if args.resume is None:
+        raise TreeparseError("Training needs --config FILE (treeparse config lists the shipped ones) or --resume DIR.")
+    path = Path(args.resume) / "config.yaml"
+    if not path.is_file():
+        raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")
+    return path
+
+
+def _options(args: argparse.Namespace) -> list[str]:
+    """The options for the config, dotted ones last but for the folder of a run to resume."""
+    from treeparse.core import TreeparseError
+
+    if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
+        raise TreeparseError("--resume goes on in the folder of the run itself: leave out --output.")
+    output = args.output if args.resume is None else args.resume
+    given = {"output": output, "init_from": args.init_from, "trainer.device": args.device}
+    return [f"--{key}={value}" for key, value in given.items() if value is not None] + list(args.overrides)

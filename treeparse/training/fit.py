@@ -1,0 +1,144 @@
+"""The epochs of a run under Lightning's Trainer, with state and logs that survive a kill."""
+
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from pytorch_lightning.utilities.exceptions import SIGTERMException
+
+from treeparse.core import TreeparseError
+from treeparse.data.module import TreebankModule
+from treeparse.training.checkpoint import RunDirectory, RunState
+from treeparse.training.config import TrainConfig
+from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
+from treeparse.training.module import ParserModule
+from treeparse.training.progress import Console
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a run works with, built from its config."""
+
+    config: TrainConfig
+    module: ParserModule
+    data: TreebankModule
+    identity: Mapping[str, Any]
+
+
+def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
+    """Train the epochs that are left and return the history of all."""
+    optimization = training.config.optimization
+    history = [] if state is None else list(state.history)
+    write_csv(run.metrics, history)
+    recorder = _Recorder(training, run, history, console)
+    try:
+        if is_finished(history, epochs=optimization.epochs, patience=optimization.patience):
+            console.say(f"the run in {run.path} is finished; nothing is left to train")
+            return history
+        if state is not None:
+            console.say(f"going on after epoch {len(history)}")
+            if state.threads != torch.get_num_threads():
+                console.say(f"the run had {state.threads} threads: with another number the last bits may differ")
+        trainer = _trainer(training.config, recorder, console)
+        counts = dict.fromkeys(("ready", "started", "processed", "completed"), len(history))
+        trainer.fit_loop.epoch_progress.current.load_state_dict(counts)
+        with _signals():
+            trainer.fit(training.module, datamodule=training.data)
+    finally:
+        recorder.close()
+    return history
+
+
+def _trainer(config: TrainConfig, recorder: "_Recorder", console: Console) -> pl.Trainer:
+    device = parse_device(config.trainer.device)
+    return pl.Trainer(
+        accelerator=device.type,
+        devices=1 if device.type == "cpu" else [device.index or 0],
+        precision=config.trainer.precision,
+        max_epochs=config.optimization.epochs,
+        reload_dataloaders_every_n_epochs=1,  # see TreebankModule
+        callbacks=[recorder, *([console.bar] if console.bar else [])],
+        enable_progress_bar=console.bar is not None,
+        # Lightning's own logs and checkpoints do not survive a kill: see _Recorder.
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+    )
+
+
+def parse_device(name: str) -> torch.device:
+    """The device of a name, ``auto`` for the GPU if there is one; raises where it is not on this machine."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise TreeparseError(f"{name!r} is no device: say auto, cpu, cuda, cuda:1 or mps.") from error
+    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
+    if (device.index or 0) >= counts.get(device.type, 0):
+        raise TreeparseError(f"There is no device {name!r} on this machine: say auto or cpu.")
+    return device
+
+
+class _Recorder(pl.Callback):
+    """After each epoch: the state to resume from, the logs, a line of text, and the end where patience is over.
+
+    Lightning's checkpoints lack the state of a custom sampler and pass through the system's temporary folder, and its
+    CSV logger deletes the old log; here every file is a function of one history that the state holds.
+    """
+
+    def __init__(self, training: Training, run: RunDirectory, history: list[EpochRecord], console: Console) -> None:
+        self.training, self.run, self.history, self.console = training, run, history, console
+        self.tensorboard = TensorBoardLog(run.tensorboard, history)
+
+    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        module, optimization = self.training.module, self.training.config.optimization
+        record = module.record()
+        self.history.append(record)
+        self.run.write_state(module.state(self.training.identity, self.history), module.measured.state_dict())
+        self.tensorboard.add(record)
+        best = best_record(self.history) is record
+        self.console.say(f"{record}{'   best so far' if best else ''}")
+        trainer.should_stop = is_finished(self.history, epochs=optimization.epochs, patience=optimization.patience)
+
+    def close(self) -> None:
+        self.tensorboard.close()
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn Lightning's ends by signals, which exit with code 1 or 0, into those that callers expect."""
+    main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    except SIGTERMException:
+        raise SystemExit(TERMINATED) from None
+    except SystemExit as error:
+        raise KeyboardInterrupt from error
+    finally:
+        if main_thread:
+            signal.signal(signal.SIGINT, handler)  # Lightning leaves it ignored
+
+
+@contextmanager
+def repeatable(device: str) -> Iterator[None]:
+    """Torch's deterministic algorithms on the CPU, which has them for all we use; restores the old flags."""
+    settings: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    if parse_device(device).type == "cpu":
+        torch.use_deterministic_algorithms(True)
+        settings.fill_uninitialized_memory = False  # it costs time, and we read no uninitialised memory
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(before[0])
+        settings.fill_uninitialized_memory = before[1]

@@ -1,0 +1,170 @@
+"""The LightningModule: a parser, its loss, its optimiser and its scores on the dev set."""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.conllu import ConlluSentence
+from treeparse.metrics import AttachmentScores
+from treeparse.model import Parser
+from treeparse.objectives import Objective
+from treeparse.training.checkpoint import RunState
+from treeparse.training.config import OptimizationConfig
+from treeparse.training.history import EpochRecord
+from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
+
+NAMED_SENTENCES = 5
+
+
+class ParserModule(pl.LightningModule):
+    """Trains a parser; everything random in an epoch derives from (seed, epoch)."""
+
+    def __init__(
+        self,
+        parser: Parser,
+        objective: Objective,
+        config: OptimizationConfig,
+        *,
+        train: Sequence[ConlluSentence],
+        dev: Sequence[Sentence],
+        seed: int,
+    ) -> None:
+        super().__init__()
+        self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
+        self.average = None if config.average_decay is None else averaged_model(parser, config.average_decay)
+        self.scores = AttachmentScores()
+        self.train_sentences, self.dev_sentences = train, dev
+        self.step = 0
+        self._optimizer_state: dict | None = None
+        self._start_epoch()
+
+    @property
+    def measured(self) -> Parser:
+        """The parser that the dev set measures and that becomes the final model."""
+        return self.parser if self.average is None else cast(Parser, self.average.module)
+
+    def restore(self, state: RunState) -> None:
+        """Go on from a state; before ``Trainer.fit``."""
+        self.parser.load_state_dict(state.weights)
+        if self.average is not None and state.average is not None:
+            self.average.load_state_dict(state.average)
+        self._optimizer_state = dict(state.optimizer)
+        self.step = state.step
+
+    def state(self, identity: Mapping[str, Any], history: Sequence[EpochRecord]) -> RunState:
+        """What `restore` reads, for the end of an epoch."""
+        return RunState(
+            identity=identity,
+            threads=torch.get_num_threads(),
+            step=self.step,
+            history=history,
+            weights=self.parser.state_dict(),
+            optimizer=self._optimizer.state_dict(),
+            average=None if self.average is None else self.average.state_dict(),
+        )
+
+    def configure_optimizers(self) -> Optimizer:
+        optimizer = build_optimizer(self.parser.parameters(), self.config)
+        if self._optimizer_state is not None:
+            optimizer.load_state_dict(self._optimizer_state)
+            self._optimizer_state = None
+        return optimizer
+
+    def _start_epoch(self) -> None:
+        self._loss, self._words, self._seconds = 0.0, 0, 0.0
+        self._started = time.perf_counter()
+
+    @property
+    def mean_loss(self) -> float:
+        """Nats a word over the epoch so far."""
+        return self._loss / max(self._words, 1)
+
+    def on_train_epoch_start(self) -> None:
+        self._start_epoch()
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        if batch_idx == 0:  # here, where nothing but the model itself will draw any more
+            torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
+        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
+        for group in self._optimizer.param_groups:
+            group["lr"] = learning_rate(self.config, step=self.step, progress=progress)
+
+    @property
+    def _optimizer(self) -> Optimizer:
+        return self.trainer.optimizers[0]
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        try:
+            loss = self.parser.loss(batch, self.objective)
+        except ValueError as error:
+            raise self._failed(str(error), batch, batch_idx) from error
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise self._failed(f"the loss is {value}", batch, batch_idx)
+        words = batch.num_words
+        self._loss += value * words
+        self._words += words
+        self._batch = batch, batch_idx
+        return loss
+
+    def configure_gradient_clipping(self, optimizer: Optimizer, *_: object, **__: object) -> None:
+        """Clip, and stop before a step that would spoil the weights."""
+        limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
+        norm = float(torch.nn.utils.clip_grad_norm_(self.parser.parameters(), limit))
+        if not math.isfinite(norm):
+            raise self._failed(f"the norm of the gradient is {norm}", *self._batch)
+
+    def _failed(self, problem: str, batch: Batch, batch_idx: int) -> TreeparseError:
+        places = batch.indices.tolist()
+        names = ", ".join(_name(self.train_sentences[place]) for place in places[:NAMED_SENTENCES])
+        more = f" and {len(places) - NAMED_SENTENCES} more" if len(places) > NAMED_SENTENCES else ""
+        return TreeparseError(
+            f"Training failed in epoch {self.current_epoch + 1}, batch {batch_idx + 1} (sentences {names}{more}): "
+            f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
+            "the checkpoint of the last completed epoch is untouched."
+        )
+
+    def on_train_batch_end(self, outputs: object, batch: Batch, batch_idx: int) -> None:
+        self.step += 1
+        if self.average is not None:
+            self.average.update_parameters(self.parser)
+
+    def on_validation_epoch_start(self) -> None:
+        self._seconds = time.perf_counter() - self._started
+        self.scores.reset()
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        gold = [self.dev_sentences[place] for place in batch.indices.tolist()]
+        parses = self.measured.parse_batch(batch, gold)
+        system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+        self.scores.update(gold, system)
+
+    def record(self) -> EpochRecord:
+        """The epoch just trained and measured."""
+        scores = self.scores.compute()
+        return EpochRecord(
+            epoch=self.current_epoch + 1,
+            loss=self.mean_loss,
+            learning_rate=self._optimizer.param_groups[0]["lr"],
+            dev_uas=float(scores["uas"]),
+            dev_las=float(scores["las"]),
+            words_per_second=self._words / self._seconds,
+            seconds=time.perf_counter() - self._started,
+        )
+
+
+def epoch_seed(seed: int, epoch: int) -> int:
+    """The seed of torch's generators in an epoch, 64 bits."""
+    return int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0])
+
+
+def _name(sentence: ConlluSentence) -> str:
+    return sentence.sent_id or f"{sentence.source}:{sentence.line}"
