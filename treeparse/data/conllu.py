@@ -84,6 +84,7 @@ def read_conllu(
     *,
     require_trees: bool = False,
     single_root: bool = True,
+    prompt: bool = False,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> Iterator[ConlluSentence]:
     """Read the sentences of a CoNLL-U file, a ``.gz`` file or ``-`` (standard input), one at a time.
@@ -92,6 +93,8 @@ def read_conllu(
         path: the file.
         require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
         single_root: demand that exactly one word of a tree hangs from the root.
+        prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
+            waits. More blank lines then belong to the next sentence, and are lost at the end.
         on_invalid: is told the first fault of every sentence that is left out; without it that fault is raised.
 
     Raises:
@@ -99,7 +102,7 @@ def read_conllu(
             sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root):
+    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root, prompt=prompt):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None:
@@ -109,46 +112,48 @@ def read_conllu(
 
 
 def scan_conllu(
-    path: str | Path, *, require_trees: bool = False, single_root: bool = True
+    path: str | Path, *, require_trees: bool = False, single_root: bool = True, prompt: bool = False
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty = display_name(path), True
     with open_input(path) as stream:
-        for line, block in _blocks(stream):
+        for line, block in _blocks(stream, prompt):
             empty = False
             yield _parse(block, line, source, require_trees, single_root)
     if empty:
         yield (DataError("the file holds no sentence", source=source),)
 
 
-def read_text(path: str | Path) -> Iterator[ConlluSentence]:
-    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from 1.
+def read_text(path: str | Path, *, first: int = 1) -> Iterator[ConlluSentence]:
+    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from ``first``.
 
     Raises:
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
-    source, ordinal = display_name(path), 0
+    source, ordinal = display_name(path), first
     with open_input(path) as stream:
         for number, line in enumerate(stream, 1):
             forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
             if forms:
-                ordinal += 1
                 yield ConlluSentence.from_forms(forms, sent_id=str(ordinal), source=source, line=number)
-    if not ordinal:
+                ordinal += 1
+    if ordinal == first:
         raise DataError("the file holds no sentence", source=source)
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
     """Write sentences as they are, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
 
-    Only where the last sentence of one file precedes another sentence, the blank line missing between them is added.
+    Only where one file follows another, the blank line that may be missing between them is added, and the second one's
+    byte order mark left out.
     """
     with atomic_output(path) as output:
-        missing = ""
+        missing = None
         for sentence in sentences:
-            output.write(missing + sentence.text)
-            missing = _missing_end(sentence.text)
+            text = sentence.text
+            output.write(text if missing is None else missing + text.removeprefix(_BYTE_ORDER_MARK))
+            missing = _missing_end(text)
 
 
 def _missing_end(text: str) -> str:
@@ -157,8 +162,8 @@ def _missing_end(text: str) -> str:
     return "\n" if text.endswith("\n") else "\n\n"
 
 
-def _blocks(stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The bytes of each sentence, with the number of its first line; together they are the whole stream."""
+def _blocks(stream: Iterable[bytes], prompt: bool) -> Iterator[tuple[int, bytes]]:
+    """The bytes of each sentence, with the number of its first line; unless ``prompt``, they are the whole stream."""
     lines: list[bytes] = []
     first, has_content, closed = 1, False, False
     for number, line in enumerate(stream, 1):
@@ -171,6 +176,10 @@ def _blocks(stream: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
                 first, closed = number, False
             has_content = True
         lines.append(line)
+        if closed and prompt:
+            yield first, b"".join(lines)
+            lines.clear()
+            first, has_content, closed = number + 1, False, False
     if has_content:
         yield first, b"".join(lines)
 

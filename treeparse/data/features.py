@@ -87,6 +87,11 @@ class LexicalFeatures:
             features[name] = _nodes([[table.index(tag) for tag in _tags(s, name)] for s in sentences], table)
         return features
 
+    def check(self, sentence: Sentence) -> None:
+        """Raise where a tag that the model reads is missing, before the sentence is in a batch."""
+        for name in self.tags:
+            _tags(sentence, name)
+
     def _spell(self, spellings: dict[str, int]) -> Tensor:
         """(U, L): row 0 spells the root, the others the forms in the order of their numbers."""
         begin, end = self.characters.special(BEGIN), self.characters.special(END)

@@ -1,0 +1,355 @@
+"""``treeparse predict``: only HEAD, DEPREL and DEPS change, every parse is a tree, faults get their sentence."""
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from sentences import learnable_sentences
+
+from treeparse.cli.main import main
+from treeparse.model import Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+HEAD, DEPREL, DEPS = 6, 7, 8
+
+TRICKY = (
+    "# sent_id = tricky = 1\n"
+    "# text = dámelo #\n"
+    "#\tnot = a word\n"
+    "0.1\tEllos\t_\tPRON\t_\t_\t_\t_\t1:nsubj\t_\n"
+    "1-3\tdámelo\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No\n"
+    "1\tda\tdar\tVERB\tV\tMood=Imp\t_\t_\t0:root\ta=b=c\n"
+    "2\tme\tyo\tPRON\t_\t_\t7\tiobj\t1:iobj|5:nsubj\t_\n"
+    "3\tlo\tél\tPRON\t_\t_\tx\tobj\t1:obj\t_\n"
+    "4\t#\t#\tSYM\t_\t_\t3\tpunct\t1:punct\t_\n"
+    "5\t10  000\t10\u00a0000\tNUM\t_\t_\t4\tnummod:x\t1:nummod\t\u2028\x85\x0b\n"
+    "5.1\tda\tdar\tVERB\t_\t_\t_\t_\t1:conj\t_\n"
+    "\n"
+)
+BAD = "# sent_id = bad\n1\tno\t_\t_\t_\t_\t_\t_\t_\n\n"  # nine columns
+
+
+def conllu(*sentences: Sequence[str]) -> str:
+    """The words as CoNLL-U without heads."""
+    rows = ("".join(f"{n}\t{form}" + "\t_" * 8 + "\n" for n, form in enumerate(forms, 1)) for forms in sentences)
+    return "".join(f"# sent_id = s{number}\n{block}\n" for number, block in enumerate(rows, 1))
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    """Weights drawn at random, so that sentences get all kinds of trees."""
+    torch.manual_seed(0)
+    encoder = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, hidden_size=8, layers=1)
+    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), learnable_sentences(30, seed=1))
+    for weights in parser.parameters():
+        torch.nn.init.normal_(weights)
+    return parser.eval()
+
+
+@pytest.fixture(scope="module")
+def model(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("predict") / "model"
+    parser.save_pretrained(folder)
+    return str(folder)
+
+
+def written(path: Path, data: str | bytes) -> str:
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return str(path)
+
+
+def predict(*arguments: str | Path) -> int:
+    return main(["predict", *map(str, arguments), "--device", "cpu"])
+
+
+def trees_of(data: bytes) -> Iterator[list[int]]:
+    """The heads of each sentence, read by nothing of ours."""
+    for block in data.replace(b"\r\n", b"\n").split(b"\n\n"):
+        rows = [line.split(b"\t") for line in block.split(b"\n") if b"\t" in line and not line.startswith(b"#")]
+        if rows:
+            yield [int(row[HEAD]) for row in rows if row[0].isdigit()]
+
+
+def assert_trees(data: bytes) -> None:
+    for heads in trees_of(data):
+        assert heads.count(0) == 1
+        for word in range(1, len(heads) + 1):
+            for _ in heads:
+                word = heads[word - 1] if word else 0
+            assert word == 0, f"{heads} holds a cycle"
+
+
+def assert_only_parses_differ(before: bytes, after: bytes) -> None:
+    old, new = before.split(b"\n"), after.split(b"\n")
+    assert len(old) == len(new)
+    for old_line, new_line in zip(old, new, strict=True):
+        if old_line.split(b"\t")[0].isdigit():
+            old_columns, new_columns = old_line.split(b"\t"), new_line.split(b"\t")
+            assert new_columns[HEAD].isdigit() and new_columns[DEPREL] != b"_" and new_columns[DEPS] == b"_"
+            old_columns[HEAD : DEPS + 1] = new_columns[HEAD : DEPS + 1]
+            assert old_columns == new_columns
+        else:
+            assert old_line == new_line
+
+
+def variants(text: str) -> dict[str, bytes]:
+    return {
+        "plain": text.encode(),
+        "crlf": text.replace("\n", "\r\n").encode(),
+        "byte order mark": ("\ufeff" + text).encode(),
+        "no last line end": text.rstrip("\n").encode(),
+        "blank lines around": ("\n\r\n" + text + "\n\n" + text + "\r\n\n").encode(),
+    }
+
+
+@pytest.mark.parametrize("name", variants(""))
+def test_nothing_but_the_parse_changes(model: str, tmp_path: Path, name: str) -> None:
+    data = variants(TRICKY + conllu(["a", "b"], ["c"]) + TRICKY)[name]
+    source, target = written(tmp_path / "in.conllu", data), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target) == 0
+    assert_only_parses_differ(data, target.read_bytes())
+    assert_trees(target.read_bytes())
+
+
+def test_drop_empty_leaves_out_empty_nodes_and_nothing_else(model: str, tmp_path: Path) -> None:
+    source, target = written(tmp_path / "in.conllu", TRICKY), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target, "--drop-empty") == 0
+    kept = [line for line in TRICKY.split("\n") if not line.startswith(("0.1\t", "5.1\t"))]
+    assert_only_parses_differ("\n".join(kept).encode(), target.read_bytes())
+
+
+@pytest.mark.parametrize("options", [[], ["--batch-words", "7"], ["--chunk", "1"], ["--chunk", "4"]])
+def test_parses_are_those_of_the_parser_in_the_order_of_the_input(
+    model: str, parser: Parser, tmp_path: Path, options: list[str]
+) -> None:
+    sentences = [sentence.forms for sentence in learnable_sentences(23, seed=2, longest=9)]
+    source, target = written(tmp_path / "in.conllu", conllu(*sentences)), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target, *options) == 0
+    assert list(trees_of(target.read_bytes())) == [list(parser.parse([forms])[0].heads) for forms in sentences]
+
+
+def test_trees_in_the_input_have_no_say(model: str, tmp_path: Path) -> None:
+    blank = conllu(["Noun1", "Adj2", "Verb1"])
+    filled = blank.replace("\t_" * 4 + "\n", "\t0\troot\t_\t_\n")
+    for name, text in (("blank", blank), ("filled", filled)):
+        assert predict(model, written(tmp_path / name, text), "-o", tmp_path / f"{name}.out") == 0
+    assert (tmp_path / "blank.out").read_bytes() == (tmp_path / "filled.out").read_bytes()
+
+
+def test_text_becomes_conllu_with_comments(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = written(tmp_path / "1.txt", "They  saw\ther .\r\n\n10\u00a0000 # x\n")
+    second = written(tmp_path / "2.txt", "Yes")
+    assert predict(model, first, second, "--format", "text", "-q") == 0
+    output = capsys.readouterr().out
+    comments = [line for line in output.splitlines() if line.startswith("# ")]
+    assert comments == [
+        *("# sent_id = 1", "# text = They saw her ."),
+        *("# sent_id = 2", "# text = 10\u00a0000 # x"),
+        *("# sent_id = 3", "# text = Yes"),
+    ]
+    rows = [line.split("\t") for line in output.splitlines() if "\t" in line]
+    assert [row[1] for row in rows] == ["They", "saw", "her", ".", "10\u00a0000", "#", "x", "Yes"]
+    assert all(row[2:6] == ["_"] * 4 and row[8:] == ["_"] * 2 for row in rows)
+    assert_trees(output.encode())
+
+
+def test_several_files_become_one_with_whole_borders(model: str, tmp_path: Path) -> None:
+    written(tmp_path / "a.conllu", conllu(["a"]).rstrip("\n"))
+    (tmp_path / "b.conllu.gz").write_bytes(gzip.compress(("\ufeff" + conllu(["b", "c"])).encode()))
+    target = tmp_path / "out.conllu.gz"
+    assert predict(model, tmp_path / "[ab].conllu*", "-o", target) == 0
+    expected = conllu(["a"]) + conllu(["b", "c"])
+    assert_only_parses_differ(expected.encode(), gzip.decompress(target.read_bytes()))
+
+
+def test_a_file_can_be_parsed_in_place(model: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "in.conllu", TRICKY)
+    assert predict(model, path, "-o", path) == 0
+    assert_only_parses_differ(TRICKY.encode(), Path(path).read_bytes())
+
+
+class Waiting:
+    """Standard input from a program that notes how much output it has got whenever it is asked for its next line."""
+
+    def __init__(self, lines: Iterable[bytes], output: io.BytesIO, *, terminal: bool) -> None:
+        self.lines, self.output, self.terminal = lines, output, terminal
+        self.seen: list[int] = []
+
+    @property
+    def buffer(self) -> Iterator[bytes]:
+        for line in self.lines:
+            self.seen.append(sum(1 for _ in trees_of(self.output.getvalue())))
+            yield line
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+def seen_by_the_sender(
+    monkeypatch: pytest.MonkeyPatch, model: str, text: str, *options: str, terminal: bool = False
+) -> list[int]:
+    """How many parses were out when each line was asked for."""
+    output = io.BytesIO()
+    stdin = Waiting(text.encode().splitlines(keepends=True), output, terminal=terminal)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", stdin)
+        patch.setattr(sys, "stdout", SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False))
+        assert predict(model, "-", "-q", *options) == 0
+    return stdin.seen
+
+
+def test_sentences_are_read_and_written_by_chunks(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "".join(f"word{number}\n" for number in range(7))
+    assert seen_by_the_sender(monkeypatch, model, lines, "--format", "text", "--chunk", "3") == [0, 0, 0, 3, 3, 3, 6]
+    assert seen_by_the_sender(monkeypatch, model, lines, "--format", "text") == [0] * 7
+
+
+def test_long_sentences_make_smaller_chunks(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treeparse.cli.predict.CHUNK_WORDS", 4)
+    seen = seen_by_the_sender(monkeypatch, model, "a b\nc d\ne\nf g h i j\nk\n", "--format", "text")
+    assert seen == [0, 0, 2, 2, 4]
+
+
+@pytest.mark.parametrize(("options", "terminal"), [(["--chunk", "1"], False), ([], True)])
+def test_who_waits_for_each_parse_gets_it(
+    model: str, monkeypatch: pytest.MonkeyPatch, options: list[str], terminal: bool
+) -> None:
+    text = conllu(["a", "b"], ["c"]) + conllu(["d"])
+    seen = seen_by_the_sender(monkeypatch, model, text, *options, terminal=terminal)
+    assert seen == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    lines = "a b\nc\nd\n"
+    assert seen_by_the_sender(monkeypatch, model, lines, "--format", "text", *options, terminal=terminal) == [0, 1, 2]
+
+
+def test_closing_line_counts_and_quiet_is_silent(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "in.conllu", conllu(["a", "b"], ["c"]))
+    assert predict(model, source, "-o", tmp_path / "out") == 0
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("treeparse: 2 sentences, 3 words, ")
+    assert shown.err.endswith(" words/s\n") and shown.err.count("\n") == 1
+    assert predict(model, source, "-o", tmp_path / "out", "-q") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("options", "shown"), [([], True), (["-q"], False)])
+def test_progress_bar_on_a_terminal(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], shown: bool
+) -> None:
+    source = written(tmp_path / "in.conllu", conllu(["a", "b"], ["c"]))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert predict(model, source, "-o", tmp_path / "out", *options) == 0
+    assert ("B/s" in terminal.getvalue()) == shown
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    assert predict(*arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("treeparse: error: ") and error.count("\n") == 1
+    return error
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (BAD, ":5: sentence bad: the line has 9 columns"),
+        ("1\ta" + "\t_" * 8 + "\n3\tb" + "\t_" * 8 + "\n\n", ":5: the ID is '3'"),
+        (b"1\t\xff" + b"\t_" * 8 + b"\n\n", ":4: byte 3 of the line"),
+        ("1-2\tab" + "\t_" * 8 + "\n1\ta" + "\t_" * 8 + "\n", ":4: the range ends at word 2"),
+        ("# sent_id = none\n\n", ":4: sentence none: the sentence has no words"),
+    ],
+)
+def test_faulty_structure_is_named_and_writes_nothing(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str | bytes, problem: str
+) -> None:
+    start = conllu(["good"])
+    source = written(tmp_path / "in.conllu", start.encode() + (data.encode() if isinstance(data, str) else data))
+    target = tmp_path / "out.conllu"
+    target.write_text("old")
+    assert f"in.conllu{problem}" in error_of(capsys, model, source, "-o", target)
+    assert target.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["in.conllu", "out.conllu"]
+
+
+def test_standard_output_keeps_what_was_parsed_before_a_fault(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = written(tmp_path / "in.conllu", conllu(["good"]) + BAD)
+    assert predict(model, source, "--chunk", "1") == 2
+    shown = capsys.readouterr()
+    assert len(list(trees_of(shown.out.encode()))) == 1
+    assert "sentence bad: the line has 9 columns" in shown.err
+
+
+def test_faulty_sentences_can_be_left_out(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = conllu(["a"], ["b", "c"])
+    source, target = written(tmp_path / "in.conllu", good + BAD + TRICKY + BAD), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target, "--skip-invalid") == 0
+    assert_only_parses_differ((good + TRICKY).encode(), target.read_bytes())
+    assert capsys.readouterr().err.endswith("; 2 sentences left out\n")
+
+
+@pytest.mark.parametrize(("data", "problem"), [(BAD, "no valid sentence is left in"), ("", "holds no sentence")])
+def test_there_must_be_a_sentence(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], data: str, problem: str
+) -> None:
+    source, target = written(tmp_path / "in.conllu", data), tmp_path / "out.conllu"
+    assert problem in error_of(capsys, model, source, "-o", target, "--skip-invalid")
+    assert not target.exists()
+    empty = written(tmp_path / "empty.txt", "\n\n")
+    assert "empty.txt: the file holds no sentence" in error_of(capsys, model, empty, "--format", "text")
+
+
+def test_model_that_reads_tags_names_the_sentence_without_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder = BiLSTMConfig(min_count=1, word_size=4, char_filters=0, tags=("upos", "feats"), hidden_size=4, layers=1)
+    train = learnable_sentences(20, seed=1)
+    Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), train).save_pretrained(tmp_path / "model")
+    tagged = TRICKY
+    source = written(tmp_path / "in.conllu", tagged + conllu(["Noun1", "Verb1"]))
+    error = error_of(capsys, tmp_path / "model", source, "-o", tmp_path / "out")
+    line = tagged.count("\n") + 1
+    assert f"in.conllu:{line}: sentence s1: The model reads UPOS, but the sentence that starts with 'Noun1 Ve" in error
+    assert not (tmp_path / "out").exists()
+    assert predict(tmp_path / "model", written(tmp_path / "in.conllu", tagged), "-o", tmp_path / "out") == 0
+
+
+def test_other_faults(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = written(tmp_path / "in.conllu", TRICKY)
+    assert "is no model folder" in error_of(capsys, tmp_path, source)
+    assert "there is no file" in error_of(capsys, model, tmp_path / "missing.conllu")
+    assert "does not exist; create it first" in error_of(capsys, model, source, "-o", tmp_path / "no" / "out")
+    assert main(["predict", model, source, "--device", "abacus"]) == 2
+    assert "no device 'abacus'" in capsys.readouterr().err
+    for option in ("--batch-words", "--chunk"):
+        with pytest.raises(SystemExit):
+            predict(model, source, option, "0")
+        assert "'0' is not a whole number, 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.treebank
+def test_treebanks_change_in_their_parses_alone(model: str, tmp_path: Path) -> None:
+    root = os.environ.get("TREEPARSE_TREEBANKS")
+    if not root:
+        pytest.skip("TREEPARSE_TREEBANKS is not set")
+    sources = sorted(Path(root).glob("*/*-test.conllu"))
+    assert sources
+    for source in sources:
+        target = tmp_path / source.name
+        assert predict(model, source, "-o", target, "-q") == 0
+        assert_only_parses_differ(source.read_bytes(), target.read_bytes())
+        assert_trees(target.read_bytes())
