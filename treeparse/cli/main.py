@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
-from importlib.util import find_spec
 from types import ModuleType
 
 COMMANDS = ("train", "evaluate", "predict", "check", "config")
@@ -57,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _commands() -> dict[str, ModuleType]:
-    names = [name for name in COMMANDS if find_spec(f"treeparse.cli.{name}")]
-    return {name: import_module(f"treeparse.cli.{name}") for name in names}
+    return {name: import_module(f"treeparse.cli.{name}") for name in COMMANDS}
 
 
 def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
