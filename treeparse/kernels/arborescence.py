@@ -76,6 +76,9 @@ def _is_tree(heads, n, single_root, visited):
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
+    # Of every node, words first and contracted cycles after them: the score of its chosen arc; that arc's head and the
+    # word it enters; the cycle it is in; where its row is; its status. Of every word: the node it is in now; the next
+    # word of the ring that makes up this node.
     value = np.empty(2 * size)
     nodes = np.empty((7, 2 * size), np.int64)
     rows = np.empty(size * size)
