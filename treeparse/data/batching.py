@@ -11,10 +11,14 @@ from treeparse.core import TreeparseError
 class BucketBatchSampler(Sampler[list[int]]):
     """Yields the indices of each batch.
 
-    A batch holds at most ``max_words`` nodes (words and roots, padding included) and at most ``max_squared`` cells of
-    its score matrices, padding included; a longer sentence makes a batch of its own. With ``shuffle`` sentences are
-    sorted by length with random noise, so that the batches of each epoch differ, and the batches come in random order;
-    both depend on ``seed`` and the epoch only. Without, batches come by falling length: the largest is met first.
+    A sentence's nodes (its words and the root) count as the next multiple of ``step``. A batch holds at most
+    ``max_words`` nodes and at most ``max_squared`` cells of score matrices, padding to its longest sentence included; a
+    longer sentence makes a batch of its own. With ``shuffle`` sentences of the same multiple are mixed and the batches
+    come in random order, by ``seed`` and the epoch only. Without, batches come by falling length: the largest is met
+    first.
+
+    The sizes of an epoch's batches are the same in every epoch, and a ``step`` above 1 leaves few different ones: fused
+    kernels are compiled for each shape that they meet.
     """
 
     def __init__(
@@ -23,43 +27,40 @@ class BucketBatchSampler(Sampler[list[int]]):
         *,
         max_words: int,
         max_squared: int | None = None,
+        step: int = 4,
         shuffle: bool = False,
         seed: int = 0,
-        noise: float = 0.1,
     ) -> None:
         if max_words < 1 or (max_squared is not None and max_squared < 1):
             raise TreeparseError("A batch needs room: max_words and max_squared must be 1 or more.")
-        self.lengths, self.max_words, self.max_squared = list(lengths), max_words, max_squared
-        self.shuffle, self.seed, self.noise = shuffle, seed, noise
+        self.nodes = [-(-(length + 1) // step) * step for length in lengths]
+        self.max_words, self.max_squared = max_words, max_squared
+        self.shuffle, self.seed = shuffle, seed
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
         """Fixes the batches of an epoch, counted from 0."""
         self.epoch = epoch
-        # A string seeds through SHA-512 whatever the process's hash seed is.
-        stream = random.Random(f"{self.seed}/{epoch}")
-        self._batches = self._fill(self._order(stream))
+        order = list(range(len(self.nodes)))
         if self.shuffle:
+            # A string seeds through SHA-512 whatever the process's hash seed is.
+            stream = random.Random(f"{self.seed}/{epoch}")
+            stream.shuffle(order)
+            self._batches = self._fill(sorted(order, key=self.nodes.__getitem__))
             stream.shuffle(self._batches)
-
-    def _order(self, stream: random.Random) -> list[int]:
-        order = list(range(len(self.lengths)))
-        if not self.shuffle:
-            return sorted(order, key=lambda place: -self.lengths[place])
-        noisy = [length * (1 + self.noise * stream.uniform(-1, 1)) + stream.random() for length in self.lengths]
-        return sorted(order, key=noisy.__getitem__)
+        else:
+            self._batches = self._fill(sorted(order, key=lambda place: -self.nodes[place]))
 
     def _fill(self, order: list[int]) -> list[list[int]]:
         batches: list[list[int]] = []
         longest = 0
         for place in order:
-            longest_with = max(longest, self.lengths[place] + 1)
-            if batches and self._fits(longest_with, len(batches[-1]) + 1):
+            longest = max(longest, self.nodes[place])
+            if batches and self._fits(longest, len(batches[-1]) + 1):
                 batches[-1].append(place)
-                longest = longest_with
             else:
                 batches.append([place])
-                longest = self.lengths[place] + 1
+                longest = self.nodes[place]
         return batches
 
     def _fits(self, nodes: int, sentences: int) -> bool:

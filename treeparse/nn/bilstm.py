@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from treeparse.core import Batch
 
@@ -11,6 +12,9 @@ from .config import BiLSTMConfig
 from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
 from .encoder import Encoder
+
+# Sentences are padded to a multiple of this many nodes: the CPU's LSTM kernel is compiled anew for every shape.
+STEP = 4
 
 
 class BiLSTMLayer(nn.Module):
@@ -51,10 +55,12 @@ class BiLSTMEncoder(Encoder):
 
     def forward(self, batch: Batch) -> Tensor:
         nodes = self.embedding_dropout(self.embedding(batch.features)).transpose(0, 1)
+        count = len(nodes)
+        nodes = functional.pad(nodes, (0, 0, 0, 0, 0, -count % STEP))
         reverse = _reversed_places(batch.lengths + 1, len(nodes))
         for layer in self.layers:
             nodes = self.dropout(layer(nodes, reverse).transpose(0, 1)).transpose(0, 1)
-        return nodes.transpose(0, 1)
+        return nodes[:count].transpose(0, 1)
 
 
 def _reversed_places(lengths: Tensor, steps: int) -> Tensor:
