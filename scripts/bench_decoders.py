@@ -258,8 +258,8 @@ def main() -> None:
     lines = [
         "# Best tree: time a batch of 32 sentences, one thread",
         "",
-        "CPU time, medians over rounds in which the decoders take turns. Ratios are to treeparse under the same rule for "
-        "the root, in the same round. A tree is worse if its score lies below ours by more than 1e-6.",
+        "CPU time, medians over rounds in which the decoders take turns. Ratios are to treeparse under the same rule "
+        "for the root, in the same round. A tree is worse if its score lies below ours by more than 1e-6.",
     ]
     print("\n".join(lines))
     for title, make in (("Random scores", random_scores), ("Peaked scores", peaked_scores)):
