@@ -1,0 +1,302 @@
+import math
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from oracles import all_trees, tree_scores
+from sentences import learnable_sentences
+
+from treeparse.core import Sentence, TreeparseError, tree_problem
+from treeparse.model import Parse, Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
+
+TRAINING = learnable_sentences(40, seed=1)
+UNSEEN = learnable_sentences(20, seed=2)
+ENCODER = BiLSTMConfig(
+    min_count=1,
+    word_size=16,
+    char_size=8,
+    char_filters=8,
+    hidden_size=16,
+    layers=2,
+    embedding_dropout=0.1,
+    dropout=0.1,
+)
+CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12, dropout=0.1)
+OBJECTIVES = pytest.mark.parametrize("objective", [TreeLikelihood(), HeadSelection()], ids=["trees", "heads"])
+
+
+def random_parser(config: ParserConfig = CONFIG) -> Parser:
+    """A parser in double precision whose weights are far from the zeros at which scores start."""
+    torch.manual_seed(3)
+    parser = Parser.build(config, TRAINING).double().eval()
+    for name, parameter in parser.named_parameters():
+        if "embedding" not in name:
+            torch.nn.init.normal_(parameter, std=0.4)
+    return parser
+
+
+def trained_parser(objective: Objective, steps: int = 150) -> tuple[Parser, list[float]]:
+    torch.manual_seed(4)
+    parser = Parser.build(CONFIG, TRAINING).train()
+    optimizer = torch.optim.Adam(parser.parameters(), lr=0.01, betas=(0.9, 0.95))
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = parser.loss(parser.collate(TRAINING), objective)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
+        optimizer.step()
+        losses.append(loss.item())
+    return parser, losses
+
+
+def labelled_accuracy(parser: Parser, gold: list[Sentence]) -> float:
+    right = 0
+    for sentence, parse in zip(gold, parser.parse(gold), strict=True):
+        assert sentence.heads is not None and sentence.labels is not None
+        arcs = zip(sentence.heads, sentence.labels, strict=True)
+        right += sum(a == b for a, b in zip(arcs, zip(parse.heads, parse.labels, strict=True), strict=True))
+    return right / sum(map(len, gold))
+
+
+@OBJECTIVES
+def test_a_parser_learns_a_small_treebank(objective: Objective) -> None:
+    parser, losses = trained_parser(objective)
+    if isinstance(objective, HeadSelection):
+        # At first all arcs are alike and labels nearly so: with n words a head costs log n, one of 3 labels log 3.
+        heads = sum(len(sentence) * math.log(len(sentence)) for sentence in TRAINING) / sum(map(len, TRAINING))
+        assert losses[0] == pytest.approx(heads + math.log(3), abs=0.2)
+    assert losses[-1] < 0.2 < 1 < losses[0]
+    assert labelled_accuracy(parser, TRAINING) == 1
+    # Every word of the unseen sentences was seen, and the grammar is simple.
+    assert labelled_accuracy(parser, UNSEEN) > 0.95
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_parses_by_enumeration(single_root: bool) -> None:
+    parser = random_parser(replace(CONFIG, single_root=single_root))
+    short = [sentence for sentence in TRAINING if len(sentence) <= 5]
+    rooted = set()
+    for sentence, parse in zip(short, parser.parse(short), strict=True):
+        with torch.no_grad():
+            arcs = parser.scorer(parser.collate([sentence])).arcs[0].numpy()
+        trees = all_trees(len(sentence), single_root)
+        totals = tree_scores(arcs, trees)
+        best = totals.argmax()
+        assert parse.heads == tuple(trees[best])
+        assert parse.score == pytest.approx(totals[best])
+        assert parse.log_prob == pytest.approx(totals[best] - np.logaddexp.reduce(totals), abs=1e-9)
+        rooted.add(parse.heads.count(0))
+    assert (rooted == {1}) is single_root
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_labels_are_the_best_of_each_arc_and_root_is_for_the_root(single_root: bool) -> None:
+    parser = random_parser(replace(CONFIG, single_root=single_root))
+    names, root = parser.indexer.labels.items, parser.indexer.root_label
+    assert set(names) == {"root", "amod", "nsubj"}
+    changed = 0
+    for sentence, parse in zip(UNSEEN, parser.parse(UNSEEN), strict=True):
+        with torch.no_grad():
+            scores = parser.scorer(parser.collate([sentence]))
+        for word, (head, label) in enumerate(zip(parse.heads, parse.labels, strict=True), 1):
+            assert (label == "root") == (head == 0)
+            ends = scores.label_heads[0, [head]], scores.label_dependents[0, [word]]
+            ranked = scores.label_biaffine(*ends)[0].argsort(descending=True).tolist()
+            changed += (ranked[0] == root) != (head == 0)
+            assert label == next(names[place] for place in ranked if (place == root) == (head == 0))
+    assert changed > 0
+
+
+def test_a_treebank_without_a_root_label_keeps_its_labels() -> None:
+    renamed = [sentence.with_tree(sentence.heads or (), ["top"] * len(sentence)) for sentence in TRAINING]
+    parser = Parser.build(CONFIG, renamed)
+    assert {label for parse in parser.parse(TRAINING) for label in parse.labels} == {"top"}
+
+
+def same(first: Parse, second: Parse) -> bool:
+    figures = (first.log_prob, first.score)
+    return replace(first, log_prob=0, score=0) == replace(second, log_prob=0, score=0) and figures == pytest.approx(
+        (second.log_prob, second.score), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("batch_words", [1, 20, 5000])
+def test_parses_keep_the_order_and_do_not_depend_on_the_batch(batch_words: int) -> None:
+    parser = random_parser()
+    sentences = [*UNSEEN, Sentence(tuple(f"new-{word}" for word in range(60))), Sentence(("Verb1",)), *UNSEEN[:3]]
+    parses = parser.parse(sentences, batch_words=batch_words)
+    assert [parse.tokens for parse in parses] == [sentence.forms for sentence in sentences]
+    for sentence, parse in zip(sentences, parses, strict=True):
+        assert tree_problem(parse.heads, single_root=True) is None
+        assert same(parse, parser.parse([sentence])[0])
+
+
+def test_words_alone_can_be_parsed() -> None:
+    parser = random_parser()
+    expected = parser.parse(UNSEEN[:3])
+    assert parser.parse([sentence.forms for sentence in UNSEEN[:3]]) == expected
+    assert parser.parse([list(sentence.forms) for sentence in UNSEEN[:3]]) == expected
+    assert parser.parse([]) == []
+    assert parser.parse([["日本語", "", "\U0001f600"]])[0].tokens == ("日本語", "", "\U0001f600")
+
+
+def test_what_is_no_sentence_is_refused() -> None:
+    parser = random_parser()
+    with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
+        parser.parse([["a"], []])
+    with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) is a string"):
+        parser.parse(["The dog barks"])
+    with pytest.raises(TreeparseError, match="needs room"):
+        parser.parse([["a"]], batch_words=0)
+
+
+def test_a_model_that_reads_tags_asks_for_them() -> None:
+    encoder = replace(ENCODER, tags=("upos", "feats"), tag_size=4)
+    parser = Parser.build(replace(CONFIG, encoder=encoder), TRAINING)
+    assert len(parser.parse(UNSEEN)) == len(UNSEEN)
+    with pytest.raises(TreeparseError, match="The model reads UPOS"):
+        parser.parse([["Noun1", "Verb1"]])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_parsing_uses_no_dropout_and_restores_the_mode(training: bool) -> None:
+    parser = random_parser()
+    expected = parser.parse(UNSEEN)
+    parser.train(training)
+    assert parser.parse(UNSEEN) == expected
+    assert all(module.training is training for module in parser.modules())
+    tagged = random_parser(replace(CONFIG, encoder=replace(ENCODER, tags=("upos",)))).train(training)
+    with pytest.raises(TreeparseError) as caught:
+        tagged.parse([["a"]])
+    assert all(module.training is training for module in tagged.modules()), caught
+
+
+@OBJECTIVES
+def test_the_loss_word_by_word(objective: Objective) -> None:
+    parser = random_parser()
+    with torch.no_grad():
+        loss = float(parser.loss(parser.collate(TRAINING), objective))
+        total = 0.0
+        for sentence in TRAINING:
+            batch = parser.collate([sentence])
+            scores = parser.scorer(batch)
+            assert batch.heads is not None and sentence.heads is not None and sentence.labels is not None
+            total += objective(parser.distribution(batch), batch.heads).item()
+            for word, (head, label) in enumerate(zip(sentence.heads, sentence.labels, strict=True), 1):
+                options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, word])[0]
+                total -= options.log_softmax(-1)[parser.indexer.labels.index(label)].item()
+    assert loss == pytest.approx(total / sum(map(len, TRAINING)))
+
+
+def test_a_word_without_a_head_has_no_label_loss() -> None:
+    parser = random_parser()
+    whole = Sentence(("Noun1", "Verb1"), heads=(2, 0), labels=("nsubj", "root"))
+    open_head, open_both = replace(whole, heads=(-1, 0)), replace(whole, heads=(-1, 0), labels=("_", "root"))
+    losses = [parser.loss(parser.collate([s]), HeadSelection()).item() for s in (whole, open_head, open_both)]
+    assert losses[0] > losses[1] == losses[2] > 0
+
+
+def test_the_loss_needs_trees() -> None:
+    parser = random_parser()
+    with pytest.raises(TreeparseError, match="holds no trees"):
+        parser.loss(parser.collate([Sentence(("a", "b"))]), HeadSelection())
+
+
+@OBJECTIVES
+@pytest.mark.parametrize(
+    "settings",
+    [{"char_filters": 0}, {"tags": ("upos", "xpos", "feats"), "layers": 1}, {"char_widths": (2, 3, 6)}],
+    ids=["words alone", "tags", "even widths"],
+)
+def test_every_architecture_trains(settings: dict[str, Any], objective: Objective) -> None:
+    torch.manual_seed(5)
+    parser = Parser.build(replace(CONFIG, encoder=replace(ENCODER, **settings)), TRAINING).train()
+    optimizer = torch.optim.Adam(parser.parameters(), lr=0.02)
+    losses = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        loss = parser.loss(parser.collate(TRAINING), objective)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] - 0.3
+
+
+@OBJECTIVES
+def test_training_in_bfloat16(objective: Objective) -> None:
+    torch.manual_seed(6)
+    parser = random_parser().float()
+    batch = parser.collate(TRAINING)
+    exact = parser.loss(batch, objective)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = parser.loss(batch, objective)
+    assert loss.item() == pytest.approx(exact.item(), rel=0.05)
+    loss.backward()
+    for name, parameter in parser.named_parameters():
+        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        parses = parser.parse(UNSEEN)
+    assert all(tree_problem(parse.heads) is None for parse in parses)
+
+
+def test_building_repeats_with_the_seed() -> None:
+    first, second = random_parser(), random_parser()
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+def test_a_saved_parser_parses_the_same(tmp_path: Path) -> None:
+    parser = random_parser().float()
+    parser.save_pretrained(tmp_path / "model")
+    again = Parser.from_pretrained(tmp_path / "model")
+    assert again.config == parser.config
+    assert not again.training
+    assert again.parse(UNSEEN) == parser.parse(UNSEEN)
+    assert {path.name for path in (tmp_path / "model").iterdir()} == {
+        "config.json",
+        "vocabulary.json",
+        "model.safetensors",
+    }
+
+
+def test_batches_can_be_made_in_other_processes() -> None:
+    parser = random_parser()
+    collate = pickle.loads(pickle.dumps(parser.indexer.collate))
+    assert torch.equal(collate(UNSEEN).features["characters"], parser.collate(UNSEEN).features["characters"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"), [({"arc_size": 0}, "arc_size is 0"), ({"dropout": 1}, "dropout is 1, but must be")]
+)
+def test_impossible_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(TreeparseError, match=problem):
+        ParserConfig(**settings)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@OBJECTIVES
+def test_a_gpu_agrees_with_the_cpu(objective: Objective) -> None:
+    parser = random_parser()
+    loss = parser.loss(parser.collate(TRAINING), objective)
+    loss.backward()
+    gradients = {name: parameter.grad for name, parameter in parser.named_parameters()}
+    parses = parser.parse(UNSEEN)
+    parser.zero_grad(set_to_none=True)
+    parser.cuda()
+    for module in parser.modules():
+        module.training = isinstance(module, torch.nn.LSTM)  # cuDNN has no gradient outside training
+    batch = parser.collate(TRAINING)
+    assert batch.lengths.is_cuda
+    on_gpu = parser.loss(batch, objective)
+    on_gpu.backward()
+    assert on_gpu.item() == pytest.approx(loss.item(), rel=1e-6)
+    for name, parameter in parser.named_parameters():
+        torch.testing.assert_close(parameter.grad, gradients[name], check_device=False, rtol=1e-5, atol=1e-7)
+    assert all(map(same, parser.parse(UNSEEN), parses))
