@@ -36,7 +36,7 @@ def _convolve(embedding: nn.Embedding, convolution: nn.Module, characters: Tenso
     There are few characters, so what each contributes at each offset of the window is a table of its own, and the
     convolution a sum of its rows: much less work than a product at every place.
     """
-    assert isinstance(convolution, nn.Conv1d)
+    assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
     (width,), places, count = convolution.kernel_size, characters.shape[1], embedding.num_embeddings
     with torch.autocast(characters.device.type, enabled=False):
         # Through the embedding, not its weights, so that padding stays at zero.
