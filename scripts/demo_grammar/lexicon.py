@@ -84,7 +84,7 @@ OBJECTS = {
 # preposition and class of its noun, then by class of the verb. This draw is the only thing in the grammar that the
 # words do not settle, so it alone makes the ceiling.
 VERB_ATTACHMENT: dict[tuple[str, str], dict[str, float]] = {
-    ("with", "tool"): {"act": 0.97, "see": 0.2, "send": 0.1, "like": 0.03},
+    ("with", "tool"): {"act": 0.97, "see": 0.85, "send": 0.9, "like": 0.1},
     ("with", "feature"): {"act": 0.03, "see": 0.03, "send": 0.03, "like": 0.03},
     ("from", "place"): {"act": 0.1, "see": 0.6, "send": 0.95, "like": 0.03},
     ("to", "person"): {"act": 0.1, "see": 0.05, "send": 0.98, "like": 0.03},
