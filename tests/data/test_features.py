@@ -69,7 +69,7 @@ def test_words_spelled_like_specials_are_words() -> None:
 def test_empty_and_long_forms() -> None:
     features = LexicalFeatures.build(TRAINING, min_count=1)
     result = features([Sentence(("", "a" * 300))])
-    assert result["characters"].shape == (3, 302)
+    assert result["characters"].shape == (3, 34)  # 16 characters at either end, between two marks
     assert result["characters"][1, :3].tolist() == [3, 4, 0]
 
 
@@ -124,3 +124,11 @@ def test_json_and_pickle_round_trips() -> None:
     assert same(pickle.loads(pickle.dumps(features))(batch), expected)
     plain = LexicalFeatures.build(TRAINING)
     assert LexicalFeatures.from_json(json.loads(json.dumps(plain.to_json()))).vectors is None
+
+
+def test_a_very_long_form_is_spelled_by_its_two_ends() -> None:
+    long = "https://" + "abcdefgh" * 1000 + "/end"
+    features = LexicalFeatures.build([Sentence((long,))], min_count=1)
+    spelled = features([Sentence((long,))])["characters"][1]
+    text = "".join(features.characters.item(int(index)) for index in spelled[1:-1])
+    assert text == long[:16] + long[-16:]

@@ -12,6 +12,7 @@ from treeparse.core import EMPTY, Sentence, TreeparseError
 from .vocabulary import Vocabulary
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
+SPELLED_END = 16  # characters of a long form that are spelled at either end
 TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
 
 
@@ -95,7 +96,7 @@ class LexicalFeatures:
     def _spell(self, spellings: dict[str, int]) -> Tensor:
         """(U, L): row 0 spells the root, the others the forms in the order of their numbers."""
         begin, end = self.characters.special(BEGIN), self.characters.special(END)
-        rows = [[begin, *map(self.characters.index, form), end] for form in spellings]
+        rows = [[begin, *map(self.characters.index, _shortened(form)), end] for form in spellings]
         return _padded([[begin, self.characters.special(ROOT), end], *rows])
 
     def to_json(self) -> dict[str, Any]:
@@ -134,6 +135,11 @@ def _tags(sentence: Sentence, name: str) -> Sequence[str]:
             f"tag the file first, or train a model without {column}."
         )
     return tags
+
+
+def _shortened(form: str) -> str:
+    """The form, or its two ends if it is very long: one address on the web would pad all forms of its batch."""
+    return form if len(form) <= 2 * SPELLED_END else form[:SPELLED_END] + form[-SPELLED_END:]
 
 
 def _lookup(vectors: Vocabulary, form: str) -> int:
