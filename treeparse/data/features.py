@@ -1,11 +1,12 @@
 """From words to the tensors that an encoder reads: word, character and tag ids."""
 
 from collections.abc import Sequence
+from itertools import chain, repeat
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from treeparse.core import EMPTY, Sentence, TreeparseError
 
@@ -78,14 +79,14 @@ class LexicalFeatures:
         """The features of the sentences; raises where a tag that the model reads is missing."""
         spellings: dict[str, int] = {}
         features = {
-            "words": _nodes([[self.words.index(form.lower()) for form in s.forms] for s in sentences], self.words),
-            "forms": _padded([[0, *(spellings.setdefault(f, len(spellings) + 1) for f in s.forms)] for s in sentences]),
+            "words": _nodes([self.words.indices(map(str.lower, s.forms)) for s in sentences], self.words),
+            "forms": padded([[0, *(spellings.setdefault(f, len(spellings) + 1) for f in s.forms)] for s in sentences]),
             "characters": self._spell(spellings),
         }
         if self.vectors is not None:
             features["vectors"] = _nodes([[_lookup(self.vectors, f) for f in s.forms] for s in sentences], self.vectors)
         for name, table in self.tags.items():
-            features[name] = _nodes([[table.index(tag) for tag in _tags(s, name)] for s in sentences], table)
+            features[name] = _nodes([table.indices(_tags(s, name)) for s in sentences], table)
         return features
 
     def check(self, sentence: Sentence) -> None:
@@ -96,8 +97,8 @@ class LexicalFeatures:
     def _spell(self, spellings: dict[str, int]) -> Tensor:
         """(U, L): row 0 spells the root, the others the forms in the order of their numbers."""
         begin, end = self.characters.special(BEGIN), self.characters.special(END)
-        rows = [[begin, *map(self.characters.index, _shortened(form)), end] for form in spellings]
-        return _padded([[begin, self.characters.special(ROOT), end], *rows])
+        rows = [[begin, *self.characters.indices(_shortened(form)), end] for form in spellings]
+        return padded([[begin, self.characters.special(ROOT), end], *rows])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into equal features."""
@@ -148,8 +149,12 @@ def _lookup(vectors: Vocabulary, form: str) -> int:
 
 def _nodes(rows: list[list[int]], table: Vocabulary) -> Tensor:
     root = table.special(ROOT)
-    return _padded([[root, *row] for row in rows])
+    return padded([[root, *row] for row in rows])
 
 
-def _padded(rows: list[list[int]]) -> Tensor:
-    return pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
+def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> Tensor:
+    """The rows as one int64 tensor, filled up on the right."""
+    width = max(map(len, rows))
+    # One array at once: a tensor for each row would take most of the time of making a batch.
+    flat = chain.from_iterable(chain(row, repeat(fill, width - len(row))) for row in rows)
+    return torch.from_numpy(np.fromiter(flat, np.int64, len(rows) * width).reshape(len(rows), width))

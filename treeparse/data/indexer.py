@@ -1,14 +1,14 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
-from torch import Tensor
 
 from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
-from .features import LexicalFeatures
+from .features import LexicalFeatures, padded
 from .vocabulary import Vocabulary
 
 
@@ -39,18 +39,16 @@ class Indexer:
         if not sentences:
             raise TreeparseError("A batch needs at least one sentence.")
         lengths = torch.tensor([len(sentence) for sentence in sentences])
-        known = all(sentence.heads is not None and sentence.labels is not None for sentence in sentences)
-        return Batch(
-            lengths=lengths,
-            indices=torch.arange(len(sentences)) if indices is None else torch.tensor(indices),
-            features=self.features(sentences),
-            heads=_targets([sentence.heads or () for sentence in sentences], lengths) if known else None,
-            labels=_targets([self._label_ids(sentence) for sentence in sentences], lengths) if known else None,
+        places = torch.arange(len(sentences)) if indices is None else torch.tensor(indices)
+        batch = Batch(lengths, places, self.features(sentences))
+        if any(sentence.heads is None or sentence.labels is None for sentence in sentences):
+            return batch
+        labels = [self.labels.indices(sentence.labels or (), missing=-1) for sentence in sentences]
+        return replace(
+            batch,
+            heads=padded([[-1, *(sentence.heads or ())] for sentence in sentences], -1),
+            labels=padded([[-1, *row] for row in labels], -1),
         )
-
-    def _label_ids(self, sentence: Sentence) -> list[int]:
-        labels = self.labels
-        return [labels.index(label) if label in labels else -1 for label in sentence.labels or ()]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""
@@ -60,10 +58,3 @@ class Indexer:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The indexer that :meth:`to_json` wrote."""
         return cls(LexicalFeatures.from_json(data["features"]), Vocabulary.from_json(data["labels"]))
-
-
-def _targets(rows: Sequence[Sequence[int]], lengths: Tensor) -> Tensor:
-    targets = torch.full((len(rows), int(lengths.max()) + 1), -1)
-    for target, row in zip(targets, rows, strict=True):
-        target[1 : len(row) + 1] = torch.tensor(row)
-    return targets

@@ -51,10 +51,15 @@ class Vocabulary:
 
     def index(self, item: str) -> int:
         """The id of an item, or the unknown's id; without an unknown a ``KeyError``."""
-        found = self._ids.get(item, self.unknown_id)
-        if found is None:
-            raise KeyError(item)
-        return found
+        return self.indices((item,))[0]
+
+    def indices(self, items: Iterable[str], *, missing: int | None = None) -> list[int]:
+        """The ids of several items, and ``missing`` (by default the unknown's id) for those that are not there."""
+        missing = self.unknown_id if missing is None else missing
+        if missing is None:
+            return [self._ids[item] for item in items]
+        find = self._ids.get
+        return [find(item, missing) for item in items]
 
     def item(self, index: int) -> str:
         """The string behind an id."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch
@@ -24,8 +25,10 @@ class Scores:
 
         ``heads`` (B, n+1) gives their heads, and is not read elsewhere.
         """
-        item, dependent = where.nonzero(as_tuple=True)
-        return self.label_biaffine(self.label_heads[item, heads[where]], self.label_dependents[item, dependent])
+        item = torch.arange(len(heads), device=heads.device).unsqueeze(-1)
+        # Over all nodes, padding too: batches then come in few shapes, for which the CPU's kernels are compiled.
+        pairs = self.label_heads[item, heads.clamp_min(0)].flatten(0, 1), self.label_dependents.flatten(0, 1)
+        return self.label_biaffine(*pairs)[where.flatten()]
 
 
 class BiaffineScorer(nn.Module):
