@@ -3,7 +3,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from treeparse.core import TreeparseError, nonprojective_words, tree_problem, unreached_words
+from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem, unreached_words
 
 
 def descends(heads, word, ancestor):
@@ -63,3 +63,8 @@ def test_tree_problem_and_unreached_words_by_definition():
         assert unreached_words(heads) == unreached
         assert (tree_problem(heads, single_root=False) is None) == (not unreached)
         assert (tree_problem(heads) is None) == (not unreached and heads.count(0) == 1)
+
+
+def test_a_sentence_whose_columns_differ_in_length_is_refused():
+    with pytest.raises(TreeparseError, match="A sentence of 2 words came with 3 heads"):
+        Sentence(("a", "b"), heads=(0, 1, 1))

@@ -46,6 +46,12 @@ class Sentence:
     heads: tuple[int, ...] | None = None
     labels: tuple[str, ...] | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("upos", "xpos", "feats", "heads", "labels"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.forms):
+                raise TreeparseError(f"A sentence of {len(self.forms)} words came with {len(values)} {name}.")
+
     def __len__(self) -> int:
         return len(self.forms)
 

@@ -117,7 +117,7 @@ def test_no_sentence_makes_no_batch() -> None:
     assert len(sampler) == 0
 
 
-@pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}])
+@pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}, {"max_words": 5, "step": 0}])
 def test_bounds_without_room_are_refused(bounds: dict[str, Any]) -> None:
     with pytest.raises(TreeparseError, match="needs room"):
         BucketBatchSampler([1], **bounds)

@@ -138,6 +138,9 @@ def test_init_from(tiny_config: Path, tmp_path: Path) -> None:
 def test_pretrained_vectors_reach_the_model(tiny_config: Path, tmp_path: Path) -> None:
     (tmp_path / "vectors.txt").write_text("noun1 1 0 0\nnoun2 0 1 0\nverb1 0 0 1\nverb2 1 1 1\n", encoding="utf-8")
     options = {"data__vectors": tmp_path / "vectors.txt", "optimization__epochs": 1}
+    (tmp_path / "vectors.bak").write_text("noun1 1 0 0\n", encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r"data\.vectors matches 2 files"):
+        train(config(tiny_config, data__vectors=tmp_path / "vectors.*"), quiet=True)
     directory = train(config(tiny_config, data__max_vectors=3, **options), quiet=True)
     assert Parser.from_pretrained(directory).config.encoder.vector_size == 3
     again = {"output": tmp_path / "again", "init_from": directory}

@@ -4,6 +4,7 @@ Command modules are light: what is slow to import, they import inside their func
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -34,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = _commands()
     parser = _build_parser(commands)
     args = _parse(parser, commands, argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
     try:
         _set_threads(args.threads)
         code = commands[args.command].run(args)

@@ -31,8 +31,8 @@ class BucketBatchSampler(Sampler[list[int]]):
         shuffle: bool = False,
         seed: int = 0,
     ) -> None:
-        if max_words < 1 or (max_squared is not None and max_squared < 1):
-            raise TreeparseError("A batch needs room: max_words and max_squared must be 1 or more.")
+        if min(max_words, step, 1 if max_squared is None else max_squared) < 1:
+            raise TreeparseError("A batch needs room: max_words, max_squared and step must be 1 or more.")
         self.nodes = [-(-(length + 1) // step) * step for length in lengths]
         self.max_words, self.max_squared = max_words, max_squared
         self.shuffle, self.seed = shuffle, seed

@@ -26,7 +26,9 @@ class LexicalEmbedding(nn.Module):
             # Frozen, and without a draw from the generator: whoever builds or loads the model sets these weights.
             self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], config.vector_size))
             self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
-        self.tags = nn.ModuleDict({name: _table(sizes[name], config.tag_size) for name in config.tags})
+            # The vectors' values have a deviation of one: projected, they too start at a length of about one.
+            nn.init.normal_(self.project.weight, std=(config.vector_size * config.word_size) ** -0.5)
+        self.tags = nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
         self.output_size = config.word_size + config.tag_size * len(config.tags)
         self.characters = None
         if config.char_filters:
@@ -47,10 +49,11 @@ class LexicalEmbedding(nn.Module):
         return torch.cat(parts, -1)
 
 
-def _table(count: int, size: int) -> nn.Embedding:
+def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:
+    """An embedding whose first ``silent`` rows are 0: padding, and the unknown where training never meets it."""
     table = nn.Embedding(count, size, padding_idx=0)
     # As the concatenated parts meet one LSTM, every vector starts at a length of about one, whatever its size.
     nn.init.normal_(table.weight, std=size**-0.5)
     with torch.no_grad():
-        table.weight[0].zero_()
+        table.weight[:silent].zero_()
     return table

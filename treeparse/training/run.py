@@ -24,7 +24,11 @@ from treeparse.training.module import ParserModule
 from treeparse.training.progress import Console, without_notices
 
 # Settings that change no bit of the outcome: a run may be resumed under others.
-FREE_SETTINGS = {"": ("output",), "data": ("train", "dev", "workers", "start_method"), "trainer": ("device",)}
+FREE_SETTINGS = {
+    "": ("output",),
+    "data": ("train", "dev", "vectors", "workers", "start_method"),
+    "trainer": ("device",),
+}
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
@@ -95,8 +99,10 @@ def _build_parser(config: TrainConfig, sentences: Sequence[Sentence]) -> Parser:
         return _pretrained(config, config.init_from)
     if config.data.vectors is None:
         return Parser.build(config.model, sentences)
-    (path,) = expand_paths([config.data.vectors])
-    return Parser.build(config.model, sentences, read_vectors(path, max_vectors=config.data.max_vectors))
+    paths = expand_paths([config.data.vectors])
+    if len(paths) > 1:
+        raise TreeparseError(f"data.vectors matches {len(paths)} files, {paths[0]} among them: name one.")
+    return Parser.build(config.model, sentences, read_vectors(paths[0], max_vectors=config.data.max_vectors))
 
 
 def _pretrained(config: TrainConfig, directory: str) -> Parser:
