@@ -5,7 +5,7 @@
 
 A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), labels (scores and cross-entropy
 of the gold arcs' labels), tree loss and optimiser; the first four are timed with their gradients. Parsing is cut into
-batches, scorer, decoder (best tree) and labels. Figures are medians over passes; without --model the scorer is
+batches, scorer, decoder (the best tree and its log probability) and labels. Figures are medians over passes; without --model the scorer is
 untrained, which is the hard case of a decoder.
 """
 
@@ -105,7 +105,9 @@ def _parse(
         with clock("scorer"), torch.autocast("cpu", precision, enabled=precision is not None):
             scores = parser.scorer(batch)
         with clock("decoder"):
-            heads = NonProjectiveCRF(scores.arcs, batch.lengths).mode
+            distribution = NonProjectiveCRF(scores.arcs, batch.lengths)
+            heads = distribution.mode
+            distribution.log_prob(heads)
         with clock("labels"):
             scores.labels(heads, batch.word_mask()).argmax(-1)
     return dict(clock.seconds)
