@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from treeparse.cli.config import shipped_configs
 from treeparse.core import TreeparseError
 from treeparse.objectives import HeadSelection
 from treeparse.training.config import (
@@ -101,3 +102,17 @@ def test_every_setting_is_described() -> None:
     text = describe_settings()
     for key in ("data.batch_words", "model.encoder.hidden_size", "optimization.average_decay", "trainer.device"):
         assert f"--{key} " in text
+
+
+@pytest.mark.parametrize("name", shipped_configs())
+def test_shipped_configs_are_valid(name: str) -> None:
+    path = shipped_configs()[name]
+    config = load_config(path)
+    assert config.output == f"runs/{name}"
+    assert set(yaml.safe_load(path.read_text(encoding="utf-8"))) == set(config.to_dict()) - {"init_from"}
+
+
+def test_the_papers_sizes() -> None:
+    model = load_config(shipped_configs()["dozat_manning"]).model
+    assert (model.encoder.layers, model.encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
+    assert (model.dropout, model.encoder.dropout, model.encoder.word_size) == (0.33, 0.33, 100)

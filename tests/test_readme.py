@@ -1,0 +1,47 @@
+"""What the README says to type works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import torch
+from sentences import learnable_sentences
+
+from treeparse.cli import main as cli
+from treeparse.model import Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[list[str]]:
+    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    pieces = [shlex.split(piece, comments=True) for line in lines for piece in line.split(" | ")]
+    return [piece for piece in pieces if piece[:1] == ["treeparse"]]
+
+
+def test_the_commands_parse() -> None:
+    found = commands()
+    assert {"train", "evaluate", "predict", "check"} <= {command[1] for command in found}
+    parser, modules = cli._build_parser(cli._commands()), cli._commands()
+    for command in found:
+        args = cli._parse(parser, modules, command[1:])
+        assert args.command == command[1]
+
+
+def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(1)
+    encoder = BiLSTMConfig(word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1, min_count=1)
+    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), learnable_sentences(10, seed=1))
+    parser.save_pretrained(tmp_path / "model")
+    first, *rest = blocks("python")
+    names: dict[str, object] = {}
+    exec(first.replace("runs/mine/model", str(tmp_path / "model")), names)
+    assert len(capsys.readouterr().out.splitlines()) == 7
+    for block in rest:
+        exec(block, names)
