@@ -166,3 +166,21 @@ def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
         head = heads[node - 1]
         last[head] = max(last[head], last[node])
     return first, last
+
+
+def pick_device(name: str | None) -> torch.device:
+    """The device of a name; for ``auto`` or none a GPU if there is one, otherwise the CPU.
+
+    Raises:
+        TreeparseError: the name is no device's, or this machine has no such device.
+    """
+    if name in (None, "auto"):
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # torch's own: unknown, or not in this build
+        raise TreeparseError(
+            f"There is no device {name!r} on this machine: say auto, cpu, or cuda for a GPU."
+        ) from error
+    return device

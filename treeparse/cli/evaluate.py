@@ -116,7 +116,7 @@ def _sound_together(files: "list[list[ConlluSentence | None]]", paths: Sequence[
 
 
 def _parse(directory: str, gold: "Sequence[Sentence]", device: str | None) -> "list[Sentence]":
-    from treeparse.cli.devices import pick_device
+    from treeparse.core import pick_device
     from treeparse.model import Parser
 
     parser = Parser.from_pretrained(directory).to(pick_device(device))

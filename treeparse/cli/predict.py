@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     from tqdm import tqdm
 
-    from treeparse.cli.devices import pick_device
+    from treeparse.core import pick_device
     from treeparse.data.conllu import write_conllu
     from treeparse.data.files import expand_paths
     from treeparse.model import Parser

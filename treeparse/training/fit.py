@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from treeparse.core import TreeparseError
+from treeparse.core import pick_device
 from treeparse.data.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
@@ -57,7 +57,7 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
 
 
 def _trainer(config: TrainConfig, recorder: "_Recorder", console: Console) -> pl.Trainer:
-    device = parse_device(config.trainer.device)
+    device = pick_device(config.trainer.device)
     return pl.Trainer(
         accelerator=device.type,
         devices=1 if device.type == "cpu" else [device.index or 0],
@@ -72,20 +72,6 @@ def _trainer(config: TrainConfig, recorder: "_Recorder", console: Console) -> pl
         enable_model_summary=False,
         num_sanity_val_steps=0,
     )
-
-
-def parse_device(name: str) -> torch.device:
-    """The device of a name, ``auto`` for the GPU if there is one; raises where it is not on this machine."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise TreeparseError(f"{name!r} is no device: say auto, cpu, cuda, cuda:1 or mps.") from error
-    counts = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
-    if (device.index or 0) >= counts.get(device.type, 0):
-        raise TreeparseError(f"There is no device {name!r} on this machine: say auto or cpu.")
-    return device
 
 
 class _Recorder(pl.Callback):
@@ -134,7 +120,7 @@ def repeatable(device: str) -> Iterator[None]:
     """Torch's deterministic algorithms on the CPU, which has them for all we use; restores the old flags."""
     settings: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
-    if parse_device(device).type == "cpu":
+    if pick_device(device).type == "cpu":
         torch.use_deterministic_algorithms(True)
         settings.fill_uninitialized_memory = False  # it costs time, and we read no uninitialised memory
     try:
