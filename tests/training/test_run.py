@@ -2,6 +2,7 @@ import csv
 import math
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,15 @@ def test_a_learning_rate_beyond_reason(tiny_config: Path) -> None:
         train(config(tiny_config, optimization__learning_rate=1e30, optimization__warmup_steps=0), quiet=True)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, though shells start background jobs with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize(("number", "error"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
 def test_signals(
     tiny_config: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, error: type[BaseException]
