@@ -108,7 +108,7 @@ def _parse(
             distribution = NonProjectiveCRF(scores.arcs, batch.lengths)
             heads = distribution.mode
             distribution.log_prob(heads)
-        with clock("labels"):
+        with clock("labels"), torch.autocast("cpu", precision, enabled=precision is not None):
             scores.labels(heads, batch.word_mask()).argmax(-1)
     return dict(clock.seconds)
 
