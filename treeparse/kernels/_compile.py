@@ -1,26 +1,55 @@
 """How every kernel is compiled, and how a large batch is split over threads.
 
-A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that does the batch items of a range. It calls
-jitted helpers of its own file only: numba's cache does not see a change in a helper of another file.
+A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that does the batch items of a range. Compiled
+code is kept on disk until any file of this folder changes, so a kernel may call helpers of another file.
 """
 
+import hashlib
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy")
-# The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
-vector_jit: Any = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-
 MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread
+
+
+@cache
+def _digest_of_sources() -> str:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+class _SourcesCache(FunctionCache):
+    """numba's cache of a function, which by itself sees changes in the function's own file only."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, _digest_of_sources())
+
+
+def _compiler(**options: Any) -> Any:
+    def compile_function(function: Callable[..., Any]) -> Any:
+        dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
+            dispatcher._cache = _SourcesCache(function)
+        return dispatcher
+
+    return compile_function
+
+
+jit = _compiler()
+# The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
+vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
 
 
 def run_batch(kernel: Callable[..., None], cost: np.ndarray, lengths: IntArray, *arguments: Any, threads: int) -> None:

@@ -12,9 +12,10 @@ inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
+from treeparse.kernels._logspace import log_add, log_add_number, log_sum
+from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
 
 LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
-NEGLIGIBLE = -40.0  # exp of it is below half a unit in the last place of 1
 
 
 def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
@@ -44,7 +45,7 @@ def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z,
     for b in range(start, stop):
         n = lengths[b]
         out = marginals[b if with_marginals else 0]
-        shift = _column_maxima(scores[b], n, vectors[0])
+        shift = column_maxima(scores[b], n, vectors[0])
         weight = -np.inf
         if shift > -np.inf:
             weight = _linear_item(scores[b], n, single_root, with_marginals, buffers, vectors, order, out)
@@ -56,9 +57,9 @@ def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z,
 @jit
 def _linear_item(scores, n, single_root, with_marginals, buffers, vectors, order, marginals):
     """One item with plain weights; returns log Z' (columns scaled to maximum 1), or NaN where that is not safe."""
-    w, original, adjoint = _square(buffers[0], n), _square(buffers[1], n), _square(buffers[2], n)
+    w, original, adjoint = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
     top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
-    bound = _load_weights(scores, n, top, w, original)
+    bound = load_weights(scores, n, top, w, original)
     weight = _eliminate(w, n, single_root, pivots, row, order)
     if not (weight - bound >= LINEAR_LIMIT and weight < np.inf):
         return np.nan
@@ -72,9 +73,9 @@ def _linear_item(scores, n, single_root, with_marginals, buffers, vectors, order
 @jit
 def _log_item(scores, n, single_root, with_marginals, buffers, vectors, order, marginals):
     """One item in log space, slower and safe for any finite scores; returns log Z', -inf if there is no tree."""
-    w, original, adjoint = _square(buffers[0], n), _square(buffers[1], n), _square(buffers[2], n)
+    w, original, adjoint = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
     top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
-    _load_log_weights(scores, n, top, w, original)
+    load_log_weights(scores, n, top, w, original)
     weight = _eliminate_log(w, n, single_root, pivots, row, order)
     if with_marginals:
         if weight > -np.inf:
@@ -83,52 +84,6 @@ def _log_item(scores, n, single_root, with_marginals, buffers, vectors, order, m
         else:
             marginals.fill(0.0)
     return weight
-
-
-@jit
-def _square(buffer, n):
-    """A matrix whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
-    return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
-
-
-@vector_jit
-def _column_maxima(scores, n, top):
-    """The best arc into every word; returns the sum, which is -inf if some word has no arc at all."""
-    for j in range(1, n + 1):
-        top[j] = -np.inf
-    for i in range(n + 1):
-        for j in range(1, i):
-            top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
-        for j in range(i + 1, n + 1):
-            top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
-    return _sum(top, 1, n + 1)
-
-
-@vector_jit
-def _sum(values, start, stop):
-    total = 0.0
-    for i in range(start, stop):
-        total += values[i]
-    return total
-
-
-@vector_jit
-def _load_weights(scores, n, top, w, original):
-    """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums."""
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            w[j, i] = original[j, i] = np.exp(scores[i, j] - top[j]) if i != j else 0.0
-    bound = 0.0
-    for j in range(1, n + 1):
-        bound += np.log(_sum(w[j], 0, n + 1))
-    return bound
-
-
-@jit
-def _load_log_weights(scores, n, top, w, original):
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
 
 
 @jit
@@ -156,11 +111,11 @@ def _eliminate(w, n, single_root, pivots, row, order):
     exchanged = False
     for k in range(n, 0, -1):
         first = _first_head(k, single_root)
-        pivot = _sum(w[k], first, k)
+        pivot = range_sum(w[k], first, k)
         if pivot == 0.0 and single_root and not exchanged and k > 1:
             _make_last(w, n, k, order)
             exchanged = True
-            pivot = _sum(w[k], first, k)
+            pivot = range_sum(w[k], first, k)
         if pivot == 0.0:
             return -np.inf
         pivots[k] = pivot
@@ -213,39 +168,6 @@ def _store_marginals(adjoint, original, n, order, marginals):
 
 
 @jit
-def _log_add(x, y):
-    larger, smaller = (x, y) if x > y else (y, x)
-    if larger == -np.inf or smaller - larger < NEGLIGIBLE:
-        return larger
-    return larger + np.log1p(np.exp(smaller - larger))
-
-
-@jit
-def _log_sum(values, start, stop):
-    top = -np.inf
-    for i in range(start, stop):
-        top = max(top, values[i])
-    if top == -np.inf:
-        return top
-    total = 0.0
-    for i in range(start, stop):
-        total += np.exp(values[i] - top)
-    return top + np.log(total)
-
-
-@jit
-def _log_add_number(x, number):
-    """``log(exp(x) + number)`` clamped at -inf; ``number`` may be negative, ``x`` large."""
-    if number == 0.0:
-        return x
-    if x > 0.0:
-        ratio = number * np.exp(-x)
-        return x + np.log1p(ratio) if ratio > -1.0 else -np.inf
-    total = np.exp(x) + number
-    return np.log(total) if total > 0.0 else -np.inf
-
-
-@jit
 def _eliminate_log(w, n, single_root, pivots, row, order):
     """``_eliminate`` on log weights."""
     for i in range(n + 1):
@@ -254,11 +176,11 @@ def _eliminate_log(w, n, single_root, pivots, row, order):
     exchanged = False
     for k in range(n, 0, -1):
         first = _first_head(k, single_root)
-        pivot = _log_sum(w[k], first, k)
+        pivot = log_sum(w[k], first, k)
         if pivot == -np.inf and single_root and not exchanged and k > 1:
             _make_last(w, n, k, order)
             exchanged = True
-            pivot = _log_sum(w[k], first, k)
+            pivot = log_sum(w[k], first, k)
         if pivot == -np.inf:
             return -np.inf
         pivots[k] = pivot
@@ -269,7 +191,7 @@ def _eliminate_log(w, n, single_root, pivots, row, order):
             through = w[j, k]
             if through > -np.inf:
                 for i in range(k):
-                    w[j, i] = _log_add(w[j, i], through + row[i])
+                    w[j, i] = log_add(w[j, i], through + row[i])
     return log_z
 
 
@@ -285,15 +207,15 @@ def _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint):
             through = w[j, k]
             total = -np.inf
             for i in range(k):
-                total = _log_add(total, adjoint[j, i] + row[i])
-                gradient[i] = _log_add(gradient[i], adjoint[j, i] + through)
+                total = log_add(total, adjoint[j, i] + row[i])
+                gradient[i] = log_add(gradient[i], adjoint[j, i] + through)
             adjoint[j, k] = total
         dependents = 0.0
         for i in range(k):
             dependents += np.exp(gradient[i] + row[i])
         for i in range(k):
             rest = 1.0 - dependents if i >= first else 0.0
-            adjoint[k, i] = _log_add_number(gradient[i], rest) - pivots[k]
+            adjoint[k, i] = log_add_number(gradient[i], rest) - pivots[k]
         adjoint[k, k] = -np.inf
 
 

@@ -24,8 +24,9 @@ class BiLSTMLayer(nn.Module):
     On the CPU that beats packed sequences, whose gradient takes time quadratic in the length and has no fused kernel.
     """
 
-    def __init__(self, input_size: int, hidden_size: int) -> None:
+    def __init__(self, input_size: int, hidden_size: int, recurrent_dropout: float = 0.0) -> None:
         super().__init__()
+        self.recurrent_dropout = recurrent_dropout
         self.forwards = nn.LSTM(input_size, hidden_size)
         self.backwards = nn.LSTM(input_size, hidden_size)
         for direction in (self.forwards, self.backwards):
@@ -33,9 +34,19 @@ class BiLSTMLayer(nn.Module):
 
     def forward(self, nodes: Tensor, reverse: Tensor) -> Tensor:
         """Nodes (T, B, D) and the place (T, B) of each node in its reversed sentence -> (T, B, 2H)."""
-        ahead = self.forwards(nodes)[0]
-        behind = self.backwards(_permuted(nodes, reverse))[0]
+        ahead = self._run(self.forwards, nodes)
+        behind = self._run(self.backwards, _permuted(nodes, reverse))
         return torch.cat([ahead, _permuted(behind, reverse)], -1)
+
+    def _run(self, direction: nn.LSTM, nodes: Tensor) -> Tensor:
+        """One direction; in training, without a random part of its recurrent weights, the same at every step."""
+        if not self.training or self.recurrent_dropout == 0:
+            return direction(nodes)[0]
+        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+        weights = [getattr(direction, name) for name in names]
+        weights[1] = functional.dropout(weights[1], self.recurrent_dropout)
+        start = nodes.new_zeros(1, nodes.shape[1], direction.hidden_size)
+        return torch.lstm(nodes, (start, start), weights, True, 1, 0.0, True, False, False)[0]
 
 
 class BiLSTMEncoder(Encoder):
@@ -51,7 +62,7 @@ class BiLSTMEncoder(Encoder):
         self.dropout = SharedDropout(config.dropout)
         self.output_size = 2 * config.hidden_size
         inputs = [self.embedding.output_size] + [self.output_size] * (config.layers - 1)
-        self.layers = nn.ModuleList(BiLSTMLayer(size, config.hidden_size) for size in inputs)
+        self.layers = nn.ModuleList(BiLSTMLayer(size, config.hidden_size, config.recurrent_dropout) for size in inputs)
 
     def forward(self, batch: Batch) -> Tensor:
         nodes = self.embedding_dropout(self.embedding(batch.features)).transpose(0, 1)

@@ -25,6 +25,7 @@ class BiLSTMConfig:
         word_dropout: share of words replaced by the unknown in training.
         embedding_dropout: dropout of the embeddings, shared by the words of a sentence.
         dropout: dropout behind every LSTM layer, shared by the words of a sentence.
+        recurrent_dropout: dropout of the LSTMs' recurrent weights, one mask a batch (Merity et al. 2018, §2).
     """
 
     type: Literal["bilstm"] = "bilstm"
@@ -41,13 +42,14 @@ class BiLSTMConfig:
     word_dropout: float = 0.1
     embedding_dropout: float = 0.33
     dropout: float = 0.33
+    recurrent_dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("min_count", "word_size", "char_size", "tag_size", "hidden_size", "layers"):
             check_at_least(f"encoder.{name}", getattr(self, name), 1)
         for name in ("vector_size", "char_filters"):
             check_at_least(f"encoder.{name}", getattr(self, name), 0)
-        for name in ("word_dropout", "embedding_dropout", "dropout"):
+        for name in ("word_dropout", "embedding_dropout", "dropout", "recurrent_dropout"):
             check_rate(f"encoder.{name}", getattr(self, name))
         for width in self.char_widths:
             check_at_least("encoder.char_widths", width, 1)

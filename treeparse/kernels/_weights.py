@@ -1,0 +1,55 @@
+"""From scores to the weights of one item: dependent-major, every column scaled to maximum 1.
+
+``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that inner loops run over contiguous heads.
+Entries ``w[j, j]`` stand for no arc.
+"""
+
+import numpy as np
+
+from treeparse.kernels._compile import jit, vector_jit
+
+
+@jit
+def square(buffer, n):
+    """A matrix whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
+    return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
+
+
+@vector_jit
+def column_maxima(scores, n, top):
+    """The best arc into every word; returns the sum, which is -inf if some word has no arc at all."""
+    for j in range(1, n + 1):
+        top[j] = -np.inf
+    for i in range(n + 1):
+        for j in range(1, i):
+            top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
+        for j in range(i + 1, n + 1):
+            top[j] = scores[i, j] if scores[i, j] > top[j] else top[j]
+    return range_sum(top, 1, n + 1)
+
+
+@vector_jit
+def range_sum(values, start, stop):
+    total = 0.0
+    for i in range(start, stop):
+        total += values[i]
+    return total
+
+
+@vector_jit
+def load_weights(scores, n, top, w, original):
+    """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums."""
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            w[j, i] = original[j, i] = np.exp(scores[i, j] - top[j]) if i != j else 0.0
+    bound = 0.0
+    for j in range(1, n + 1):
+        bound += np.log(range_sum(w[j], 0, n + 1))
+    return bound
+
+
+@jit
+def load_log_weights(scores, n, top, w, original):
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
