@@ -1,0 +1,80 @@
+"""The comparison of objectives trains what is missing, appends whole runs only, and averages as statistics do."""
+
+import json
+from pathlib import Path
+
+import experiment_objectives
+import pytest
+
+from treeparse.model import Parser
+
+OBJECTIVES = ["HeadSelection", "TreeLikelihood"]
+
+
+def options(config: Path, output: Path) -> list[str]:
+    dev = str(config.parent / "dev.conllu")
+    return ["--config", str(config), "--test", dev, "--seeds", "1", "--output", str(output)]
+
+
+def record(objective: str, seed: int, score: float) -> dict[str, object]:
+    scores = dict.fromkeys([*experiment_objectives.SCORES, "dev_las"], score)
+    return {"config": "fast", "test": "t", "objective": objective, "seed": seed, "seconds": 60 * seed, **scores}
+
+
+def test_runs_are_made_once(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "runs.jsonl"
+    experiment_objectives.main(options(tiny_config, output))
+    first = output.read_bytes()
+    assert "epoch   3" in capsys.readouterr().out
+    records = [json.loads(line) for line in first.splitlines()]
+    assert [run["objective"] for run in records] == OBJECTIVES
+    for run in records:
+        # The test set is the dev set here, and the model that of the best epoch.
+        assert run["las"] == pytest.approx(run["dev_las"], abs=2e-6)
+        assert run["uas"] >= run["las"] > 0
+        assert run["seconds"] > 0
+
+    experiment_objectives.main(options(tiny_config, output))
+    assert output.read_bytes() == first
+    shown = capsys.readouterr().out
+    assert "epoch   1" not in shown
+    assert f"| {100 * records[0]['uas']:.2f} |" in shown
+
+
+def test_a_killed_run_appends_nothing_and_goes_on(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, work = tmp_path / "runs.jsonl", tmp_path / "work"
+    arguments = [*options(tiny_config, output), "--work", str(work), "--objectives", "TreeLikelihood"]
+    with monkeypatch.context() as patch:
+        patch.setattr(Parser, "from_pretrained", lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            experiment_objectives.main(arguments)
+    assert not output.exists()
+    assert "epoch   3" in capsys.readouterr().out
+    experiment_objectives.main(arguments)
+    assert len(output.read_text().splitlines()) == 1
+    assert "epoch   1" not in capsys.readouterr().out
+
+
+def test_table_by_hand() -> None:
+    values = {("HeadSelection", 1): 0.5, ("HeadSelection", 2): 0.7, ("TreeLikelihood", 1): 0.6}
+    values |= {("TreeLikelihood", 2): 0.9, ("TreeLikelihood", 3): 0.3}
+    records = [record(objective, seed, score) for (objective, seed), score in values.items()]
+    lines = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in experiment_objectives.table(records, OBJECTIVES)
+    ]
+    assert len({len(line) for line in lines}) == 1
+    rows = {line[0]: line[1:] for line in lines}
+    # Standard deviations of two numbers are their distance over the root of 2.
+    assert rows["HeadSelection"] == ["2", *["60.00 ± 14.14"] * 6, "1.50 ± 0.71"]
+    assert rows["TreeLikelihood"] == ["3", *["60.00 ± 30.00"] * 6, "2.00 ± 1.00"]
+    assert rows["TreeLikelihood less HeadSelection"] == ["2", *["+15.00 ± 7.07"] * 6, ""]
+
+
+def test_mistakes_end_in_one_sentence(tiny_config: Path, tmp_path: Path) -> None:
+    arguments = options(tiny_config, tmp_path / "runs.jsonl")
+    with pytest.raises(SystemExit, match="experiment_objectives: There is no config file 'nowhere'"):
+        experiment_objectives.main([*arguments, "--config", "nowhere"])
+    with pytest.raises(SystemExit, match="experiment_objectives: there is no file 'nothing'"):
+        experiment_objectives.main([*arguments, "--test", "nothing"])
