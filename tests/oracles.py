@@ -55,6 +55,19 @@ def enumerated_sums(scores: Array, single_root: bool) -> tuple[float, Array]:
     return float(log_z), marginals
 
 
+def enumerated_log_marginals(scores: Array, single_root: bool) -> Array:
+    """Logs of the marginals (n+1, n+1) by summing over all trees; -inf exactly where no tree has the arc."""
+    n = len(scores) - 1
+    trees = all_trees(n, single_root)
+    totals = tree_scores(scores, trees)
+    logs = np.full_like(scores, -np.inf)
+    if totals.max() == -np.inf:
+        return logs
+    for head, word in itertools.product(range(n + 1), range(1, n + 1)):
+        logs[head, word] = np.logaddexp.reduce(totals[trees[:, word - 1] == head], initial=-np.inf)
+    return logs - np.logaddexp.reduce(totals)
+
+
 def precise_log_partition(scores: Array, single_root: bool) -> float:
     """Log partition by elimination in 50-digit arithmetic, whose exponents never under- or overflow."""
     with mpmath.workdps(50):
@@ -85,3 +98,17 @@ def precise_log_partition(scores: Array, single_root: bool) -> float:
                 return -np.inf
             log_z += mpmath.log(weights[0][root_word])
         return float(log_z)
+
+
+def precise_log_marginals(scores: Array, arcs: NDArray[np.int64], single_root: bool) -> Array:
+    """Log marginals of ``arcs`` (A, 2), head and word, however improbable: no other head for the word, against all.
+
+    The log partitions are from 50-digit arithmetic; only their difference is in float64.
+    """
+    logs = []
+    for head, word in arcs:
+        restricted = scores.copy()
+        restricted[:, word] = -np.inf
+        restricted[head, word] = scores[head, word]
+        logs.append(precise_log_partition(restricted, single_root))
+    return np.array(logs) - precise_log_partition(scores, single_root)
