@@ -95,9 +95,29 @@ def test_underflow_is_never_silent(single_root: bool) -> None:
 
 
 @ROOTS
+def test_products_of_weights_in_range_underflow(single_root: bool) -> None:
+    """Every weight is in the range of float64, but not a product of three of them."""
+    stream = np.random.default_rng(6)
+    for n in (3, 4, 5) * 80:
+        shape = (n + 1, n + 1)
+        assert_enumerated(stream.choice([0.0, -310.0, -np.inf], size=shape, p=[0.2, 0.4, 0.4]), single_root)
+        scores = np.where(stream.random(shape) < 0.4, -310.0, -np.inf)
+        scores[stream.integers(1, n + 1, n), np.arange(1, n + 1)] = 0.0
+        assert_enumerated(scores, single_root)
+
+
+def test_a_lost_path_that_no_later_number_shows() -> None:
+    """The arc from the root to the first word is part of trees only through a path of weight e^-930 (by search)."""
+    far, off = -310.0, -np.inf
+    scores = [[off, far, 0, far, off], [off, off, off, off, far], [off, far, off, 0, far]]
+    scores += [[off, far, far, off, 0], [off, far, off, far, off]]
+    assert_enumerated(np.array(scores), single_root=True)
+
+
+@ROOTS
 def test_log_space_alone_equals_enumeration(single_root: bool) -> None:
     """Graphs that plain weights would do, and graphs without a tree, by way of one arc that is out of their range."""
-    stream = np.random.default_rng(6)
+    stream = np.random.default_rng(16)
     for _ in range(100):
         scores = stream.normal(size=(5, 5))
         scores[stream.random(scores.shape) < 0.5] = -np.inf

@@ -222,10 +222,10 @@ def _store_logs(w, g, n, row, result):
         for h in range(n + 1):
             row[h] = w[k, h] * g[h, k]
             total += row[h]
-        safe &= 0.0 < total < np.inf  # not so for NaN
+        safe &= total > 0.0
         for h in range(n + 1):
             share = row[h] / total
-            safe &= row[h] == 0.0 or share >= SMALL * SMALL
+            safe &= row[h] == 0.0 or share >= SMALL * SMALL  # not so where something is infinite or NaN
             result[h, k] = np.log(share)
     return safe
 
