@@ -166,12 +166,13 @@ def _eliminate(w, size, kept, mode, row):
     for k in range(size, kept, -1):
         pivot = range_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
         w[k, k] = 1.0
-        if pivot == 0.0:
-            if mode == MULTI_ROOT or w[k, 0] == 0.0:
-                return NO_TREE
+        if pivot == 0.0 and mode == SINGLE_ROOT:  # the arcs from k take the place of those from node 0
             mode = MULTI_ROOT
-            _stand_for_root(w, k)
-            continue
+            pivot = w[k, 0]
+            w[k, k] = 0.0
+            w[1:k, 0] = 0.0
+        if pivot == 0.0:
+            return NO_TREE
         for i in range(k):
             row[i] = w[k, i] = w[k, i] / pivot
         for j in range(1, k):
@@ -183,14 +184,6 @@ def _eliminate(w, size, kept, mode, row):
     return mode
 
 
-@jit
-def _stand_for_root(w, k):
-    """The arcs from ``k``, which only the root reaches, take the place of those from the root."""
-    w[k, k] = 0.0
-    for j in range(1, k):
-        w[j, 0] = w[j, k]
-
-
 @vector_jit
 def _substitute(w, size, kept, start, base, g):
     """Fill the rows of ``g`` of the eliminated words, the last one first, in the columns of the words kept.
@@ -200,10 +193,6 @@ def _substitute(w, size, kept, start, base, g):
     stop = start + kept
     for e in range(kept + 1, size + 1):
         word = base + e
-        if w[e, e] == 0.0:
-            g[word, start:stop] = g[0, start:stop]
-            g[0, start:stop] = 0.0
-            continue
         for k in range(start, stop):
             g[word, k] = w[e, 0] * g[0, k]
         for i in range(1, e):
@@ -211,6 +200,8 @@ def _substitute(w, size, kept, start, base, g):
             share = w[e, i]
             for k in range(start, stop):
                 g[word, k] += share * g[head, k]
+        if w[e, e] == 0.0:
+            g[0, start:stop] = 0.0
 
 
 @vector_jit
@@ -236,12 +227,13 @@ def _eliminate_log(w, size, kept, mode, row):
     for k in range(size, kept, -1):
         pivot = log_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
         w[k, k] = 1.0
-        if pivot == -np.inf:
-            if mode == MULTI_ROOT or w[k, 0] == -np.inf:
-                return NO_TREE
+        if pivot == -np.inf and mode == SINGLE_ROOT:
             mode = MULTI_ROOT
-            _stand_for_root(w, k)
-            continue
+            pivot = w[k, 0]
+            w[k, k] = 0.0
+            w[1:k, 0] = -np.inf
+        if pivot == -np.inf:
+            return NO_TREE
         for i in range(k):
             row[i] = w[k, i] = w[k, i] - pivot
         for j in range(1, k):
@@ -258,10 +250,6 @@ def _substitute_log(w, size, kept, start, base, g):
     stop = start + kept
     for e in range(kept + 1, size + 1):
         word = base + e
-        if w[e, e] == 0.0:
-            g[word, start:stop] = g[0, start:stop]
-            g[0, start:stop] = -np.inf
-            continue
         for k in range(start, stop):
             g[word, k] = w[e, 0] + g[0, k]
         for i in range(1, e):
@@ -270,6 +258,8 @@ def _substitute_log(w, size, kept, start, base, g):
             if share > -np.inf:
                 for k in range(start, stop):
                     g[word, k] = log_add(g[word, k], share + g[head, k])
+        if w[e, e] == 0.0:
+            g[0, start:stop] = -np.inf
 
 
 @jit
