@@ -1,0 +1,225 @@
+"""The four kinds of numbers on which ``treeparse.trees.dense`` runs one and the same elimination.
+
+A weight is kept as itself or as its logarithm, alone or with its derivative along a direction: run on such dual
+numbers, what gives the marginals gives the Hessian-vector product. Tensors of numbers have shape ``(B, ...)``, those of
+dual numbers ``(2, B, ...)``: value and derivative, or logarithm and its derivative.
+"""
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Arcs(NamedTuple):
+    """A batch in the form in which it is solved, every tensor ``(B, n+1, n+1)``."""
+
+    real: Tensor  # bool: the arcs of the items; there are others, which keep padding neutral
+    log_weights: Tensor  # the maximum of every word's column is 0; -inf for what is no arc
+    weights: Tensor
+    direction: Tensor  # the derivatives of the log weights; 0 for what is no arc
+
+
+class Arithmetic(ABC):
+    """What the elimination does with the numbers of one batch; sums run over the last axis.
+
+    In log space -inf stands for 0 and nothing makes NaN of it. The derivative that goes with a 0 is finite and is of
+    no effect.
+    """
+
+    def __init__(self, arcs: Arcs) -> None:
+        self.arcs = arcs
+
+    @abstractmethod
+    def load(self) -> Tensor:
+        """A new tensor of the weights as numbers."""
+
+    @abstractmethod
+    def arc_values(self, adjoint: Tensor) -> Tensor:
+        """Every arc's marginal or the marginal's derivative ``(B, n+1, n+1)``, from d log Z / d weight as numbers."""
+
+    @abstractmethod
+    def log(self, numbers: Tensor) -> Tensor:
+        """Logarithms, without derivatives."""
+
+    @abstractmethod
+    def vanish(self, numbers: Tensor) -> Tensor:
+        """Which numbers are 0, as bool."""
+
+    @abstractmethod
+    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
+        """Make numbers 0 where ``mask`` is true, in place."""
+
+    @abstractmethod
+    def total(self, numbers: Tensor) -> Tensor:
+        """The sum."""
+
+    @abstractmethod
+    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        """Quotients; 0 / 0 is 0 in log space."""
+
+    @abstractmethod
+    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
+        """The product of a matrix and a vector."""
+
+    @abstractmethod
+    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        """Add the outer product of a column and a row to a matrix, in place."""
+
+    @abstractmethod
+    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        """Add ``mask * (1 - sum(numbers * factors))``, mask 0 or 1: the only subtraction. At least 0, as in truth."""
+
+
+class Plain(Arithmetic):
+    """Numbers as they are."""
+
+    def load(self) -> Tensor:
+        return self.arcs.weights.clone()
+
+    def arc_values(self, adjoint: Tensor) -> Tensor:
+        return adjoint * self.arcs.weights
+
+    def log(self, numbers: Tensor) -> Tensor:
+        return numbers.log()
+
+    def vanish(self, numbers: Tensor) -> Tensor:
+        return numbers == 0.0
+
+    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
+        numbers.masked_fill_(mask, 0.0)
+
+    def total(self, numbers: Tensor) -> Tensor:
+        return numbers.sum(-1)
+
+    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        return numbers / divisor
+
+    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
+        return (matrix * vector.unsqueeze(-2)).sum(-1)  # twice as fast as bmm on small matrices
+
+    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        matrix.addcmul_(column.unsqueeze(-1), row.unsqueeze(-2))
+
+    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        rest = 1.0 - (numbers * factors).sum(-1, keepdim=True)
+        return torch.addcmul(numbers, mask, rest).clamp_(min=0.0)
+
+
+class PlainDual(Plain):
+    """Numbers and their derivatives."""
+
+    def load(self) -> Tensor:
+        return torch.stack([self.arcs.weights, self.arcs.weights * self.arcs.direction])
+
+    def arc_values(self, adjoint: Tensor) -> Tensor:
+        return torch.addcmul(adjoint[1], adjoint[0], self.arcs.direction) * self.arcs.weights
+
+    def log(self, numbers: Tensor) -> Tensor:
+        return numbers[0].log()
+
+    def vanish(self, numbers: Tensor) -> Tensor:
+        return numbers[0] == 0.0
+
+    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        quotient = numbers / divisor[0]
+        quotient[1].addcmul_(quotient[0], divisor[1] / divisor[0], value=-1)
+        return quotient
+
+    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
+        product = super().multiply(matrix, vector[0])
+        product[1] += super().multiply(matrix[0], vector[1])
+        return product
+
+    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        super().add_product_(matrix, column, row[0])
+        super().add_product_(matrix[1], column[0], row[1])
+
+    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        slope = (numbers * factors.flip(0)).sum((0, 2)).unsqueeze(-1)
+        value = super().add_rest(numbers[0], factors[0], mask)
+        return torch.stack([value, torch.addcmul(numbers[1], mask, slope, value=-1)])
+
+
+class Log(Arithmetic):
+    """Logarithms."""
+
+    def load(self) -> Tensor:
+        return self.arcs.log_weights.clone()
+
+    def arc_values(self, adjoint: Tensor) -> Tensor:
+        return (adjoint + self.arcs.log_weights).softmax(-2)  # normalised: takes the common part of the rounding out
+
+    def log(self, numbers: Tensor) -> Tensor:
+        return numbers
+
+    def vanish(self, numbers: Tensor) -> Tensor:
+        return numbers == -torch.inf
+
+    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
+        numbers.masked_fill_(mask, -torch.inf)
+
+    def total(self, numbers: Tensor) -> Tensor:
+        return numbers.logsumexp(-1)
+
+    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        return numbers - _finite(divisor)
+
+    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
+        return self.total(matrix + vector.unsqueeze(-2))
+
+    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        torch.logaddexp(matrix, column.unsqueeze(-1) + row.unsqueeze(-2), out=matrix)
+
+    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        rest = mask * (1.0 - (numbers + factors).exp().sum(-1, keepdim=True))
+        top = numbers.clamp(min=0.0)
+        total = (numbers - top).exp() + rest * (-top).exp()
+        return torch.where(rest == 0.0, numbers, total.clamp(min=0.0).log() + top)
+
+
+class LogDual(Log):
+    """Logarithms and their derivatives: that of a sum is the mean of its terms' derivatives by their shares."""
+
+    def load(self) -> Tensor:
+        return torch.stack([self.arcs.log_weights, self.arcs.direction])
+
+    def arc_values(self, adjoint: Tensor) -> Tensor:
+        marginals = super().arc_values(adjoint[0])
+        slopes = adjoint[1] + self.arcs.direction
+        return marginals * (slopes - (marginals * slopes).sum(-2, keepdim=True))
+
+    def log(self, numbers: Tensor) -> Tensor:
+        return numbers[0]
+
+    def vanish(self, numbers: Tensor) -> Tensor:
+        return super().vanish(numbers[0])
+
+    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
+        super().clear_(numbers[0], mask)
+
+    def total(self, numbers: Tensor) -> Tensor:
+        shares = numbers[0].softmax(-1).nan_to_num(0.0)  # NaN where all numbers are 0
+        return torch.stack([super().total(numbers[0]), (shares * numbers[1]).sum(-1)])
+
+    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        return torch.stack([super().divide(numbers[0], divisor[0]), numbers[1] - divisor[1]])
+
+    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        logs, slopes = column.unsqueeze(-1) + row.unsqueeze(-2)
+        torch.logaddexp(matrix[0], logs, out=matrix[0])
+        matrix[1].lerp_(slopes, (logs - _finite(matrix[0])).exp())
+
+    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        logs, slopes = numbers + factors
+        slope = mask * (logs.exp() * slopes).sum(-1, keepdim=True)
+        total = super().add_rest(numbers[0], factors[0], mask)
+        # A total below exp(-100) owes nothing to the rest, whose derivative is then a rounding error: keep that finite.
+        slope = (numbers[0] - _finite(total)).exp() * numbers[1] - slope * (-total).clamp(max=100.0).exp()
+        return torch.stack([total, slope])
+
+
+def _finite(logs: Tensor) -> Tensor:
+    """Logarithms with 0 for -inf, to be subtracted from -inf."""
+    return torch.where(logs > -torch.inf, logs, 0.0)
