@@ -137,7 +137,7 @@ class PlainDual(Plain):
         super().add_product_(matrix[1], column[0], row[1])
 
     def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        slope = (numbers * factors.flip(0)).sum((0, 2)).unsqueeze(-1)
+        slope = (numbers * factors.flip(0)).sum(-1, keepdim=True).sum(0)
         value = super().add_rest(numbers[0], factors[0], mask)
         return torch.stack([value, torch.addcmul(numbers[1], mask, slope, value=-1)])
 
