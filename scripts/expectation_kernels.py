@@ -157,14 +157,11 @@ def _fix_arc(inverse, i, j, n, step, conditional):
 @jit
 def _step(inverse, i, j, n, step):
     """``B u`` for the column ``u`` that a unit of weight of the arc (i, j) adds to column ``j`` of the Laplacian."""
-    if i == 0:
-        step[:] = inverse[0]
-        return
-    step[:] = 0.0
-    if j != 1:
-        step += inverse[j - 1]
-    if i != 1:
-        step -= inverse[i - 1]
+    added, taken = (inverse[j - 1], inverse[i - 1]) if i > 0 else (inverse[0], inverse[0])
+    plus = 0.0 if i > 0 and j == 1 else 1.0  # row 1 of the Laplacian holds the root's arcs only
+    minus = 1.0 if i > 1 else 0.0
+    for word in range(n):
+        step[word] = plus * added[word] - minus * taken[word]
 
 
 @jit
