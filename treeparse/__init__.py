@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from treeparse.core import TreeparseError as TreeparseError
     from treeparse.model import Parse as Parse
     from treeparse.model import Parser as Parser
+    from treeparse.trees import LabeledCRF as LabeledCRF
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
 
 _HOMES = {
     "DataError": "treeparse.core",
+    "LabeledCRF": "treeparse.trees",
     "NoTreeError": "treeparse.core",
     "NonProjectiveCRF": "treeparse.trees",
     "Parse": "treeparse.model",

@@ -39,7 +39,7 @@ class _SourcesCache(FunctionCache):
 
 def _compiler(**options: Any) -> Any:
     def compile_function(function: Callable[..., Any]) -> Any:
-        dispatcher = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
         if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
             dispatcher._cache = _SourcesCache(function)
         return dispatcher

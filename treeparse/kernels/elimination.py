@@ -5,6 +5,9 @@ to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however sure of
 determinant of the Laplacian loses every digit. Marginals are the derivative of the log partition, by reverse mode
 through the same loop; its one subtraction has an absolute error of about 1e-16 n.
 
+With a single root, node 0 counts as a head of the last word only. Where no other word is left that reaches word ``k``,
+the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination goes on as for many roots.
+
 Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
 inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never read.
 """
@@ -39,104 +42,105 @@ def log_partition_and_marginals(
 @jit
 def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z, marginals):
     size = scores.shape[1]
-    buffers = np.empty((3, size * size))
-    vectors = np.empty((4, size))
-    order = np.empty(size, np.int64)
+    buffers, vectors = np.empty((3, size * size)), np.empty((3, size))
     for b in range(start, stop):
         n = lengths[b]
-        out = marginals[b if with_marginals else 0]
+        matrices = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         shift = column_maxima(scores[b], n, vectors[0])
         weight = -np.inf
         if shift > -np.inf:
-            weight = _linear_item(scores[b], n, single_root, with_marginals, buffers, vectors, order, out)
-            if np.isnan(weight):
-                weight = _log_item(scores[b], n, single_root, with_marginals, buffers, vectors, order, out)
+            weight, _ = linear_item(scores[b], n, single_root, with_marginals, matrices, vectors)
+            linear = not np.isnan(weight)
+            if not linear:
+                weight, _ = log_item(scores[b], n, single_root, with_marginals, matrices, vectors)
+            if with_marginals and linear:
+                _store_marginals(n, matrices, marginals[b])
+            elif with_marginals and weight != -np.inf:
+                _store_log_marginals(n, matrices, marginals[b])
         log_z[b] = shift + weight
 
 
 @jit
-def _linear_item(scores, n, single_root, with_marginals, buffers, vectors, order, marginals):
-    """One item with plain weights; returns log Z' (columns scaled to maximum 1), or NaN where that is not safe."""
-    w, original, adjoint = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
-    top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
+def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
+    """One item with plain weights; returns log Z' (columns scaled to maximum 1), NaN if unsafe, and the root word.
+
+    ``matrices`` take the eliminated weights, the original weights and the adjoint; ``vectors`` hold the column maxima
+    and take the pivots.
+    """
+    w, original, adjoint = matrices
+    top, pivots, gradient = vectors[0], vectors[1], vectors[2]
     bound = load_weights(scores, n, top, w, original)
-    weight = _eliminate(w, n, single_root, pivots, row, order)
-    if not (weight - bound >= LINEAR_LIMIT and weight < np.inf):
-        return np.nan
-    if with_marginals:
-        _differentiate(w, n, single_root, pivots, row, gradient, adjoint)
-        if not _store_marginals(adjoint, original, n, order, marginals):
-            return np.nan
-    return weight
+    weight, root_word = _eliminate(w, n, single_root, pivots)
+    safe = weight - bound >= LINEAR_LIMIT and weight < np.inf
+    if safe and with_adjoint:
+        _differentiate(w, n, root_word, pivots, gradient, adjoint)
+        safe = all_finite(adjoint, n)
+    return weight if safe else np.nan, root_word
 
 
 @jit
-def _log_item(scores, n, single_root, with_marginals, buffers, vectors, order, marginals):
-    """One item in log space, slower and safe for any finite scores; returns log Z', -inf if there is no tree."""
-    w, original, adjoint = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
-    top, pivots, row, gradient = vectors[0], vectors[1], vectors[2], vectors[3]
+def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
+    """``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
+    w, original, adjoint = matrices
+    top, pivots, gradient = vectors[0], vectors[1], vectors[2]
     load_log_weights(scores, n, top, w, original)
-    weight = _eliminate_log(w, n, single_root, pivots, row, order)
-    if with_marginals:
-        if weight > -np.inf:
-            _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint)
-            _store_log_marginals(adjoint, original, n, order, marginals)
-        else:
-            marginals.fill(0.0)
-    return weight
+    weight, root_word = _eliminate_log(w, n, single_root, pivots)
+    if with_adjoint and weight != -np.inf:
+        _differentiate_log(w, n, root_word, pivots, gradient, adjoint)
+    return weight, root_word
 
 
 @jit
-def _first_head(k, single_root):
-    """The first head in the pivot of word ``k``: with a single root, only the last word left hangs from node 0."""
-    return 1 if single_root and k > 1 else 0
-
-
-@jit
-def _make_last(w, n, k, order):
-    """Exchange word ``k``, which only the root reaches, with word 1, which is eliminated last."""
-    order[1], order[k] = order[k], order[1]
-    for i in range(n + 1):
-        w[1, i], w[k, i] = w[k, i], w[1, i]
-    for j in range(1, n + 1):
-        w[j, 1], w[j, k] = w[j, k], w[j, 1]
+def first_head(k, root_word):
+    """The first head in the pivot of word ``k``: node 0 counts from the root word on."""
+    return 0 if k <= root_word else 1
 
 
 @vector_jit
-def _eliminate(w, n, single_root, pivots, row, order):
-    """Eliminate in place; ``w``, ``pivots`` and ``order`` keep what the reverse loop needs. Returns log Z' or -inf."""
-    for i in range(n + 1):
-        order[i] = i
+def all_finite(matrix, n):
+    """Whether the rows of all words are finite."""
+    total = 0.0
+    for j in range(1, n + 1):
+        for i in range(n + 1):
+            total += 0.0 * matrix[j, i]
+    return total == 0.0
+
+
+@vector_jit
+def _eliminate(w, n, single_root, pivots):
+    """Eliminate in place; returns log Z', or -inf, and the root word (past the end with many roots).
+
+    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[:k, k]`` as it was when ``k`` went.
+    """
+    root_word = 1 if single_root else n + 1
     log_z = 0.0
-    exchanged = False
     for k in range(n, 0, -1):
-        first = _first_head(k, single_root)
-        pivot = range_sum(w[k], first, k)
-        if pivot == 0.0 and single_root and not exchanged and k > 1:
-            _make_last(w, n, k, order)
-            exchanged = True
-            pivot = range_sum(w[k], first, k)
+        pivot = range_sum(w[k], first_head(k, root_word), k)
+        if pivot == 0.0 and root_word == 1:
+            root_word = k
+            pivot = w[k, 0]
+            w[1:k, 0] = 0.0
         if pivot == 0.0:
-            return -np.inf
+            return -np.inf, root_word
         pivots[k] = pivot
         log_z += np.log(pivot)
         for i in range(k):
-            row[i] = w[k, i] / pivot
+            w[k, i] /= pivot
         for j in range(1, k):
             through = w[j, k]
             for i in range(k):
-                w[j, i] += through * row[i]
-    return log_z
+                w[j, i] += through * w[k, i]
+    return log_z, root_word
 
 
 @vector_jit
-def _differentiate(w, n, single_root, pivots, row, gradient, adjoint):
+def _differentiate(w, n, root_word, pivots, gradient, adjoint):
     """Fill ``adjoint`` with the derivative of log Z' in every weight: the reverse of ``_eliminate``."""
     for k in range(1, n + 1):
-        first = _first_head(k, single_root)
+        row = w[k]
         for i in range(k):
-            row[i] = w[k, i] / pivots[k]
             gradient[i] = 0.0
+        dependents = 0.0
         for j in range(1, k):
             through = w[j, k]
             total = 0.0
@@ -144,65 +148,59 @@ def _differentiate(w, n, single_root, pivots, row, gradient, adjoint):
                 total += adjoint[j, i] * row[i]
                 gradient[i] += adjoint[j, i] * through
             adjoint[j, k] = total
-        dependents = 0.0
-        for i in range(k):
-            dependents += gradient[i] * row[i]
+            dependents += total * through
+        first = first_head(k, root_word)
         for i in range(k):
             rest = 1.0 - dependents if i >= first else 0.0
             value = (gradient[i] + rest) / pivots[k]
             adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, to be found
         adjoint[k, k] = 0.0
+        if k == root_word:
+            adjoint[1:k, 0] = 0.0
 
 
-@jit
-def _store_marginals(adjoint, original, n, order, marginals):
-    """Marginal = derivative times weight, back in head-major order; returns whether all are finite."""
-    finite = True
-    for j in range(1, n + 1):
-        for i in range(n + 1):
-            head, dependent = order[i], order[j]
-            value = adjoint[j, i] * original[dependent, head]
-            finite &= np.isfinite(value)
-            marginals[head, dependent] = value
-    return finite
-
-
-@jit
-def _eliminate_log(w, n, single_root, pivots, row, order):
-    """``_eliminate`` on log weights."""
+@vector_jit
+def _store_marginals(n, matrices, marginals):
+    """Marginal = derivative times weight, back in head-major order."""
+    _, original, adjoint = matrices
     for i in range(n + 1):
-        order[i] = i
+        for j in range(1, n + 1):
+            marginals[i, j] = adjoint[j, i] * original[j, i]
+
+
+@jit
+def _eliminate_log(w, n, single_root, pivots):
+    """``_eliminate`` on log weights."""
+    root_word = 1 if single_root else n + 1
     log_z = 0.0
-    exchanged = False
     for k in range(n, 0, -1):
-        first = _first_head(k, single_root)
-        pivot = log_sum(w[k], first, k)
-        if pivot == -np.inf and single_root and not exchanged and k > 1:
-            _make_last(w, n, k, order)
-            exchanged = True
-            pivot = log_sum(w[k], first, k)
+        pivot = log_sum(w[k], first_head(k, root_word), k)
+        if pivot == -np.inf and root_word == 1:
+            root_word = k
+            pivot = w[k, 0]
+            w[1:k, 0] = -np.inf
         if pivot == -np.inf:
-            return -np.inf
+            return -np.inf, root_word
         pivots[k] = pivot
         log_z += pivot
         for i in range(k):
-            row[i] = w[k, i] - pivot
+            w[k, i] -= pivot
         for j in range(1, k):
             through = w[j, k]
             if through > -np.inf:
                 for i in range(k):
-                    w[j, i] = log_add(w[j, i], through + row[i])
-    return log_z
+                    w[j, i] = log_add(w[j, i], through + w[k, i])
+    return log_z, root_word
 
 
 @jit
-def _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint):
+def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
     """``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
     for k in range(1, n + 1):
-        first = _first_head(k, single_root)
+        row = w[k]
         for i in range(k):
-            row[i] = w[k, i] - pivots[k]
             gradient[i] = -np.inf
+        dependents = 0.0
         for j in range(1, k):
             through = w[j, k]
             total = -np.inf
@@ -210,24 +208,24 @@ def _differentiate_log(w, n, single_root, pivots, row, gradient, adjoint):
                 total = log_add(total, adjoint[j, i] + row[i])
                 gradient[i] = log_add(gradient[i], adjoint[j, i] + through)
             adjoint[j, k] = total
-        dependents = 0.0
-        for i in range(k):
-            dependents += np.exp(gradient[i] + row[i])
+            dependents += np.exp(total + through)
+        first = first_head(k, root_word)
         for i in range(k):
             rest = 1.0 - dependents if i >= first else 0.0
             adjoint[k, i] = log_add_number(gradient[i], rest) - pivots[k]
         adjoint[k, k] = -np.inf
+        if k == root_word:
+            adjoint[1:k, 0] = -np.inf
 
 
 @jit
-def _store_log_marginals(adjoint, original, n, order, marginals):
+def _store_log_marginals(n, matrices, marginals):
     """``_store_marginals`` from logs; columns are normalised, which takes the common part of the rounding out."""
+    _, original, adjoint = matrices
     for j in range(1, n + 1):
-        dependent = order[j]
         total = 0.0
         for i in range(n + 1):
-            head = order[i]
-            marginals[head, dependent] = np.exp(adjoint[j, i] + original[dependent, head])
-            total += marginals[head, dependent]
+            marginals[i, j] = np.exp(adjoint[j, i] + original[j, i])
+            total += marginals[i, j]
         for i in range(n + 1):
-            marginals[i, dependent] /= total
+            marginals[i, j] /= total

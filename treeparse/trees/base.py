@@ -1,20 +1,22 @@
 """What every distribution over dependency trees shares: arguments, checks, the face of ``torch.distributions``."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from functools import cached_property
 from typing import Any, Self
 
 import torch
 from torch import Size, Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 
 from treeparse.core import TreeparseError
 from treeparse.trees.checks import check_scores, full_lengths, no_tree_error
+from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.expectations import ArcExpectations
 
 MAX_ENUMERATED_WORDS = 7
 
 
-class TreeCRF(Distribution, ABC):
+class TreeCRF(ArcExpectations):
     """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
 
     Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc. Column
@@ -33,8 +35,6 @@ class TreeCRF(Distribution, ABC):
             partition and log probabilities are -inf, its marginals 0 and its heads -1.
     """
 
-    has_enumerate_support = True
-
     def __init__(
         self,
         scores: Tensor,
@@ -51,14 +51,6 @@ class TreeCRF(Distribution, ABC):
             check_scores(scores, self.lengths)
 
     @abstractmethod
-    def _log_partition_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        """Differentiable log partition ``(B,)`` of float64 scores ``(B, n+1, n+1)``."""
-
-    @abstractmethod
-    def _marginals_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        """Marginals ``(B, n+1, n+1)`` of float64 scores, as a constant."""
-
-    @abstractmethod
     def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
 
@@ -66,27 +58,53 @@ class TreeCRF(Distribution, ABC):
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         """Which head lists ``(B, n+1)`` are trees of this family, whatever their scores, ``(B,)`` bool."""
 
-    @property
-    def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """None: the constructor checks the arguments together."""
-        return {}
+    @abstractmethod
+    def _log_marginals_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
+        """Log marginals ``(B, n+1, n+1)``, right to relative accuracy and exact about -inf."""
+
+    def with_scores(self, scores: Tensor, lengths: Tensor | None = None) -> Self:
+        lengths = self.lengths if lengths is None else lengths
+        return type(self)(scores, lengths, single_root=self.single_root, validate_args=False)
 
     @property
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Head lists that are trees without a forbidden arc."""
         return _Trees(self)
 
-    @property
-    def log_partition(self) -> Tensor:
-        """Log of the summed weight of all trees ``(*batch,)``, differentiable."""
-        return self._log_partition.to(self.scores.dtype)
+    @cached_property
+    @torch.enable_grad()
+    def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The probability of every arc ``(*batch, n+1, n+1)``, differentiable; 0 at column 0, diagonal and padding."""
+        return self._round(self._marginals.reshape(self.scores.shape))
 
     @cached_property
-    def marginals(self) -> Tensor:
-        """The probability of every arc ``(*batch, n+1, n+1)``, a constant; 0 at column 0, the diagonal and padding."""
-        result = self._marginals_of(*self._flat)
-        self._require_trees((result > 0).any(-1).any(-1))
-        return result.reshape(self.scores.shape).to(self.scores.dtype)
+    def log_marginals(self) -> Tensor:
+        """Log probability of every arc ``(*batch, n+1, n+1)``, a constant: exact for the most improbable arcs too.
+
+        By divide and conquer (DESIGN): -inf exactly where no tree has the arc, column 0, diagonal and padding.
+        """
+        return self._round(self._log_marginals.reshape(self.scores.shape))
+
+    def expected_uas(self, heads: Tensor) -> Tensor:
+        """The share ``(*batch,)`` of words with a known head that a random tree is expected to get right.
+
+        ``heads`` ``(*batch, n+1)``, -1 where unknown; without any known head it is 1. Differentiable ([Exp] §6.2).
+        """
+        return self._round(self._expected_accuracy(heads))
+
+    def risk(self, heads: Tensor) -> Tensor:
+        """The expected share of wrong heads, 1 - ``expected_uas``: the loss of minimum-risk training."""
+        return self._round(1 - self._expected_accuracy(heads))
+
+    def _expected_accuracy(self, heads: Tensor, weights: Tensor | float = 1.0) -> Tensor:
+        """Mean over the words of known head of its probability, times a weight of the word ``(*batch, n+1)``."""
+        heads = self._check_heads(heads)
+        position = torch.arange(heads.shape[-1], device=heads.device)
+        known = (heads >= 0) & (position > 0) & (position <= self.lengths.unsqueeze(-1))
+        marginals = self._marginals.reshape(self.scores.shape)
+        right = marginals.gather(-2, heads.clamp(0, heads.shape[-1] - 1).unsqueeze(-2)).squeeze(-2) * weights
+        total = known.sum(-1)
+        return torch.where(total > 0, torch.where(known, right, 0.0).sum(-1) / total.clamp_min(1), 1.0)
 
     @cached_property
     def _heads(self) -> Tensor:
@@ -102,7 +120,7 @@ class TreeCRF(Distribution, ABC):
     def log_prob(self, value: Tensor) -> Tensor:
         """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree."""
         total, possible = self._score_heads(self._check_heads(value))
-        return torch.where(possible, total - self._log_partition, -torch.inf).to(self.scores.dtype)
+        return self._round(torch.where(possible, total - self._log_partition, -torch.inf))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All trees ``(trees, *batch, n+1)``, by head of word 1, then 2, ...; items with fewer trees are padded by -1.
@@ -128,8 +146,7 @@ class TreeCRF(Distribution, ABC):
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with new leading batch dimensions, sharing memory."""
         scores = self.scores.expand(*batch_shape, *self.scores.shape[-2:])
-        lengths = self.lengths.expand(batch_shape)
-        result = type(self)(scores, lengths, single_root=self.single_root, validate_args=False)
+        result = self.with_scores(scores, self.lengths.expand(batch_shape))
         result._validate_args = self._validate_args
         return result
 
@@ -137,20 +154,40 @@ class TreeCRF(Distribution, ABC):
         shape = tuple(self.scores.shape)
         return f"{type(self).__name__}(scores: {shape} {self.scores.dtype}, single_root={self.single_root})"
 
-    @cached_property
-    @torch.enable_grad()  # cached values must have their graph even if first used without one
+    @property
     def _flat(self) -> tuple[Tensor, Tensor]:
         """Float64 scores ``(B, n+1, n+1)`` and lengths ``(B,)``."""
-        size = self.scores.shape[-1]
-        return self.scores.to(torch.float64).reshape(-1, size, size), self.lengths.reshape(-1)
+        return self._sums.scores, self._sums.lengths
 
     @cached_property
-    @torch.enable_grad()
-    def _log_partition(self) -> Tensor:
-        """The log partition before it is rounded to the scores' dtype: losses are small differences of large sums."""
-        result = self._log_partition_of(*self._flat)
-        self._require_trees(result > -torch.inf)
-        return result.reshape(self.scores.shape[:-2])
+    def _log_marginals(self) -> Tensor:
+        result = self._log_marginals_of(*self._flat)
+        self._require_trees((result > -torch.inf).any(-1).any(-1))
+        return result
+
+    def _best_log_prob(self) -> Tensor:
+        return self.log_prob(self.mode)
+
+    def _allows_more(self, q: "TreeCRF") -> Tensor:
+        own, other = self._sums.scores, q._sums.scores
+        result = q._log_partition.reshape(-1) == -torch.inf
+        forbidden = self._arcs & (own > -torch.inf) & (other == -torch.inf)
+        if bool(forbidden.any()):
+            result = result | (forbidden & (self._log_marginals > -torch.inf)).any(-1).any(-1)
+        if q.single_root and not self.single_root:
+            # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
+            result = result | ((self._arcs & (own > -torch.inf))[:, 0].sum(-1) > 1)
+        return result
+
+    def _check_comparable(self, q: TreeDistribution) -> TreeDistribution:
+        if not isinstance(q, TreeCRF):
+            raise TreeparseError(f"A {type(self).__name__} cannot be compared with a {type(q).__name__}.")
+        if q.scores.shape != self.scores.shape:
+            shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
+            raise TreeparseError(f"The two distributions have scores of different shapes, {shapes}.")
+        if not torch.equal(q.lengths.to(self.lengths.device), self.lengths):
+            raise TreeparseError("The two distributions are over sentences of different lengths.")
+        return q
 
     def _require_trees(self, exists: Tensor) -> None:
         """Raise unless every item of the flat batch has a tree, or arguments are not validated."""
@@ -158,18 +195,18 @@ class TreeCRF(Distribution, ABC):
             item = (~exists.reshape(self.scores.shape[:-2])).nonzero()[0].tolist()
             raise no_tree_error(self.scores.detach(), self.lengths, item, single_root=self.single_root)
 
-    def _check_heads(self, heads: Tensor) -> Tensor:
-        """Head lists with all batch dimensions, or an error."""
+    def _check_heads(self, heads: Tensor, name: str = "Heads") -> Tensor:
+        """Head lists, or labels of words, with all batch dimensions, or an error."""
         shape = self.scores.shape[:-1]
         if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
-            raise TreeparseError(f"Heads must be integers, not {heads.dtype}.")
+            raise TreeparseError(f"{name} must be integers, not {heads.dtype}.")
         try:
             full = torch.broadcast_shapes(heads.shape, shape)
         except RuntimeError:
             full = Size()
         if heads.dim() == 0 or heads.shape[-1] != shape[-1] or full[-len(shape) :] != shape:
             raise TreeparseError(
-                f"Heads must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
+                f"{name} must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
             )
         return heads.to(self.scores.device, torch.int64).expand(full)
 

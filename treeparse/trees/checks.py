@@ -28,8 +28,8 @@ def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
     return lengths.to(scores.device, torch.int64)
 
 
-def check_scores(scores: Tensor, lengths: Tensor) -> None:
-    """Raise for the first NaN or +inf on a real arc."""
+def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
+    """Raise for the first NaN or +inf on a real arc, whose score is that of ``of`` it."""
     if bool((scores < torch.inf).all()):
         return
     position = torch.arange(scores.shape[-1], device=scores.device)
@@ -40,9 +40,27 @@ def check_scores(scores: Tensor, lengths: Tensor) -> None:
         *item, head, dependent = bad[0].tolist()
         value = scores[tuple(bad[0].tolist())].item()
         raise TreeparseError(
-            f"The score of arc {head} -> {dependent}{_of_item(item)} is {value}; scores must be below +inf and not NaN "
-            "(-inf forbids an arc)."
+            f"The score of {of}arc {head} -> {dependent}{_of_item(item)} is {value}; scores must be below +inf and not "
+            f"NaN (-inf forbids {'it' if of else 'an arc'})."
         )
+
+
+def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
+    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for NaN or +inf on an arc."""
+    if not label_scores.is_floating_point():
+        raise TreeparseError(f"Label scores must be floating-point numbers, not {label_scores.dtype}.")
+    shape = tuple(scores.shape)
+    if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
+        raise TreeparseError(
+            f"Label scores must have the shape {shape} of the arcs' scores and a last dimension for the labels, not "
+            f"{tuple(label_scores.shape)}."
+        )
+    if label_scores.device != scores.device:
+        raise TreeparseError(f"Label scores are on {label_scores.device}, the arcs' scores on {scores.device}.")
+    if values and not bool((label_scores < torch.inf).all()):
+        # The worst label of every arc: NaN before +inf.
+        worst = torch.where(label_scores < torch.inf, -torch.inf, label_scores).amax(-1)
+        check_scores(worst, lengths, of="a label of ")
 
 
 def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool) -> NoTreeError:

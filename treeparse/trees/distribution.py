@@ -1,0 +1,161 @@
+"""The face that all distributions over dependency trees share, labelled or not."""
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints, register_kl
+
+from treeparse.core import TreeparseError
+
+NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
+
+
+class TreeDistribution(Distribution, ABC):
+    """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
+
+    Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``. Everything is computed in float64, rounded to the
+    scores' dtype at the end, and in nats where it is a logarithm. Where a batch item has no tree, arguments not being
+    validated, expectations are 0 and entropies -inf.
+    """
+
+    has_enumerate_support = True
+    scores: Tensor
+    lengths: Tensor
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        """None: the constructor checks the arguments together."""
+        return {}
+
+    @property
+    def log_partition(self) -> Tensor:
+        """Log of the summed weight of all trees ``(*batch,)``, differentiable twice."""
+        return self._round(self._log_partition)
+
+    @property
+    @abstractmethod
+    def marginals(self) -> Tensor:
+        """The probability of every part ``(*batch, *part)``, differentiable; 0 at what is no arc."""
+
+    def entropy(self) -> Tensor:
+        """Entropy ``(*batch,)``, differentiable ([Exp] §6.1)."""
+        return self._round(self._entropy)
+
+    def cross_entropy(self, q: "TreeDistribution") -> Tensor:
+        """``-E_p[log q]`` ``(*batch,)``, differentiable in both; +inf where q forbids what p allows ([Exp] §6.3).
+
+        Raises:
+            TreeparseError: unless q is of the same kind, with the same batch shape, words and lengths.
+        """
+        return self._round(self._cross_entropy(self._check_comparable(q)))
+
+    def renyi_entropy(self, alpha: float) -> Tensor:
+        """Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable ([Exp] §6.1).
+
+        Order 0 is the log of the number of trees, infinity minus the greatest log probability. Within 1e-5 of 1, where
+        the formula cancels, it is expanded around the entropy and has no gradient.
+
+        Raises:
+            TreeparseError: for an order below 0, and for 1, whose limit is ``entropy``.
+        """
+        if not alpha >= 0 or alpha == 1:
+            raise TreeparseError(
+                f"The order of a Renyi entropy must be at least 0 and not 1, not {alpha}; that of order 1 is entropy()."
+            )
+        if math.isinf(alpha):
+            return -self._best_log_prob()
+        if abs(1 - alpha) < NEAR_ONE:
+            return self._round(self._entropy - (alpha - 1) / 2 * self._score_variance())
+        return self._round(self._or_none(self._log_power_sum(alpha) / (1 - alpha)))
+
+    def log_norm(self, order: float) -> Tensor:
+        """Log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
+
+        Raises:
+            TreeparseError: unless the order is above 0; at infinity it is the greatest log probability.
+        """
+        if not order > 0:
+            raise TreeparseError(f"The order of a norm must be above 0, not {order}.")
+        if math.isinf(order):
+            return self._best_log_prob()
+        return self._round(self._or_none(self._log_power_sum(order) / order))
+
+    def expectation(self, r: Tensor) -> Tensor:
+        """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
+
+        ``r`` may be a sparse COO tensor; beside the marginals, time is then that of its entries ([Exp] §5.1, T1).
+        Parts of probability 0 count 0 whatever ``r`` holds. Differentiable in scores and ``r``.
+        """
+        return self._round(self._expectation(r))
+
+    def covariance(self, r: Tensor, s: Tensor) -> Tensor:
+        """The covariance of two sums over a tree: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
+
+        Either may lack its last axis, which the result then lacks too, and either may be a sparse COO tensor. This
+        takes min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``, not in
+        the scores: asking for their gradient raises.
+        """
+        return self._round(self._covariance(r, s))
+
+    def second_moment(self, r: Tensor, s: Tensor) -> Tensor:
+        """``E[r(tree) s(tree)^T]``: shapes, time and derivatives as for ``covariance``."""
+        first, second = self._expectation(r), self._expectation(s)
+        batch = len(self.batch_shape)
+        if second.dim() > batch:
+            first = first.unsqueeze(-1)
+        if first.dim() > second.dim() > batch:
+            second = second.unsqueeze(-2)
+        elif first.dim() > second.dim():
+            second = second.unsqueeze(-1)
+        return self._round(self._covariance(r, s) + first * second)
+
+    @property
+    @abstractmethod
+    def _log_partition(self) -> Tensor:
+        """The log partition before it is rounded: losses are small differences of large sums."""
+
+    @property
+    @abstractmethod
+    def _entropy(self) -> Tensor: ...
+
+    @abstractmethod
+    def _cross_entropy(self, q: Any) -> Tensor: ...
+
+    @abstractmethod
+    def _expectation(self, r: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _covariance(self, r: Tensor, s: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _score_variance(self) -> Tensor:
+        """The variance of a tree's score ``(*batch,)``."""
+
+    @abstractmethod
+    def _best_log_prob(self) -> Tensor:
+        """The log probability of the most probable tree ``(*batch,)``, rounded."""
+
+    @abstractmethod
+    def _log_power_sum(self, order: float) -> Tensor:
+        """Log of the sum over trees of their probability to a power ``(*batch,)``."""
+
+    @abstractmethod
+    def _check_comparable(self, q: "TreeDistribution") -> "TreeDistribution":
+        """q, or an error that says why it cannot be compared with this distribution."""
+
+    def _or_none(self, value: Tensor) -> Tensor:
+        """The value, -inf for items without a tree."""
+        return torch.where(self._log_partition > -torch.inf, value, -torch.inf)
+
+    def _round(self, value: Tensor) -> Tensor:
+        return value.to(self.scores.dtype)
+
+
+@register_kl(TreeDistribution, TreeDistribution)
+def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
+    """KL divergence in nats: +inf where q forbids what p allows, -inf where p has no tree."""
+    q = p._check_comparable(q)
+    return p._round(p._or_none(p._cross_entropy(q) - p._entropy))

@@ -1,0 +1,65 @@
+"""The label scores of a flat batch: reduced over labels, or read off at the arcs of given trees."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from treeparse.trees import label_sums
+
+
+class LabelScores:
+    """Log weights of labels ``(B, n+1, n+1, L)`` in any dtype, float64 once they are read.
+
+    Args:
+        values: the scores; what stands where no arc is, is ignored.
+        is_arc: where arcs are, ``(B, n+1, n+1)`` bool.
+    """
+
+    def __init__(self, values: Tensor, is_arc: Tensor) -> None:
+        self.values, self.is_arc = values, is_arc
+        self.count = values.shape[-1]
+
+    def reduce(self, function: Callable[..., Tensor], *others: Tensor) -> Tensor:
+        """A function of label scores, and of others ``(B, n+1, n+1, ...)``, by slices of heads."""
+        return label_sums.by_heads(function, self.is_arc, [self.values], others)
+
+    def code_length(self, q: "LabelScores") -> Tensor:
+        """Expected code length of every arc's label under q's scores ``(B, n+1, n+1)``."""
+        return label_sums.by_heads(label_sums.code_length, self.is_arc, [self.values, q.values])
+
+    def forbidden_by(self, q: "LabelScores") -> Tensor:
+        """Arcs ``(B, n+1, n+1)`` bool with a label that q forbids and these scores do not."""
+        return self.is_arc & ((self.values > -torch.inf) & (q.values == -torch.inf)).any(-1)
+
+    def power(self, order: float) -> Tensor:
+        """Log of the summed label weights to a power ``(B, n+1, n+1)``."""
+        return self.reduce(lambda scores: label_sums.log_sum(power(scores, order)))
+
+    def of_trees(self, heads: Tensor) -> Tensor:
+        """The scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 at what is no word."""
+        places = heads.clamp_min(0)[:, None, :, None].expand(-1, 1, -1, self.count)
+        return label_sums.real_scores(heads >= 0, self.values.gather(1, places).squeeze(1))
+
+    def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The scores of labelled trees' arcs, ``(S, B, n+1)`` all three; 0 at what is no word."""
+        size = heads.shape[-1]
+        arcs = heads.clamp(0, size - 1) * size + torch.arange(size, device=heads.device)
+        places = (arcs * self.count + labels.clamp(0, self.count - 1)).transpose(0, 1)
+        found = self.values.flatten(1).gather(1, places.flatten(1)).reshape(places.shape).transpose(0, 1)
+        return torch.where(heads >= 0, found, 0.0).to(torch.float64)
+
+    def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
+        """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""
+        choices = torch.cartesian_prod(*[torch.arange(self.count)] * words).reshape(-1, words)
+        labels = torch.nn.functional.pad(choices, (1, trees.shape[-1] - 1 - words), value=-1).to(trees.device)
+        heads, labels = trees.repeat_interleave(len(labels), 0), labels.repeat(len(trees), 1)
+        one = LabelScores(self.values[item : item + 1], self.is_arc[item : item + 1])
+        allowed = (one.of_labeled_trees(heads.unsqueeze(1), labels.unsqueeze(1)) > -torch.inf).all(-1).squeeze(1)
+        return heads[allowed], labels[allowed]
+
+
+def power(scores: Tensor, order: float) -> Tensor:
+    """Log weights to a power; what is forbidden stays so, at order 0 too."""
+    finite = scores > -torch.inf
+    return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
