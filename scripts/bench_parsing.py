@@ -104,12 +104,11 @@ def _parse(
             batch = parser.collate([sentences[place] for place in places])
         with clock("scorer"), torch.autocast("cpu", precision, enabled=precision is not None):
             scores = parser.scorer(batch)
-        with clock("decoder"):
-            distribution = NonProjectiveCRF(scores.arcs, batch.lengths)
-            heads = distribution.mode
-            distribution.log_prob(heads)
         with clock("labels"), torch.autocast("cpu", precision, enabled=precision is not None):
-            scores.labels(heads, batch.word_mask()).argmax(-1)
+            label_log_probs, _ = parser.best_labels(scores)
+        with clock("decoder"):
+            trees = NonProjectiveCRF(scores.arcs, batch.lengths)
+            trees.log_prob(trees.with_scores(scores.arcs + label_log_probs).mode)
     return dict(clock.seconds)
 
 

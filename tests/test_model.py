@@ -1,3 +1,4 @@
+import itertools
 import math
 import pickle
 from dataclasses import replace
@@ -10,6 +11,7 @@ import torch
 from oracles import all_trees, tree_scores
 from sentences import learnable_sentences
 
+from treeparse import model
 from treeparse.core import Sentence, TreeparseError, tree_problem
 from treeparse.model import Parse, Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
@@ -85,15 +87,46 @@ def test_parses_by_enumeration(single_root: bool) -> None:
     rooted = set()
     for sentence, parse in zip(short, parser.parse(short), strict=True):
         with torch.no_grad():
-            arcs = parser.scorer(parser.collate([sentence])).arcs[0].numpy()
+            batch = parser.collate([sentence])
+            arcs = parser.scorer(batch).arcs[0].numpy()
+        labels = best_label_log_probs(parser, sentence)
         trees = all_trees(len(sentence), single_root)
-        totals = tree_scores(arcs, trees)
+        totals = tree_scores(arcs, trees) + tree_scores(labels, trees)
         best = totals.argmax()
         assert parse.heads == tuple(trees[best])
         assert parse.score == pytest.approx(totals[best])
-        assert parse.log_prob == pytest.approx(totals[best] - np.logaddexp.reduce(totals), abs=1e-9)
+        log_prob = totals[best] - np.logaddexp.reduce(tree_scores(arcs, trees))
+        assert parse.log_prob == pytest.approx(log_prob, abs=1e-9)
         rooted.add(parse.heads.count(0))
+        labeled = parser.distribution(batch)
+        heads = torch.tensor([-1, *parse.heads])
+        names = torch.tensor([-1, *map(parser.indexer.labels.index, parse.labels)])
+        assert torch.equal(labeled.mode[0], heads.unsqueeze(0))
+        assert torch.equal(labeled.mode[1], names.unsqueeze(0))
+        assert labeled.log_prob(heads, names).item() == pytest.approx(log_prob, abs=1e-9)
+        torch.testing.assert_close(labeled.log_partition, labeled.base.log_partition)
     assert (rooted == {1}) is single_root
+
+
+@torch.no_grad()
+def best_label_log_probs(parser: Parser, sentence: Sentence) -> np.ndarray:
+    """The log probability of the best allowed label of every arc, arc by arc."""
+    scores = parser.scorer(parser.collate([sentence]))
+    nodes, root = len(sentence) + 1, parser.indexer.root_label
+    result = np.zeros((nodes, nodes))
+    for head, dependent in itertools.product(range(nodes), range(1, nodes)):
+        options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, dependent])[0]
+        allowed = [place for place in range(len(options)) if (place == root) == (head == 0)]
+        result[head, dependent] = options[allowed].log_softmax(-1).max()
+    return result
+
+
+def test_best_labels_do_not_depend_on_how_many_heads_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = random_parser()
+    expected = parser.parse(UNSEEN)
+    monkeypatch.setattr(model, "LABEL_SCORES", 1)
+    for found, parse in zip(parser.parse(UNSEEN), expected, strict=True):
+        assert same(found, parse)
 
 
 @pytest.mark.parametrize("single_root", [True, False])
@@ -188,7 +221,7 @@ def test_the_loss_word_by_word(objective: Objective) -> None:
             batch = parser.collate([sentence])
             scores = parser.scorer(batch)
             assert batch.heads is not None and sentence.heads is not None and sentence.labels is not None
-            total += objective(parser.distribution(batch), batch.heads).item()
+            total += objective(parser.distribution(batch).base, batch.heads).item()
             for word, (head, label) in enumerate(zip(sentence.heads, sentence.labels, strict=True), 1):
                 options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, word])[0]
                 total -= options.log_softmax(-1)[parser.indexer.labels.index(label)].item()

@@ -17,7 +17,9 @@ from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
 from treeparse.nn.config import check_at_least, check_rate
 from treeparse.objectives import Objective, label_cross_entropy
 from treeparse.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
-from treeparse.trees import NonProjectiveCRF
+from treeparse.trees import LabeledCRF, NonProjectiveCRF
+
+LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class ParserConfig:
 class Parse:
     """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
 
-    ``log_prob`` is the log probability of the heads among all trees (nats), ``score`` the sum of their arcs' scores.
+    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats), ``score`` the sum of the
+    scores of the labelled arcs.
     """
 
     tokens: tuple[str, ...]
@@ -132,12 +135,36 @@ class Parser(nn.Module):
         """The sentences as a batch on the parser's device."""
         return self.indexer.collate(sentences, indices).to(self.device)
 
-    def distribution(self, batch: Batch) -> NonProjectiveCRF:
-        """The distribution of each sentence's trees."""
-        return self._distribution(self.scorer(batch), batch)
+    def distribution(self, batch: Batch) -> LabeledCRF:
+        """The distribution of each sentence's labelled trees; "root" is for arcs from the root, and for no others.
 
-    def _distribution(self, scores: Scores, batch: Batch) -> NonProjectiveCRF:
+        Its label scores are log probabilities of labels given their arcs, so its ``base`` is the distribution of the
+        trees. They take memory of (n+1)^2 numbers for every label and sentence.
+        """
+        scores = self.scorer(batch)
+        return LabeledCRF(self._trees(scores, batch), self._label_log_probs(scores, 0, scores.arcs.shape[1]))
+
+    def _trees(self, scores: Scores, batch: Batch) -> NonProjectiveCRF:
         return NonProjectiveCRF(scores.arcs, batch.lengths, single_root=self.config.single_root)
+
+    def _label_log_probs(self, scores: Scores, first: int, last: int) -> Tensor:
+        """Log probabilities (B, last - first, n+1, labels) of labels given the arcs from some heads."""
+        values = scores.labels_from(first, last)
+        root = self.indexer.root_label
+        if root >= 0 and values.shape[-1] > 1:
+            is_root = torch.arange(values.shape[-1], device=values.device) == root
+            from_root = torch.arange(first, last, device=values.device).unsqueeze(-1) == 0
+            values = values.masked_fill((is_root != from_root).unsqueeze(1), -torch.inf)
+        return values.log_softmax(-1)
+
+    def best_labels(self, scores: Scores) -> tuple[Tensor, Tensor]:
+        """The best label of every arc and its log probability, (B, n+1, n+1) both, a few heads at a time."""
+        batch, nodes = scores.arcs.shape[:2]
+        step = max(1, LABEL_SCORES // (batch * nodes * len(self.indexer.labels)))
+        parts = [
+            self._label_log_probs(scores, first, min(first + step, nodes)).max(-1) for first in range(0, nodes, step)
+        ]
+        return torch.cat([part.values for part in parts], 1), torch.cat([part.indices for part in parts], 1)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective plus the cross-entropy of the gold arcs' labels, nats a word."""
@@ -145,35 +172,29 @@ class Parser(nn.Module):
             raise TreeparseError("A training batch holds no trees: training needs sentences with heads and labels.")
         scores = self.scorer(batch)
         known = batch.heads >= 0
-        arc_loss = objective(self._distribution(scores, batch), batch.heads).sum()
+        arc_loss = objective(self._trees(scores, batch), batch.heads).sum()
         label_loss = label_cross_entropy(scores.labels(batch.heads, known), batch.labels[known])
         return (arc_loss + label_loss) / batch.num_words
 
     @torch.inference_mode()
     def parse_batch(self, batch: Batch, sentences: Sequence[Sentence]) -> list[Parse]:
-        """The best tree of each sentence of a batch, its labels chosen arc by arc."""
+        """The best labelled tree of each sentence of a batch: labels have a say in which arcs are best."""
         scores = self.scorer(batch)
-        distribution = self._distribution(scores, batch)
-        heads = distribution.mode
+        trees = self._trees(scores, batch)
+        label_log_probs, labels = self.best_labels(scores)
+        heads = trees.with_scores(scores.arcs + label_log_probs).mode
         words = batch.word_mask()
-        labels = torch.full_like(heads, -1)
-        labels[words] = self._best_labels(scores.labels(heads, words), heads[words])
-        log_probs = distribution.log_prob(heads)
-        totals = log_probs + distribution.log_partition
+        arcs = heads.clamp_min(0).unsqueeze(1)
+        labels = labels.gather(1, arcs).squeeze(1).masked_fill(~words, -1)
+        of_labels = label_log_probs.gather(1, arcs).squeeze(1).masked_fill(~words, 0).sum(-1)
+        log_probs = trees.log_prob(heads) + of_labels
+        totals = log_probs + trees.log_partition
         return [
             self._parse(sentence, *row)
             for sentence, *row in zip(
                 sentences, heads.tolist(), labels.tolist(), log_probs.tolist(), totals.tolist(), strict=True
             )
         ]
-
-    def _best_labels(self, scores: Tensor, heads: Tensor) -> Tensor:
-        """The best label of each arc; "root" is for arcs from the root, and for no others."""
-        root = self.indexer.root_label
-        if root < 0 or scores.shape[-1] == 1:
-            return scores.argmax(-1)
-        is_root = torch.arange(scores.shape[-1], device=scores.device) == root
-        return scores.masked_fill(is_root != (heads == 0).unsqueeze(-1), -torch.inf).argmax(-1)
 
     def _parse(self, sentence: Sentence, heads: list[int], labels: list[int], log_prob: float, score: float) -> Parse:
         end = len(sentence) + 1

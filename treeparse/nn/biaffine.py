@@ -49,6 +49,13 @@ class LabelBiaffine(nn.Module):
         bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
 
+    def all_pairs(self, heads: Tensor, dependents: Tensor) -> Tensor:
+        """Vectors of heads (B, H, size) and of dependents (B, T, size) -> (B, H, T, labels)."""
+        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
+        bilinear = _exact_product(mixed, dependents.transpose(1, 2), self.weight.dtype)
+        bilinear = bilinear.unflatten(1, (heads.shape[1], -1)).transpose(2, 3)
+        return bilinear + self.heads(heads).unsqueeze(2) + self.dependents(dependents).unsqueeze(1)
+
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """A product in the weights' precision under autocast too: scores in bfloat16 have only two or three digits."""

@@ -30,6 +30,10 @@ class Scores:
         pairs = self.label_heads[item, heads.clamp_min(0)].flatten(0, 1), self.label_dependents.flatten(0, 1)
         return self.label_biaffine(*pairs)[where.flatten()]
 
+    def labels_from(self, first: int, last: int) -> Tensor:
+        """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""
+        return self.label_biaffine.all_pairs(self.label_heads[:, first:last], self.label_dependents)
+
 
 class BiaffineScorer(nn.Module):
     """Deep biaffine scores of arcs and labels over any encoder ([DM] §3)."""
