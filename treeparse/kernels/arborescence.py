@@ -19,14 +19,14 @@ FRESH, ON_PATH, FINISHED = 0, 1, 2
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
     """Heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and where there is no tree."""
     heads = np.full(scores.shape[:2], -1)
-    run_batch(_best_trees, 4.0 * lengths**2, lengths, scores, single_root, heads, threads=threads)
+    run_batch(_best_trees, lambda n: 4 * n**2, lengths, scores, single_root, heads, threads=threads)
     return heads
 
 
 def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool) -> np.ndarray:
     """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool."""
     result = np.empty(len(heads), np.bool_)
-    run_batch(_are_trees, 2.0 * lengths, lengths, heads, single_root, result, threads=1)
+    run_batch(_are_trees, lambda n: 2 * n, lengths, heads, single_root, result, threads=1)
     return result
 
 

@@ -37,7 +37,7 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
     summed largest magnitudes of the words' scores. Where there is no tree at all, everything is -inf.
     """
     result = np.full_like(scores, -np.inf)
-    run_batch(_log_marginals, 2.5 * lengths**3, lengths, scores, single_root, result, threads=threads)
+    run_batch(_log_marginals, lambda n: 2.5 * n**3, lengths, scores, single_root, result, threads=threads)
     return result
 
 

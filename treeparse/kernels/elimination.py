@@ -25,7 +25,7 @@ def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
     """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
     log_z = np.empty(len(lengths))
     unwanted = np.empty((1, 0, 0))
-    run_batch(_sum_trees, lengths**3 / 3, lengths, scores, single_root, False, log_z, unwanted, threads=threads)
+    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, scores, single_root, False, log_z, unwanted, threads=threads)
     return log_z
 
 
@@ -35,7 +35,7 @@ def log_partition_and_marginals(
     """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
     log_z = np.empty(len(lengths))
     marginals = np.zeros_like(scores)
-    run_batch(_sum_trees, lengths**3, lengths, scores, single_root, True, log_z, marginals, threads=threads)
+    run_batch(_sum_trees, lambda n: n**3, lengths, scores, single_root, True, log_z, marginals, threads=threads)
     return log_z, marginals
 
 

@@ -12,9 +12,8 @@ With plain weights, tangents are derivatives. In logs they are derivatives of lo
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
-from treeparse.kernels._logspace import log_add
 from treeparse.kernels._weights import column_maxima, exponentiate, range_sum, square
-from treeparse.kernels.elimination import all_finite, first_head, linear_item, log_item
+from treeparse.kernels.elimination import first_head, linear_item, log_item
 
 
 def hessian_vector_product(
@@ -25,7 +24,7 @@ def hessian_vector_product(
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
     """
     product = np.zeros_like(scores)
-    run_batch(_multiply, 3 * lengths**3, lengths, scores, vectors, single_root, product, threads=threads)
+    run_batch(_multiply, lambda n: 3 * n**3, lengths, scores, vectors, single_root, product, threads=threads)
     return product
 
 
@@ -41,7 +40,8 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
         values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
         weight, root_word = linear_item(scores[b], n, single_root, True, values, lines)
-        if not np.isnan(weight) and _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b]):
+        if not np.isnan(weight):
+            _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b])
             continue
         weight, root_word = log_item(scores[b], n, single_root, True, values, lines)
         if weight != -np.inf:
@@ -50,16 +50,13 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
 
 @jit
 def _linear_item(vectors, n, root_word, values, tangents, lines, product):
-    """One item with plain weights; returns whether that was safe."""
+    """One item with plain weights, which is safe where the marginals were."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
     scale = _load_vectors(vectors, n, original, 0.0, 1.0, v)
     _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent)
     _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
-    if not all_finite(adjoint_tangent, n):
-        return False
     _store_product(values, tangents, n, scale, product)
-    return True
 
 
 @jit
@@ -95,12 +92,6 @@ def _load_vectors(vectors, n, weights, zero, best, v):
 
 
 @jit
-def _log_bound(n):
-    """No log of an adjoint changes faster than this along vectors of magnitude 1; rounding of tiny ones might."""
-    return 4.0 * (n + 1)
-
-
-@jit
 def _take_back_root(adjoint, n, root_word):
     """Of the words before the root word, the adjoints of root arcs as they were until it went."""
     if root_word <= n:
@@ -132,7 +123,6 @@ def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
 def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
     """The tangents of ``elimination._differentiate``."""
     pivots, gradient_tangent, pivot_tangents = lines[1], lines[2], lines[3]
-    bound = _log_bound(n)
     _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         row, row_tangent = w[k], w_tangent[k]
@@ -150,10 +140,7 @@ def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_
         first = first_head(k, root_word)
         for i in range(k):
             change = gradient_tangent[i] - (dependents_tangent if i >= first else 0.0)
-            change = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
-            limit = bound * adjoint[k, i]
-            change = limit if change > limit else change
-            adjoint_tangent[k, i] = -limit if change < -limit else change  # NaN stays, to be found
+            adjoint_tangent[k, i] = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
             adjoint[1:k, 0] = 0.0
@@ -211,32 +198,28 @@ def _exponentials(a, b, shift, result, count):
 
 @vector_jit
 def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
-    """The tangents of ``elimination._differentiate_log``, whose one subtraction may leave a small rest of large terms.
+    """The tangents of ``elimination._differentiate_log``.
 
-    The terms are taken as shares of the gradient where the rest is negative, otherwise as shares of the sum.
+    Of an adjoint that is all rounding, so is the tangent. No adjoint's log changes faster than ``bound`` in truth.
     """
     pivots, change, pivot_tangents, share, inverse = lines[1], lines[2], lines[3], lines[4], lines[5]
-    bound = _log_bound(n)
+    bound = 4.0 * n
     _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
-        dependents, dependents_tangent = _through_log_tangents(w, k, w_tangent, adjoint, adjoint_tangent, share)
+        dependents_tangent = _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share)
         first = first_head(k, root_word)
         for i in range(k):
-            rest = 1.0 - dependents if i >= first else 0.0
             total = adjoint[k, i] + pivots[k]
-            total = log_add(total, np.log(-rest)) if rest < 0.0 else total
             inverse[i] = -total if total > -np.inf else 0.0
-            large = np.exp(min(inverse[i], 600.0))  # finite: what the best of rounding leaves is bounded below
-            change[i] = -dependents_tangent * large if i >= first else 0.0
+            change[i] = -dependents_tangent * np.exp(min(inverse[i], 600.0)) if i >= first else 0.0
         for j in range(1, k):
             if w[j, k] > -np.inf:
                 _exponentials(adjoint[j], inverse, w[j, k], share, k)
                 for i in range(k):
                     change[i] += share[i] * (adjoint_tangent[j, i] + w_tangent[j, k])
         for i in range(k):
-            left = np.exp(adjoint[k, i] + pivots[k] + inverse[i])
-            value = change[i] / left - pivot_tangents[k] if left > 0.0 else 0.0
-            value = bound if value > bound else value
+            value = change[i] - pivot_tangents[k]
+            value = bound if value > bound else value  # NaN stays
             adjoint_tangent[k, i] = -bound if value < -bound else value
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
@@ -245,9 +228,9 @@ def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjo
 
 
 @vector_jit
-def _through_log_tangents(w, k, w_tangent, adjoint, adjoint_tangent, share):
-    """Fill the tangents of column ``k`` of the adjoint; returns how many dependents ``k`` expects, and the tangent."""
-    dependents = dependents_tangent = 0.0
+def _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share):
+    """Fill column ``k`` of the tangents; returns how fast the expected number of the word's dependents changes."""
+    dependents_tangent = 0.0
     for j in range(1, k):
         mean = 0.0
         if adjoint[j, k] > -np.inf:
@@ -255,10 +238,8 @@ def _through_log_tangents(w, k, w_tangent, adjoint, adjoint_tangent, share):
             for i in range(k):
                 mean += share[i] * (adjoint_tangent[j, i] + w_tangent[k, i])
         adjoint_tangent[j, k] = mean
-        marginal = np.exp(adjoint[j, k] + w[j, k])
-        dependents += marginal
-        dependents_tangent += marginal * (mean + w_tangent[j, k])
-    return dependents, dependents_tangent
+        dependents_tangent += np.exp(adjoint[j, k] + w[j, k]) * (mean + w_tangent[j, k])
+    return dependents_tangent
 
 
 @vector_jit

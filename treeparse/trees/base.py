@@ -1,6 +1,7 @@
 """What every distribution over dependency trees shares: arguments, checks, the face of ``torch.distributions``."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -109,7 +110,7 @@ class TreeCRF(ArcExpectations):
     @cached_property
     def _heads(self) -> Tensor:
         heads = self._best_trees_of(*self._flat)
-        self._require_trees(heads[:, 1] >= 0)
+        self._require_trees(lambda: heads[:, 1] >= 0)
         return heads.reshape(self.scores.shape[:-1])
 
     @property
@@ -162,7 +163,7 @@ class TreeCRF(ArcExpectations):
     @cached_property
     def _log_marginals(self) -> Tensor:
         result = self._log_marginals_of(*self._flat)
-        self._require_trees((result > -torch.inf).any(-1).any(-1))
+        self._require_trees(lambda: (result > -torch.inf).any(-1).any(-1))
         return result
 
     def _best_log_prob(self) -> Tensor:
@@ -189,10 +190,9 @@ class TreeCRF(ArcExpectations):
             raise TreeparseError("The two distributions are over sentences of different lengths.")
         return q
 
-    def _require_trees(self, exists: Tensor) -> None:
-        """Raise unless every item of the flat batch has a tree, or arguments are not validated."""
-        if self._validate_args and not bool(exists.all()):
-            item = (~exists.reshape(self.scores.shape[:-2])).nonzero()[0].tolist()
+    def _require_trees(self, exists: Callable[[], Tensor]) -> None:
+        if self._validate_args and not bool((found := exists()).all()):
+            item = (~found.reshape(self.scores.shape[:-2])).nonzero()[0].tolist()
             raise no_tree_error(self.scores.detach(), self.lengths, item, single_root=self.single_root)
 
     def _check_heads(self, heads: Tensor, name: str = "Heads") -> Tensor:

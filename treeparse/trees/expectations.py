@@ -1,6 +1,7 @@
 """Entropies, expectations and covariances of a tree's arcs, from the three primitives of any family of trees [Exp]."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Self
 
@@ -21,8 +22,8 @@ class ArcExpectations(TreeDistribution):
         """How the trees of this family are summed."""
 
     @abstractmethod
-    def _require_trees(self, exists: Tensor) -> None:
-        """Raise unless every item of the flat batch has a tree, or arguments are not validated."""
+    def _require_trees(self, exists: Callable[[], Tensor]) -> None:
+        """Raise unless every item of the flat batch has a tree, ``(B,)`` bool, or arguments are not validated."""
 
     @abstractmethod
     def with_scores(self, scores: Tensor, lengths: Tensor | None = None) -> Self:
@@ -37,22 +38,24 @@ class ArcExpectations(TreeDistribution):
     def _sums(self) -> TreeSums:
         """The sums of the flat batch: float64 scores ``(B, n+1, n+1)`` and lengths ``(B,)``."""
         size = self.scores.shape[-1]
-        scores = self.scores.to(torch.float64).reshape(-1, size, size)
+        scores = self.scores.to(torch.float64)
+        if scores.dim() != 3:
+            scores = scores.reshape(-1, size, size)
         return TreeSums(self._primitives, scores, self.lengths.reshape(-1))
 
     @cached_property
     @torch.enable_grad()
     def _log_partition(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         result = self._sums.log_partition()
-        self._require_trees(result > -torch.inf)
-        return result.reshape(self.batch_shape)
+        self._require_trees(lambda: result > -torch.inf)
+        return result if result.shape == self.batch_shape else result.reshape(self.batch_shape)
 
     @cached_property
     @torch.enable_grad()
     def _marginals(self) -> Tensor:
         """Marginals ``(B, n+1, n+1)``."""
         result = self._sums.marginals()
-        self._require_trees((result > 0).any(-1).any(-1))
+        self._require_trees(lambda: self._sums.constants[0] > -torch.inf)
         return result
 
     @cached_property
@@ -91,7 +94,7 @@ class ArcExpectations(TreeDistribution):
         power = self.with_scores(scores, self._sums.lengths)._log_partition
         return (power - order * (self._log_partition.reshape(-1) - shift)).reshape(self.batch_shape)
 
-    @property
+    @cached_property
     def _arcs(self) -> Tensor:
         """Where arcs between words and from the root are ``(B, n+1, n+1)`` bool; elsewhere scores hold anything."""
         size = self.scores.shape[-1]

@@ -7,7 +7,7 @@ the torch form, which runs on any device.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal
 
 import torch
@@ -76,8 +76,10 @@ class _LogPartition(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:
-        scores, _ = ctx.saved_tensors
-        return _Marginals.apply(scores, ctx.sums) * grad_outputs[0][:, None, None], None  # pyright: ignore[reportOptionalOperand]
+        scores, marginals = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody wants to differentiate again
+            marginals = _Marginals.apply(scores, ctx.sums)
+        return marginals * grad_outputs[0][:, None, None], None
 
 
 class _Marginals(torch.autograd.Function):
@@ -131,6 +133,7 @@ def check_backend(backend: str | None) -> None:
         raise TreeparseError(f"There is no backend {backend!r}: choose 'numba', 'torch', or None.")
 
 
+@cache
 def nonprojective_primitives(device: torch.device, *, single_root: bool, backend: Backend | None) -> Primitives:
     """Sums over non-projective trees; the compiled kernels for CPU tensors, the torch form for others, or as told."""
     if backend == "torch" or (backend is None and device.type != "cpu"):
