@@ -20,6 +20,9 @@ CONFIGS = {
     "tags": BiLSTMConfig(
         word_size=6, char_size=3, char_filters=4, tags=("upos", "xpos", "feats"), tag_size=3, hidden_size=4, layers=2
     ),
+    "recurrent dropout": BiLSTMConfig(
+        word_size=6, char_size=3, char_filters=4, hidden_size=5, layers=2, recurrent_dropout=0.3
+    ),
     "widths": BiLSTMConfig(word_size=6, char_size=3, char_filters=2, char_widths=(2, 3, 4), hidden_size=5, layers=2),
 }
 every_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
@@ -141,6 +144,26 @@ def test_recurrent_weights_start_orthogonal_in_each_gate() -> None:
         for gate in direction.get_parameter("weight_hh_l0").detach().chunk(4):
             torch.testing.assert_close(gate @ gate.T, torch.eye(8))
         assert not direction.get_parameter("bias_ih_l0").any()
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_recurrent_dropout_masks_the_recurrent_weights_in_training(training: bool) -> None:
+    """Against the same layer without dropout whose recurrent weights were masked by hand, forwards first."""
+    torch.manual_seed(10)
+    layer, plain = BiLSTMLayer(3, 4, recurrent_dropout=0.5).train(training), BiLSTMLayer(3, 4)
+    plain.load_state_dict(layer.state_dict())
+    nodes, reverse = torch.randn(6, 2, 3), torch.arange(5, -1, -1).unsqueeze(-1).expand(6, 2)
+    torch.manual_seed(11)
+    found = layer(nodes, reverse)
+    found.square().sum().backward()
+    torch.manual_seed(11)
+    for direction in (plain.forwards, plain.backwards):
+        weight = direction.get_parameter("weight_hh_l0")
+        weight.data = torch.nn.functional.dropout(weight.data, 0.5, training)
+    torch.testing.assert_close(found, plain(nodes, reverse))
+    gradient = layer.forwards.get_parameter("weight_hh_l0").grad
+    assert gradient is not None
+    assert bool((gradient == 0).any()) is training
 
 
 def test_a_copy_computes_the_same() -> None:

@@ -15,6 +15,7 @@ from treeparse.nn import BiLSTMConfig
         ({"char_widths": (3, 0)}, "encoder.char_widths is 0"),
         ({"char_widths": ()}, "encoder.char_widths is empty"),
         ({"dropout": 1.0}, "encoder.dropout is 1.0, but must be from 0 to less than 1"),
+        ({"recurrent_dropout": 1.5}, "encoder.recurrent_dropout is 1.5"),
         ({"word_dropout": -0.1}, "encoder.word_dropout is -0.1"),
         ({"embedding_dropout": float("nan")}, "encoder.embedding_dropout is nan"),
         ({"tags": ("upos", "xpos", "upos")}, "encoder.tags names a column twice"),

@@ -116,3 +116,4 @@ def test_the_papers_sizes() -> None:
     model = load_config(shipped_configs()["dozat_manning"]).model
     assert (model.encoder.layers, model.encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
     assert (model.dropout, model.encoder.dropout, model.encoder.word_size) == (0.33, 0.33, 100)
+    assert model.encoder.recurrent_dropout == 0.33
