@@ -96,6 +96,13 @@ def first_head(k, root_word):
     return 0 if k <= root_word else 1
 
 
+@jit
+def fill_root(matrix, k, value):
+    """Set the entries of the root's arcs to the words before ``k``."""
+    for j in range(1, k):
+        matrix[j, 0] = value
+
+
 @vector_jit
 def all_finite(matrix, n):
     """Whether the rows of all words are finite."""
@@ -119,7 +126,7 @@ def _eliminate(w, n, single_root, pivots):
         if pivot == 0.0 and root_word == 1:
             root_word = k
             pivot = w[k, 0]
-            w[1:k, 0] = 0.0
+            fill_root(w, k, 0.0)
         if pivot == 0.0:
             return -np.inf, root_word
         pivots[k] = pivot
@@ -156,7 +163,7 @@ def _differentiate(w, n, root_word, pivots, gradient, adjoint):
             adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, to be found
         adjoint[k, k] = 0.0
         if k == root_word:
-            adjoint[1:k, 0] = 0.0
+            fill_root(adjoint, k, 0.0)
 
 
 @vector_jit
@@ -178,7 +185,7 @@ def _eliminate_log(w, n, single_root, pivots):
         if pivot == -np.inf and root_word == 1:
             root_word = k
             pivot = w[k, 0]
-            w[1:k, 0] = -np.inf
+            fill_root(w, k, -np.inf)
         if pivot == -np.inf:
             return -np.inf, root_word
         pivots[k] = pivot
@@ -215,7 +222,7 @@ def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
             adjoint[k, i] = log_add_number(gradient[i], rest) - pivots[k]
         adjoint[k, k] = -np.inf
         if k == root_word:
-            adjoint[1:k, 0] = -np.inf
+            fill_root(adjoint, k, -np.inf)
 
 
 @jit

@@ -13,7 +13,7 @@ import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
 from treeparse.kernels._weights import column_maxima, exponentiate, range_sum, square
-from treeparse.kernels.elimination import first_head, linear_item, log_item
+from treeparse.kernels.elimination import all_finite, fill_root, first_head, linear_item, log_item
 
 
 def hessian_vector_product(
@@ -40,8 +40,7 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
         values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
         weight, root_word = linear_item(scores[b], n, single_root, True, values, lines)
-        if not np.isnan(weight):
-            _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b])
+        if not np.isnan(weight) and _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b]):
             continue
         weight, root_word = log_item(scores[b], n, single_root, True, values, lines)
         if weight != -np.inf:
@@ -50,13 +49,16 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
 
 @jit
 def _linear_item(vectors, n, root_word, values, tangents, lines, product):
-    """One item with plain weights, which is safe where the marginals were."""
+    """One item with plain weights; returns whether that was safe: tangents may overflow where weights just do not."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
     scale = _load_vectors(vectors, n, original, 0.0, 1.0, v)
     _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent)
     _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
+    if not all_finite(adjoint_tangent, n):
+        return False
     _store_product(values, tangents, n, scale, product)
+    return True
 
 
 @jit
@@ -92,10 +94,25 @@ def _load_vectors(vectors, n, weights, zero, best, v):
 
 
 @jit
+def _log_bound(n):
+    """No log of an adjoint changes faster than this along vectors of magnitude 1, but for rounding."""
+    return 4.0 * n
+
+
+@jit
+def _clamp(x, limit):
+    """``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
+    if x > limit:
+        return limit
+    return -limit if x < -limit else x
+
+
+@jit
 def _take_back_root(adjoint, n, root_word):
     """Of the words before the root word, the adjoints of root arcs as they were until it went."""
     if root_word <= n:
-        adjoint[1:root_word, 0] = adjoint[1:root_word, root_word]
+        for j in range(1, root_word):
+            adjoint[j, 0] = adjoint[j, root_word]
 
 
 @vector_jit
@@ -107,7 +124,7 @@ def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
             w_tangent[j, i] = original[j, i] * v[j, i]
     for k in range(n, 0, -1):
         if k == root_word:
-            w_tangent[1:k, 0] = 0.0
+            fill_root(w_tangent, k, 0.0)
         row, row_tangent = w[k], w_tangent[k]
         pivot_tangent = range_sum(row_tangent, first_head(k, root_word), k)
         pivot_tangents[k] = pivot_tangent
@@ -140,11 +157,12 @@ def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_
         first = first_head(k, root_word)
         for i in range(k):
             change = gradient_tangent[i] - (dependents_tangent if i >= first else 0.0)
-            adjoint_tangent[k, i] = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
+            change = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
+            adjoint_tangent[k, i] = _clamp(change, _log_bound(n) * adjoint[k, i])
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
-            adjoint[1:k, 0] = 0.0
-            adjoint_tangent[1:k, 0] = 0.0
+            fill_root(adjoint, k, 0.0)
+            fill_root(adjoint_tangent, k, 0.0)
 
 
 @vector_jit
@@ -174,7 +192,7 @@ def _eliminate_log_tangents(w, n, root_word, lines, original, v, inverse, w_tang
             w_tangent[j, i] *= v[j, i]
     for k in range(n, 0, -1):
         if k == root_word:
-            w_tangent[1:k, 0] = 0.0
+            fill_root(w_tangent, k, 0.0)
         pivot_tangent = 0.0
         for i in range(first_head(k, root_word), k):
             pivot_tangent += np.exp(w[k, i]) * w_tangent[k, i]
@@ -198,12 +216,8 @@ def _exponentials(a, b, shift, result, count):
 
 @vector_jit
 def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
-    """The tangents of ``elimination._differentiate_log``.
-
-    Of an adjoint that is all rounding, so is the tangent. No adjoint's log changes faster than ``bound`` in truth.
-    """
+    """The tangents of ``elimination._differentiate_log``."""
     pivots, change, pivot_tangents, share, inverse = lines[1], lines[2], lines[3], lines[4], lines[5]
-    bound = 4.0 * n
     _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         dependents_tangent = _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share)
@@ -218,13 +232,11 @@ def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjo
                 for i in range(k):
                     change[i] += share[i] * (adjoint_tangent[j, i] + w_tangent[j, k])
         for i in range(k):
-            value = change[i] - pivot_tangents[k]
-            value = bound if value > bound else value  # NaN stays
-            adjoint_tangent[k, i] = -bound if value < -bound else value
+            adjoint_tangent[k, i] = _clamp(change[i] - pivot_tangents[k], _log_bound(n))
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
-            adjoint[1:k, 0] = -np.inf
-            adjoint_tangent[1:k, 0] = 0.0
+            fill_root(adjoint, k, -np.inf)
+            fill_root(adjoint_tangent, k, 0.0)
 
 
 @vector_jit

@@ -1,0 +1,282 @@
+"""Hessian-vector products against enumerated covariances and 60-digit arithmetic, alone and in batches."""
+
+import mpmath
+import numpy as np
+import pytest
+from oracles import all_trees, score_scale, tree_scores
+
+from treeparse.kernels import _compile
+from treeparse.kernels.hessian import hessian_vector_product
+
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+def product_of(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
+    """The product for one item. What must be ignored is NaN or infinite; checks what holds for any scores."""
+    size = len(scores)
+    item, direction = np.full((2, 1, size + 1, size + 1), np.nan)
+    item[0, :-1, :-1], direction[0, :-1, :-1] = scores, vector
+    item[:, :, 0] = direction[:, :, 0] = np.nan
+    np.fill_diagonal(item[0], 1e300)
+    np.fill_diagonal(direction[0], np.inf)
+    direction[0, :-1, :-1][scores == -np.inf] = np.nan
+    product = hessian_vector_product(item, np.array([size - 1]), direction, single_root=single_root)[0]
+    assert np.isfinite(product).all()
+    ignored = np.eye(size + 1) == 1
+    ignored[:-1, :-1] |= scores == -np.inf
+    ignored[:, [0, -1]] = ignored[-1] = True
+    assert not product[ignored].any()
+    return product[:-1, :-1]
+
+
+def covariance(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
+    """Over all trees, the covariance of every arc's indicator with the sum of the vector over the tree's arcs."""
+    n = len(scores) - 1
+    trees = all_trees(n, single_root)
+    totals = tree_scores(scores, trees)
+    result = np.zeros_like(scores)
+    if totals.max() == -np.inf:
+        return result
+    probabilities = np.exp(totals - totals.max())
+    probabilities /= probabilities.sum()
+    values = tree_scores(vector, trees)
+    values -= probabilities @ values
+    for word in range(1, n + 1):
+        np.add.at(result[:, word], trees[:, word - 1], probabilities * values)
+    return result
+
+
+def assert_covariance(scores: np.ndarray, stream: np.random.Generator, single_root: bool) -> None:
+    vector = stream.normal(size=scores.shape)
+    product, expected = product_of(scores, vector, single_root), covariance(scores, vector, single_root)
+    np.testing.assert_allclose(product, expected, rtol=0, atol=1e-14 * score_scale(scores))
+
+
+def precise_product(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
+    """A central difference of marginals in 60-digit arithmetic; every arc must be allowed."""
+    with mpmath.workdps(60):
+        step = mpmath.mpf(10) ** -18
+        precise = np.vectorize(mpmath.mpf, otypes=[object])
+        scores, vector = precise(scores), step * precise(vector)
+        difference = precise_marginals(scores + vector, single_root) - precise_marginals(scores - vector, single_root)
+        return (difference / (2 * step)).astype(float)
+
+
+def precise_marginals(scores: np.ndarray, single_root: bool) -> np.ndarray:
+    """Elimination and its reverse over matrices of mpmath numbers, ``weights[head, dependent]``."""
+    n = len(scores) - 1
+    original = np.vectorize(mpmath.exp, otypes=[object])(scores)
+    original[np.diag_indices(n + 1)] = original[:, 0] = mpmath.mpf(0)
+    weights, adjoint = original.copy(), 0 * original
+    pivots = {}
+    for k in range(n, 0, -1):
+        first = 1 if single_root and k > 1 else 0
+        pivots[k] = weights[first:k, k].sum()
+        weights[:k, :k] += np.outer(weights[:k, k] / pivots[k], weights[k, :k])
+        weights[np.diag_indices(k)] = mpmath.mpf(0)
+    for k in range(1, n + 1):
+        first = 1 if single_root and k > 1 else 0
+        adjoint[k, :k] = weights[:k, k] @ adjoint[:k, :k] / pivots[k]
+        adjoint[:k, k] = adjoint[:k, :k] @ weights[k, :k] / pivots[k]
+        adjoint[first:k, k] += (1 - adjoint[k, :k] @ weights[k, :k]) / pivots[k]
+    return adjoint * original
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e2, 1e3, 1e4])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3, 0.6])
+@pytest.mark.nojit
+def test_products_equal_enumeration(single_root: bool, scale: float, forbidden: float) -> None:
+    stream = np.random.default_rng(1)
+    for n in (1, 2, 3, 4, 4, 5):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        scores[stream.random(scores.shape) < forbidden] = -np.inf
+        assert_covariance(scores, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e2, 1e3, 1e4])
+def test_products_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(2)
+    assert_covariance(stream.normal(size=(7, 7)) * scale, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_products_equal_enumeration_with_ties(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(3)
+    for _ in range(50):
+        assert_covariance(stream.integers(-1, 2, size=(5, 5)) * scale, stream, single_root)
+
+
+@ROOTS
+def test_underflow_is_never_silent(single_root: bool) -> None:
+    """Few distinct values far apart, far-off arcs, words that prefer each other, root arcs far from the others."""
+    stream = np.random.default_rng(4)
+    for _ in range(300):
+        n = int(stream.integers(2, 5))
+        shape, gap = (n + 1, n + 1), 10 ** stream.uniform(1, 3.5)
+        assert_covariance(stream.choice([0, gap, -gap, -2 * gap, -np.inf], size=shape), stream, single_root)
+        scores = stream.normal(size=shape)
+        far = np.where(stream.random(shape) < 0.5, scores, -gap * stream.random(shape))
+        assert_covariance(far, stream, single_root)
+        scores[1, 2] += gap
+        scores[2, 1] += gap
+        scores[0] += stream.choice([0, gap, -gap])
+        scores[stream.random(shape) < 0.2] = -np.inf
+        assert_covariance(scores, stream, single_root)
+
+
+@ROOTS
+def test_rounding_is_not_magnified(single_root: bool) -> None:
+    """An adjoint may be all rounding, be divided by a tiny pivot and multiplied by a huge weight of the root."""
+    stream = np.random.default_rng(14)
+    count, n = 8192, 8
+    scores, vectors = stream.normal(size=(2, count, n + 1, n + 1))
+    scores *= 10 ** stream.uniform(2, 3.3, size=(count, 1, 1))
+    scores[stream.random(scores.shape) < 0.5] = -np.inf
+    products = hessian_vector_product(scores, np.full(count, n), vectors, single_root=single_root)
+    assert (np.abs(products) <= 2 * n * np.abs(vectors).max()).all()
+    np.testing.assert_allclose(products.sum(1), 0.0, atol=1e-12)
+
+
+def test_tangents_overflow_where_weights_do_not() -> None:
+    """Only by an arc of weight e^-580 is the second word reached but from the root, whose weight is divided by it."""
+    off = -np.inf
+    scores = [[off, 763.4, off, 846.7], [off, off, -567.6, off], [off, -89.0, off, 268.9], [off, 380.3, -435.9, off]]
+    stream = np.random.default_rng(15)
+    for _ in range(10):
+        assert_covariance(np.array(scores), stream, single_root=True)
+
+
+@pytest.mark.parametrize("root", [pytest.param(0.0, marks=pytest.mark.nojit), -1000.0], ids=["linear", "logs"])
+def test_every_pattern_of_forbidden_arcs_over_three_words(root: float) -> None:
+    """A word that only the root reaches may show itself at any stage, and only through fill-in."""
+    stream = np.random.default_rng(5)
+    arcs = [(head, word) for word in (1, 2, 3) for head in range(4) if head != word]
+    for pattern in range(2 ** len(arcs)):
+        scores = np.full((4, 4), -np.inf)
+        for bit, arc in enumerate(arcs):
+            if pattern >> bit & 1:
+                scores[arc] = stream.normal() + (root if arc[0] == 0 else 0.0)
+        assert_covariance(scores, stream, single_root=True)
+
+
+def assert_precise(scores: np.ndarray, vector: np.ndarray, single_root: bool, scale: float) -> None:
+    """Scores of a scale are given to that scale times 1e-16, and products cannot be better."""
+    product, expected = product_of(scores, vector, single_root), precise_product(scores, vector, single_root)
+    np.testing.assert_allclose(product, expected, rtol=0, atol=max(1e-14, 3e-16 * scale) * np.abs(vector).max())
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1, 10, 50, 100, 300, 1000, 10000])
+def test_products_at_60_digits(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(6)
+    for n in (10, 10, 20) if scale > 1 else (40,):
+        scores, vector = stream.normal(size=(2, n + 1, n + 1))
+        assert_precise(scores * scale, vector, single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30, 100, 300, 1000])
+def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
+    scores, vector = np.random.default_rng(7).normal(size=(2, 21, 21))
+    for first, second in ((3, 4), (8, 15), (1, 20)):
+        scores[first, second] += gap
+        scores[second, first] += gap
+    assert_precise(scores, vector, single_root, gap)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> None:
+    """Multiples of the scale tie, so that much is left open however large the scores."""
+    stream = np.random.default_rng(8)
+    for _ in range(5):
+        noise, vector = stream.normal(size=(2, 11, 11))
+        assert_precise(stream.integers(-1, 2, size=(11, 11)) * scale + noise, vector, single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_the_hessian_is_symmetric_and_its_columns_sum_to_zero(single_root: bool, scale: float) -> None:
+    scores, first, second = np.random.default_rng(9).normal(size=(3, 31, 31))
+    scores *= scale
+    product, other = (product_of(scores, vector, single_root) for vector in (first, second))
+    assert abs((second * product).sum() - (first * other).sum()) <= 1e-14 * max(100.0, scale)
+    np.testing.assert_allclose(product.sum(0), 0.0, atol=1e-14)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_a_constant_of_a_column_changes_nothing(single_root: bool, scale: float) -> None:
+    scores, vector = np.random.default_rng(10).normal(size=(2, 13, 13))
+    scores *= scale
+    constant = np.broadcast_to(1e3 * np.arange(13.0), (13, 13))
+    assert not product_of(scores, constant, single_root).any()
+    shifted, product = (product_of(scores, v, single_root) for v in (vector + constant, vector))
+    np.testing.assert_allclose(shifted, product, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_vectors_of_any_magnitude(scale: float) -> None:
+    scores, vector = np.random.default_rng(11).normal(size=(2, 9, 9))
+    product = product_of(scores * scale, vector, single_root=True)
+    for magnitude in (2.0**-900, 2.0**-60, 2.0**60, 2.0**1020):
+        scaled = product_of(scores * scale, vector * magnitude, single_root=True)
+        np.testing.assert_allclose(scaled / magnitude, product, rtol=0, atol=1e-15)
+    assert not product_of(scores * scale, 0 * vector, single_root=True).any()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_shows(wrong: float) -> None:
+    scores, vectors = np.random.default_rng(12).normal(size=(2, 2, 6, 6))
+    expected = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    vectors[0, 2, 3] = wrong
+    product = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    assert np.isnan(product[0, 2, 3])
+    np.testing.assert_array_equal(product[1], expected[1])
+
+
+def batch_of_lengths(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of several scales and vectors, NaN at padding."""
+    stream = np.random.default_rng(13)
+    size = lengths.max() + 1
+    scores, vectors = np.full((2, len(lengths), size, size), np.nan)
+    for item, n in enumerate(lengths):
+        scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
+        vectors[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1))
+    return scores, vectors
+
+
+@ROOTS
+@pytest.mark.nojit
+def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    lengths = np.array([7, 12, 1, 12, 3, 9])
+    scores, vectors = batch_of_lengths(lengths)
+    before = scores.copy(), vectors.copy()
+    products = hessian_vector_product(scores, lengths, vectors, single_root=single_root)
+    np.testing.assert_array_equal(scores, before[0])
+    np.testing.assert_array_equal(vectors, before[1])
+    for item, n in enumerate(lengths):
+        own = (np.ascontiguousarray(batch[item : item + 1, : n + 1, : n + 1]) for batch in (scores, vectors))
+        own_scores, own_vectors = own
+        alone = hessian_vector_product(own_scores, lengths[item : item + 1], own_vectors, single_root=single_root)
+        np.testing.assert_array_equal(alone[0], products[item, : n + 1, : n + 1])
+        assert not products[item, n + 1 :].any()
+        assert not products[item, :, n + 1 :].any()
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_compile, "MIN_THREAD_COST", 1.0)
+    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
+    scores, vectors = batch_of_lengths(lengths)
+    expected = hessian_vector_product(scores, lengths, vectors, single_root=True)
+    for threads in (2, 16):
+        products = hessian_vector_product(scores, lengths, vectors, single_root=True, threads=threads)
+        np.testing.assert_array_equal(products, expected)
+
+
+def test_an_empty_batch_has_no_products() -> None:
+    nothing = np.empty((0, 3, 3))
+    assert hessian_vector_product(nothing, np.empty(0, np.int64), nothing, single_root=True).shape == (0, 3, 3)
