@@ -1,0 +1,48 @@
+"""Compiled code on disk: used again, and not past a change of any source of its folder."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from treeparse.kernels import _compile
+
+HELPER = """
+from package._compile import jit
+
+@jit
+def helper(x):
+    return {}
+"""
+KERNEL = """
+from package._compile import jit
+from package.helper import helper
+
+@jit
+def kernel(x):
+    return 10.0 * helper(x)
+"""
+PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
+
+
+def answer(folder: Path) -> tuple[float, int]:
+    """The kernel's result in a fresh process, and how often compiled code was found on disk."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    command = [sys.executable, "-c", PROGRAM]
+    output = subprocess.check_output(command, cwd=folder, env=environment, text=True, timeout=120)
+    result, hits = output.split()
+    return float(result), int(hits)
+
+
+def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_compile.py").write_bytes(Path(_compile.__file__).read_bytes())
+    (package / "kernel.py").write_text(KERNEL, encoding="utf-8")
+    (package / "helper.py").write_text(HELPER.format("x + 1.0"), encoding="utf-8")
+    assert answer(tmp_path) == (20.0, 0)
+    assert answer(tmp_path) == (20.0, 1)
+    (package / "helper.py").write_text(HELPER.format("x + 22.0"), encoding="utf-8")
+    assert answer(tmp_path) == (230.0, 0)
+    assert answer(tmp_path) == (230.0, 1)
