@@ -82,14 +82,15 @@ class TreeCRF(ArcExpectations):
     def log_marginals(self) -> Tensor:
         """Log probability of every arc ``(*batch, n+1, n+1)``, a constant: exact for the most improbable arcs too.
 
-        By divide and conquer (DESIGN): -inf exactly where no tree has the arc, column 0, diagonal and padding.
+        By divide and conquer, which never subtracts: -inf exactly where no tree has the arc, and at column 0, the
+        diagonal and padding.
         """
         return self._round(self._log_marginals.reshape(self.scores.shape))
 
     def expected_uas(self, heads: Tensor) -> Tensor:
         """The share ``(*batch,)`` of words with a known head that a random tree is expected to get right.
 
-        ``heads`` ``(*batch, n+1)``, -1 where unknown; without any known head it is 1. Differentiable ([Exp] §6.2).
+        ``heads`` ``(*batch, n+1)``, -1 where unknown; without any known head it is 1. Differentiable ([Exp] §6.1).
         """
         return self._round(self._expected_accuracy(heads))
 

@@ -41,7 +41,7 @@ class TreeDistribution(Distribution, ABC):
         """The probability of every part ``(*batch, *part)``, differentiable; 0 at what is no arc."""
 
     def entropy(self) -> Tensor:
-        """Entropy ``(*batch,)``, differentiable ([Exp] §6.1)."""
+        """Entropy ``(*batch,)``, differentiable ([Exp] §6.2)."""
         return self._round(self._entropy)
 
     def cross_entropy(self, q: "TreeDistribution") -> Tensor:
@@ -53,7 +53,7 @@ class TreeDistribution(Distribution, ABC):
         return self._round(self._cross_entropy(self._check_comparable(q)))
 
     def renyi_entropy(self, alpha: float) -> Tensor:
-        """Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable ([Exp] §6.1).
+        """Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable.
 
         Order 0 is the log of the number of trees, infinity minus the greatest log probability. Within 1e-5 of 1, where
         the formula cancels, it is expanded around the entropy and has no gradient.

@@ -106,7 +106,7 @@ class LabeledCRF(TreeDistribution):
         """The share ``(*batch,)`` of words that a random labelled tree is expected to get right, head and label.
 
         Words count whose head and label are known (>= 0); without any it is 1. A label that the model does not have is
-        never right. Differentiable ([Exp] §6.2).
+        never right. Differentiable ([Exp] §6.1).
         """
         return self._round(self._expected_las(heads, labels))
 
