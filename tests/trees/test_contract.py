@@ -454,6 +454,25 @@ def test_expected_accuracy_equals_enumeration(case: Case) -> None:
         assert p.expected_las(gold[0], torch.full((4,), case.labels)) == 0
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@every_case
+def test_cuda_tensors_stay_on_their_device(case: Case) -> None:
+    lengths = torch.tensor([4, 2, 3])
+    parameters = case.parameters(4, seed=19, batch=(3,), scale=10.0)
+    found, expected = [], []
+    for device, results in (("cuda", found), ("cpu", expected)):
+        inputs = [part.to(device).requires_grad_() for part in parameters]
+        p = case.make(inputs, lengths.to(device))
+        r = random_values(p, 2, 1).to(device)
+        values = p.log_partition, p.marginals, p.entropy(), kl_divergence(p, p), p.expectation(r), p.covariance(r, r)
+        gradients = torch.autograd.grad(p.entropy().sum() + p.marginals.square().sum(), inputs)
+        results += [*values, *gradients, *as_list(p.mode), p.log_prob(p.mode), p.renyi_entropy(2.0)]
+    for on_gpu, on_cpu in zip(found, expected, strict=True):
+        assert on_gpu.device.type == "cuda"
+        torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-9, atol=1e-9)
+
+
 def test_slices_of_heads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large label scores are reduced a few heads at a time, computed again in the backward pass."""
     case = Case(single_root=True, backend="numba", labels=3)

@@ -159,7 +159,6 @@ class LabeledCRF(TreeDistribution):
         return result.reshape(self.batch_shape + r.shape[axes:] + s.shape[axes:])
 
     def _label_values(self, values: Tensor) -> LabelValues:
-        values = values.to(self.scores.device)
         return LabelValues(values, self.label_scores.shape, self._labels, self.arcs._marginals)
 
     def _score_variance(self) -> Tensor:
