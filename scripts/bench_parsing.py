@@ -5,8 +5,9 @@
 
 A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), labels (scores and cross-entropy
 of the gold arcs' labels), tree loss and optimiser; the gradients of scorer and labels are timed with the scorer, that
-of the tree loss with itself. Parsing is cut into batches, scorer, decoder (the best tree and its log probability) and
-labels. Figures are medians over passes. Without --model the scorer is untrained, which is the hard case of a decoder.
+of the tree loss with itself. Parsing is cut into batches, scorer, labels (the best one of every arc) and decoder (the
+best tree and its log probability). Figures are medians over passes. Without --model the scorer is untrained, which is
+the hard case of a decoder.
 """
 
 import argparse
