@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, enumerated_sums, tree_scores
+from oracles import all_trees, enumerated_log_marginals, enumerated_sums, score_scale, tree_scores
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, NoTreeError, TreeparseError
@@ -47,6 +47,18 @@ def test_every_quantity_equals_enumeration(scores: Tensor, single_root: bool) ->
         assert not p.marginals[item][:, n + 1 :].any()
         best = tree_scores(own, trees).argmax()
         assert p.mode[item].tolist() == [-1, *trees[best], *[-1] * (4 - n)]
+
+
+@ROOTS
+def test_log_marginals_equal_enumeration(scores: Tensor, single_root: bool) -> None:
+    """-inf exactly at what is in no tree; relative accuracy at what nearly is not."""
+    scores *= 100
+    p = NonProjectiveCRF(scores, LENGTHS, single_root=single_root)
+    for item in np.ndindex(2, 3):
+        own, n = words_of(scores, item), int(LENGTHS[item])
+        expected = np.full((5, 5), -np.inf)
+        expected[: n + 1, : n + 1] = enumerated_log_marginals(own, single_root)
+        np.testing.assert_allclose(p.log_marginals[item].numpy(), expected, rtol=0, atol=1e-12 * score_scale(own))
 
 
 @ROOTS
