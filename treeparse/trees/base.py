@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import torch
 from torch import Size, Tensor
-from torch.distributions import constraints
 
 from treeparse.core import TreeparseError
 from treeparse.trees.checks import check_scores, full_lengths, no_tree_error
@@ -66,11 +65,6 @@ class TreeCRF(ArcExpectations):
     def with_scores(self, scores: Tensor, lengths: Tensor | None = None) -> Self:
         lengths = self.lengths if lengths is None else lengths
         return type(self)(scores, lengths, single_root=self.single_root, validate_args=False)
-
-    @property
-    def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Head lists that are trees without a forbidden arc."""
-        return _Trees(self)
 
     @cached_property
     @torch.enable_grad()
@@ -167,9 +161,6 @@ class TreeCRF(ArcExpectations):
         self._require_trees(lambda: (result > -torch.inf).any(-1).any(-1))
         return result
 
-    def _best_log_prob(self) -> Tensor:
-        return self.log_prob(self.mode)
-
     def _allows_more(self, q: "TreeCRF") -> Tensor:
         own, other = self._sums.scores, q._sums.scores
         result = q._log_partition.reshape(-1) == -torch.inf
@@ -211,6 +202,10 @@ class TreeCRF(ArcExpectations):
             )
         return heads.to(self.scores.device, torch.int64).expand(full)
 
+    def _in_support(self, value: Tensor) -> Tensor:
+        """Which head lists are trees without a forbidden arc."""
+        return self._score_heads(self._check_heads(value))[1]
+
     def _score_heads(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
         scores, lengths = self._flat
@@ -235,17 +230,3 @@ class TreeCRF(ArcExpectations):
         grid = torch.cartesian_prod(*map(torch.tensor, choices)).reshape(-1, words)
         heads = torch.nn.functional.pad(grid, (1, size - 1 - words), value=-1).to(length.device)
         return heads[self._are_trees(heads, length.expand(len(heads)))]
-
-
-class _Trees(constraints.Constraint):
-    """The head lists of a distribution's support."""
-
-    is_discrete = True
-    event_dim = 1
-
-    def __init__(self, distribution: TreeCRF) -> None:
-        self._distribution = distribution
-        super().__init__()
-
-    def check(self, value: Tensor) -> Tensor:
-        return self._distribution._score_heads(self._distribution._check_heads(value))[1]

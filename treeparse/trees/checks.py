@@ -28,14 +28,19 @@ def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
     return lengths.to(scores.device, torch.int64)
 
 
+def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
+    """Where arcs between words and from the root are ``(*batch, nodes, nodes)`` bool; the rest is ignored."""
+    position = torch.arange(nodes, device=lengths.device)
+    inside = position <= lengths.unsqueeze(-1)
+    words = inside & (position > 0)
+    return inside.unsqueeze(-1) & words.unsqueeze(-2) & (position.unsqueeze(-1) != position)
+
+
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first NaN or +inf on a real arc, whose score is that of ``of`` it."""
     if scores.numel() == 0 or bool(scores.detach().amax() < torch.inf):  # amax finds NaN too, and takes one pass
         return
-    position = torch.arange(scores.shape[-1], device=scores.device)
-    inside = position <= lengths.unsqueeze(-1)
-    arcs = inside.unsqueeze(-1) & (inside & (position > 0)).unsqueeze(-2) & (position.unsqueeze(-1) != position)
-    bad = (arcs & ~(scores < torch.inf)).nonzero()
+    bad = (arc_mask(lengths, scores.shape[-1]) & ~(scores < torch.inf)).nonzero()
     if len(bad):
         *item, head, dependent = bad[0].tolist()
         value = scores[tuple(bad[0].tolist())].item()

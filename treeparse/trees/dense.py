@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from treeparse.kernels.elimination import LINEAR_LIMIT
+from treeparse.trees.checks import arc_mask
 from treeparse.trees.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
 
 
@@ -42,12 +43,11 @@ def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, 
 
 def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Arcs, Tensor]:
     """Arcs, and the sum ``(B,)`` of what was taken off their columns: -inf if some word has no arc at all."""
-    position = torch.arange(scores.shape[-1], device=scores.device)
-    padding = position > lengths.unsqueeze(-1)
-    ignored = padding.unsqueeze(-1) | (padding | (position == 0)).unsqueeze(-2) | (position.unsqueeze(-1) == position)
-    log_weights = torch.where(ignored, -torch.inf, scores)
+    nodes = scores.shape[-1]
+    log_weights = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
     real = log_weights > -torch.inf
     # Padding hangs from word 1 by arcs of weight 1, which changes neither the sum nor any derivative.
+    padding = torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1)
     log_weights[:, 1].masked_fill_(padding, 0.0)
     top = log_weights.amax(1, keepdim=True)
     log_weights -= torch.where(top > -torch.inf, top, 0.0)

@@ -31,6 +31,11 @@ class TreeDistribution(Distribution, ABC):
         return {}
 
     @property
+    def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The values that are trees and hold nothing forbidden."""
+        return _Support(self)
+
+    @property
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees ``(*batch,)``, differentiable twice."""
         return self._round(self._log_partition)
@@ -66,7 +71,7 @@ class TreeDistribution(Distribution, ABC):
                 f"The order of a Renyi entropy must be at least 0 and not 1, not {alpha}; that of order 1 is entropy()."
             )
         if math.isinf(alpha):
-            return -self._best_log_prob()
+            return -self.log_prob(self.mode)
         if abs(1 - alpha) < NEAR_ONE:
             return self._round(self._entropy - (alpha - 1) / 2 * self._score_variance())
         return self._round(self._or_none(self._log_power_sum(alpha) / (1 - alpha)))
@@ -80,7 +85,7 @@ class TreeDistribution(Distribution, ABC):
         if not order > 0:
             raise TreeparseError(f"The order of a norm must be above 0, not {order}.")
         if math.isinf(order):
-            return self._best_log_prob()
+            return self.log_prob(self.mode)
         return self._round(self._or_none(self._log_power_sum(order) / order))
 
     def expectation(self, r: Tensor) -> Tensor:
@@ -135,8 +140,8 @@ class TreeDistribution(Distribution, ABC):
         """The variance of a tree's score ``(*batch,)``."""
 
     @abstractmethod
-    def _best_log_prob(self) -> Tensor:
-        """The log probability of the most probable tree ``(*batch,)``, rounded."""
+    def _in_support(self, value: Any) -> Tensor:
+        """Which values are in the support ``(*sample, *batch)`` bool."""
 
     @abstractmethod
     def _log_power_sum(self, order: float) -> Tensor:
@@ -152,6 +157,20 @@ class TreeDistribution(Distribution, ABC):
 
     def _round(self, value: Tensor) -> Tensor:
         return value.to(self.scores.dtype)
+
+
+class _Support(constraints.Constraint):
+    """The support of a distribution over trees."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, distribution: TreeDistribution) -> None:
+        self._distribution = distribution
+        super().__init__()
+
+    def check(self, value: Any) -> Tensor:
+        return self._distribution._in_support(value)
 
 
 @register_kl(TreeDistribution, TreeDistribution)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form
+from treeparse.trees.checks import arc_mask
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.functions import Primitives, TreeSums
 
@@ -89,19 +90,13 @@ class ArcExpectations(TreeDistribution):
 
     def _log_power_sum(self, order: float) -> Tensor:
         shifted, shift = self._shifted_scores
-        finite = shifted > -torch.inf
-        scores = torch.where(finite, torch.where(finite, shifted, 0.0) * order, -torch.inf)
-        power = self.with_scores(scores, self._sums.lengths)._log_partition
-        return (power - order * (self._log_partition.reshape(-1) - shift)).reshape(self.batch_shape)
+        raised = self.with_scores(power(shifted, order), self._sums.lengths)._log_partition
+        return (raised - order * (self._log_partition.reshape(-1) - shift)).reshape(self.batch_shape)
 
     @cached_property
     def _arcs(self) -> Tensor:
-        """Where arcs between words and from the root are ``(B, n+1, n+1)`` bool; elsewhere scores hold anything."""
-        size = self.scores.shape[-1]
-        position = torch.arange(size, device=self.scores.device)
-        inside = position <= self._sums.lengths.unsqueeze(-1)
-        words = inside & (position > 0)
-        return inside.unsqueeze(-1) & words.unsqueeze(-2) & (position.unsqueeze(-1) != position)
+        """Where arcs of the flat batch are ``(B, n+1, n+1)`` bool."""
+        return arc_mask(self._sums.lengths, self.scores.shape[-1])
 
     def _expectation(self, r: Tensor) -> Tensor:
         result = self.expectation_of(arc_values(r, self.scores.shape, self.possible_arcs))
@@ -140,3 +135,9 @@ def _inner_product(marginals: Tensor, scores: Tensor) -> Tensor:
     """Expected scores ``(B,)``; an arc in no tree counts 0, whatever its score."""
     finite = torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0)
     return (marginals * finite).sum((-2, -1))
+
+
+def power(scores: Tensor, order: float) -> Tensor:
+    """Log weights to a power; what is forbidden stays so, at order 0 too."""
+    finite = scores > -torch.inf
+    return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)

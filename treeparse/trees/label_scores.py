@@ -1,11 +1,13 @@
 """The label scores of a flat batch: reduced over labels, or read off at the arcs of given trees."""
 
 from collections.abc import Callable
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from treeparse.trees import label_sums
+from treeparse.trees.expectations import power
 
 
 class LabelScores:
@@ -23,6 +25,12 @@ class LabelScores:
     def reduce(self, function: Callable[..., Tensor], *others: Tensor) -> Tensor:
         """A function of label scores, and of others ``(B, n+1, n+1, ...)``, by slices of heads."""
         return label_sums.by_heads(function, self.is_arc, [self.values], others)
+
+    @cached_property
+    @torch.enable_grad()  # a cached value must have its graph even if first used without one
+    def log_sums(self) -> Tensor:
+        """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
+        return self.reduce(label_sums.log_sum)
 
     def code_length(self, q: "LabelScores") -> Tensor:
         """Expected code length of every arc's label under q's scores ``(B, n+1, n+1)``."""
@@ -57,9 +65,3 @@ class LabelScores:
         one = LabelScores(self.values[item : item + 1], self.is_arc[item : item + 1])
         allowed = (one.of_labeled_trees(heads.unsqueeze(1), labels.unsqueeze(1)) > -torch.inf).all(-1).squeeze(1)
         return heads[allowed], labels[allowed]
-
-
-def power(scores: Tensor, order: float) -> Tensor:
-    """Log weights to a power; what is forbidden stays so, at order 0 too."""
-    finite = scores > -torch.inf
-    return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)

@@ -56,12 +56,16 @@ def log_probs(scores: Tensor) -> Tensor:
 
 def entropy(scores: Tensor) -> Tensor:
     """Entropy of an arc's label in nats ``(..., L) -> (...)``."""
-    return code_length(scores, scores)
+    own = log_probs(scores)
+    return _code_length(own, own)
 
 
 def code_length(scores: Tensor, others: Tensor) -> Tensor:
     """Expected code length of an arc's label under other label scores, over the labels that both allow."""
-    own, other = log_probs(scores), log_probs(others)
+    return _code_length(log_probs(scores), log_probs(others))
+
+
+def _code_length(own: Tensor, other: Tensor) -> Tensor:
     both = (own > -torch.inf) & (other > -torch.inf)
     return -(own.exp() * torch.where(both, other, 0.0)).sum(-1)
 

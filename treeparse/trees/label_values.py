@@ -45,7 +45,7 @@ class LabelValues:
         item, part, column = places
         arc, label = part // count, part % count
         scores = self.labels.values.flatten(1, 2)[item, arc, label].to(torch.float64)
-        total = self.labels.reduce(label_sums.log_sum).flatten(1)[item, arc]
+        total = self.labels.log_sums.flatten(1)[item, arc]
         possible = (self.marginals.flatten(1)[item, arc] > 0) & (scores > -torch.inf)
         probs = torch.where(possible, torch.where(possible, scores - total, 0.0).exp(), 0.0)
         values = torch.where(probs > 0, entries, 0.0)

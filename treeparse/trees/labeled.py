@@ -5,14 +5,14 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.distributions import constraints
 
 from treeparse.core import TreeparseError
 from treeparse.trees import label_sums
 from treeparse.trees.base import TreeCRF
 from treeparse.trees.checks import check_label_scores
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.label_scores import LabelScores, power
+from treeparse.trees.expectations import power
+from treeparse.trees.label_scores import LabelScores
 from treeparse.trees.label_values import LabelValues
 
 LabeledTree = tuple[Tensor, Tensor]
@@ -46,18 +46,13 @@ class LabeledCRF(TreeDistribution):
     @torch.enable_grad()
     def arcs(self) -> TreeCRF:
         """The distribution of the trees, whatever their labels; float64."""
-        return self._over_arcs(self.base._sums.scores, self._labels.reduce(label_sums.log_sum))
+        return self._over_arcs(self.base._sums.scores, self._labels.log_sums)
 
     @cached_property
     def _best(self) -> TreeCRF:
         """Trees by the score of their best labels."""
         best = self._labels.reduce(lambda scores: scores.amax(-1))
         return self._over_arcs(self.base._sums.scores.detach(), best.detach())
-
-    @property
-    def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Pairs of heads and labels whose heads are a tree and that hold nothing forbidden."""
-        return _LabeledTrees(self)
 
     @cached_property
     @torch.enable_grad()
@@ -167,9 +162,6 @@ class LabeledCRF(TreeDistribution):
         total = torch.where(total > -torch.inf, total, 0.0).reshape(self.label_scores.shape)
         return self._covariance(total, total)
 
-    def _best_log_prob(self) -> Tensor:
-        return self.log_prob(self.mode)
-
     def _log_power_sum(self, order: float) -> Tensor:
         arcs = self._over_arcs(power(self.base._sums.scores, order), self._labels.power(order))
         return arcs._log_partition - order * self._log_partition
@@ -194,6 +186,10 @@ class LabeledCRF(TreeDistribution):
         result._validate_args = self._validate_args
         return result
 
+    def _in_support(self, value: LabeledTree) -> Tensor:
+        """Which pairs of heads and labels are a tree and hold nothing forbidden."""
+        return self._score(*value)[1]
+
     def _score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of labelled trees ``(*sample, *batch)``, and which of them are in the support."""
         heads, labels = torch.broadcast_tensors(*self._check_trees(heads, labels))
@@ -213,17 +209,3 @@ class LabeledCRF(TreeDistribution):
 
     def _check_trees(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return self.base._check_heads(heads), self.base._check_heads(labels, name="Labels")
-
-
-class _LabeledTrees(constraints.Constraint):
-    """The pairs of heads and labels of a distribution's support."""
-
-    is_discrete = True
-    event_dim = 1
-
-    def __init__(self, distribution: LabeledCRF) -> None:
-        self._distribution = distribution
-        super().__init__()
-
-    def check(self, value: LabeledTree) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._distribution._score(*value)[1]
