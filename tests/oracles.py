@@ -68,6 +68,22 @@ def enumerated_log_marginals(scores: Array, single_root: bool) -> Array:
     return logs - np.logaddexp.reduce(totals)
 
 
+def enumerated_product(scores: Array, vector: Array, single_root: bool) -> Array:
+    """The Hessian of the log partition times a vector: every arc's covariance with the trees' summed vector."""
+    trees = all_trees(len(scores) - 1, single_root)
+    totals = tree_scores(scores, trees)
+    product = np.zeros_like(scores)
+    if totals.max() == -np.inf:
+        return product
+    probabilities = np.exp(totals - totals.max())
+    probabilities /= probabilities.sum()
+    values = tree_scores(vector, trees)
+    terms = probabilities * (values - probabilities @ values)
+    for word in range(1, len(scores)):
+        np.add.at(product[:, word], trees[:, word - 1], terms)
+    return product
+
+
 def precise_log_partition(scores: Array, single_root: bool) -> float:
     """Log partition by elimination in 50-digit arithmetic, whose exponents never under- or overflow."""
     with mpmath.workdps(50):
@@ -112,3 +128,13 @@ def precise_log_marginals(scores: Array, arcs: NDArray[np.int64], single_root: b
         restricted[head, word] = scores[head, word]
         logs.append(precise_log_partition(restricted, single_root))
     return np.array(logs) - precise_log_partition(scores, single_root)
+
+
+def batch_of_lengths(lengths: NDArray[np.int64], seed: int) -> Array:
+    """Scores of several scales, NaN at padding."""
+    stream = np.random.default_rng(seed)
+    size = lengths.max() + 1
+    scores = np.full((len(lengths), size, size), np.nan)
+    for item, n in enumerate(lengths):
+        scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
+    return scores

@@ -4,7 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from oracles import all_trees, enumerated_log_marginals, precise_log_marginals, score_scale, tree_scores
+from oracles import (
+    all_trees,
+    batch_of_lengths,
+    enumerated_log_marginals,
+    precise_log_marginals,
+    score_scale,
+    tree_scores,
+)
 
 from treeparse.kernels import _compile, conditionals
 from treeparse.kernels.conditionals import log_marginals
@@ -234,21 +241,11 @@ def test_plain_weights_and_log_space_agree(single_root: bool, scale: float) -> N
     np.testing.assert_allclose(logs, expected, rtol=0, atol=1e-12 * scale)
 
 
-def batch_of_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Scores of several scales, NaN at padding."""
-    stream = np.random.default_rng(14)
-    size = lengths.max() + 1
-    scores = np.full((len(lengths), size, size), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
-    return scores
-
-
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
     lengths = np.array([7, 12, 1, 12, 3, 9])
-    scores = batch_of_lengths(lengths)
+    scores = batch_of_lengths(lengths, seed=14)
     scores[3, 0, 1:] = -np.inf  # no tree
     before = scores.copy()
     logs = log_marginals(scores, lengths, single_root=single_root)
@@ -265,7 +262,7 @@ def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> Non
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_compile, "MIN_THREAD_COST", 1.0)
     lengths = np.array([30, 2, 17, 25, 9, 31, 4])
-    scores = batch_of_lengths(lengths)
+    scores = batch_of_lengths(lengths, seed=14)
     expected = log_marginals(scores, lengths, single_root=True)
     running = threading.active_count()
     for threads in (2, 3, 16):

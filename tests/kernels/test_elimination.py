@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from oracles import enumerated_sums, precise_log_partition, score_scale
+from oracles import batch_of_lengths, enumerated_sums, precise_log_partition, score_scale
 
 from treeparse.kernels import _compile
 from treeparse.kernels.elimination import log_partition, log_partition_and_marginals
@@ -138,21 +138,11 @@ def test_marginals_are_the_slope_of_the_precise_log_partition(scale: float) -> N
     assert abs((ahead - behind) / (2 * step) - (marginals * direction).sum()) <= 1e-8 * max(1.0, scale)
 
 
-def batch_of_lengths(lengths: np.ndarray) -> np.ndarray:
-    """Scores of several scales, NaN at padding."""
-    stream = np.random.default_rng(7)
-    size = lengths.max() + 1
-    scores = np.full((len(lengths), size, size), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
-    return scores
-
-
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
     lengths = np.array([7, 12, 1, 12, 3, 9])
-    scores = batch_of_lengths(lengths)
+    scores = batch_of_lengths(lengths, seed=7)
     before = scores.copy()
     log_z, marginals = log_partition_and_marginals(scores, lengths, single_root=single_root)
     np.testing.assert_array_equal(scores, before)
@@ -168,7 +158,7 @@ def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> Non
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_compile, "MIN_THREAD_COST", 1.0)
     lengths = np.array([30, 2, 17, 25, 9, 31, 4])
-    scores = batch_of_lengths(lengths)
+    scores = batch_of_lengths(lengths, seed=7)
     expected = log_partition_and_marginals(scores, lengths, single_root=True)
     running = threading.active_count()
     for threads in (2, 3, 16):

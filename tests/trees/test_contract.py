@@ -17,7 +17,7 @@ SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 ORDERS = (0.0, 0.3, 1 - 1e-4, 1 - 1e-6, 1 + 1e-5, 2.0, 7.0, math.inf)
 
 
-def close(found: Tensor, expected: Tensor, tolerance: float) -> None:
+def assert_near(found: Tensor, expected: Tensor, tolerance: float) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
 
 
@@ -46,19 +46,19 @@ def test_every_quantity_equals_enumeration(case: Case, scale: float, forbidden: 
         if not oracle.exists:
             continue
         p, c = case.make(parameters), oracle.scale
-        close(p.log_partition, oracle.log_partition, 1e-12 * c)
-        close(p.marginals, oracle.marginals, 1e-14 * c)
+        assert_near(p.log_partition, oracle.log_partition, 1e-12 * c)
+        assert_near(p.marginals, oracle.marginals, 1e-14 * c)
         assert (p.marginals >= 0).all()
-        close(p.log_prob(as_value(oracle.values)), oracle.log_probs, 1e-12 * c)
-        close(p.entropy(), oracle.entropy, 1e-9 * c)
+        assert_near(p.log_prob(as_value(oracle.values)), oracle.log_probs, 1e-12 * c)
+        assert_near(p.entropy(), oracle.entropy, 1e-9 * c)
         for order in ORDERS:
-            close(p.renyi_entropy(order), oracle.renyi_entropy(order), 1e-9 * c)
+            assert_near(p.renyi_entropy(order), oracle.renyi_entropy(order), 1e-9 * c)
         r, s = random_values(p, 3, 1), random_values(p, 2, 2)
-        close(p.expectation(r), oracle.expectation(r), 1e-9 * c)
-        close(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * c)
+        assert_near(p.expectation(r), oracle.expectation(r), 1e-9 * c)
+        assert_near(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * c)
         best = p.mode if isinstance(p.mode, Tensor) else p.mode[0]
         assert best.shape == (words + 1,)
-        close(p.log_prob(p.mode), oracle.log_probs.max(), 1e-12 * c)
+        assert_near(p.log_prob(p.mode), oracle.log_probs.max(), 1e-12 * c)
 
 
 @every_case
@@ -70,9 +70,9 @@ def test_cross_entropy_and_divergence_equal_enumeration(case: Case, scale: float
         p, q = case.make(first), case.make(second)
         c = own.scale + other.scale
         expected = own.code_length(other.log_probs)
-        close(p.cross_entropy(q), expected, 1e-9 * c)
-        close(kl_divergence(p, q), expected - own.entropy, 1e-9 * c)
-        close(kl_divergence(p, p), torch.zeros((), dtype=torch.float64), 1e-12 * c)
+        assert_near(p.cross_entropy(q), expected, 1e-9 * c)
+        assert_near(kl_divergence(p, q), expected - own.entropy, 1e-9 * c)
+        assert_near(kl_divergence(p, p), torch.zeros((), dtype=torch.float64), 1e-12 * c)
 
 
 @every_case
@@ -80,11 +80,11 @@ def test_cross_entropy_and_divergence_equal_enumeration(case: Case, scale: float
 def test_the_largest_enumerable_sentence(case: Case, scale: float) -> None:
     parameters = case.parameters(4 if case.labels else 6, seed=7, scale=scale)
     oracle, p = Enumerated(case, parameters), case.make(parameters)
-    close(p.log_partition, oracle.log_partition, 1e-12 * oracle.scale)
-    close(p.marginals, oracle.marginals, 1e-14 * oracle.scale)
+    assert_near(p.log_partition, oracle.log_partition, 1e-12 * oracle.scale)
+    assert_near(p.marginals, oracle.marginals, 1e-14 * oracle.scale)
     r, s = random_values(p, 2, 1), random_values(p, 1, 2)
-    close(p.entropy(), oracle.entropy, 1e-9 * oracle.scale)
-    close(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * oracle.scale)
+    assert_near(p.entropy(), oracle.entropy, 1e-9 * oracle.scale)
+    assert_near(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * oracle.scale)
 
 
 @every_case
@@ -92,7 +92,7 @@ def test_norms_equal_enumeration(case: Case) -> None:
     parameters = case.parameters(3, seed=8)
     oracle, p = Enumerated(case, parameters), case.make(parameters)
     for order in (0.5, 1.0, 2.0, 3.5, math.inf):
-        close(p.log_norm(order), torch.linalg.vector_norm(oracle.probs, order).log(), 1e-13)
+        assert_near(p.log_norm(order), torch.linalg.vector_norm(oracle.probs, order).log(), 1e-13)
 
 
 @every_case
@@ -116,7 +116,7 @@ def test_the_support_is_all_trees_without_a_forbidden_part(case: Case) -> None:
         assert len(found) == len(set(found)) == len(expected)
         assert set(found) == expected
         if expected:
-            close(log_probs[(slice(None), *item)].exp().sum(), torch.ones((), dtype=torch.float64), 1e-12)
+            assert_near(log_probs[(slice(None), *item)].exp().sum(), torch.ones((), dtype=torch.float64), 1e-12)
 
 
 @every_case
@@ -170,7 +170,7 @@ def test_the_gradient_of_the_entropy_is_minus_the_covariance_with_the_log_probab
     parts = fixed.marginals[0].numel()
     each = torch.eye(parts, dtype=torch.float64).reshape(1, *fixed.marginals.shape[1:], parts)
     expected = -fixed.covariance(each.expand(2, *each.shape[1:]), scores).reshape(fixed.marginals.shape)
-    close(gradients[-1], expected, 1e-12)
+    assert_near(gradients[-1], expected, 1e-12)
 
 
 @every_case
@@ -446,9 +446,9 @@ def test_expected_accuracy_equals_enumeration(case: Case) -> None:
     gold[0][2] = -1  # unknown
     known = torch.tensor([False, True, False, True])
     right = oracle.values[0] == gold[0]
-    close(p.expected_uas(gold[0]), oracle.probs @ right[:, known].double().mean(1), 1e-13)
+    assert_near(p.expected_uas(gold[0]), oracle.probs @ right[:, known].double().mean(1), 1e-13)
     both = torch.stack([column == own for column, own in zip(oracle.values, gold, strict=True)]).all(0)
-    close(1 - p.risk(*gold), oracle.probs @ both[:, known].double().mean(1), 1e-13)
+    assert_near(1 - p.risk(*gold), oracle.probs @ both[:, known].double().mean(1), 1e-13)
     assert p.expected_uas(torch.full((4,), -1)) == 1
     if case.labels:
         assert p.expected_las(gold[0], torch.full((4,), case.labels)) == 0

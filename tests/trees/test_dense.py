@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, enumerated_sums, precise_log_partition, score_scale, tree_scores
+from oracles import enumerated_product, enumerated_sums, precise_log_partition, score_scale
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -55,22 +55,6 @@ def solve(
         assert not values[log_z == -torch.inf].any()
     results = zip(log_z.tolist(), marginals.cpu().numpy(), products.cpu().numpy(), items, strict=True)
     return [(value, m[: len(item), : len(item)], h[: len(item), : len(item)]) for value, m, h, item in results]
-
-
-def enumerated_product(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
-    """The covariance of every arc with the trees' summed ``vector``, over all trees."""
-    trees = all_trees(len(scores) - 1, single_root)
-    totals = tree_scores(scores, trees)
-    product = np.zeros_like(scores)
-    if totals.max() == -np.inf:
-        return product
-    probabilities = np.exp(totals - totals.max())
-    probabilities /= probabilities.sum()
-    values = tree_scores(vector, trees)
-    terms = probabilities * (values - probabilities @ values)
-    for word in range(1, len(scores)):
-        np.add.at(product[:, word], trees[:, word - 1], terms)
-    return product
 
 
 def assert_enumerated(items: Sequence[np.ndarray], single_root: bool, device: str = "cpu") -> None:
