@@ -12,18 +12,14 @@ lowered by a constant larger than any difference between trees ([Root] Stanojevi
 import argparse
 import importlib
 import importlib.util
-import statistics
-import sys
-import time
-import types
-import warnings
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from timing import Timed, import_supar, report, take_turns
 
 from treeparse.kernels.arborescence import best_trees
 
@@ -47,21 +43,11 @@ class Decoder:
 
 
 @dataclass
-class Entry:
-    """One decoder on one batch: the call, its CPU seconds in every round, how many of its trees score below ours."""
+class Entry(Timed):
+    """One decoder on one batch, and how many of its trees score below ours."""
 
     decoder: Decoder
-    decode: Decode
-    repeats: int
-    worse: int
-    times: list[float] = field(default_factory=list)
-
-    def run(self) -> None:
-        """One round; on one thread CPU time is the wall time of an idle machine."""
-        start = time.process_time()
-        for _ in range(self.repeats):
-            self.decode()
-        self.times.append((time.process_time() - start) / self.repeats)
+    worse: int = 0
 
 
 def random_scores(stream: np.random.Generator, n: int) -> Array:
@@ -148,19 +134,11 @@ def networkx() -> Decoder | None:
 
 def supar(directory: Path) -> Decoder:
     """``supar.structs.fn.mst`` with its single-root rule, without the rest of the package."""
-    for name in ("supar", "supar.utils", "supar.structs"):
-        package = types.ModuleType(name)
-        package.__path__ = [str(directory.joinpath(*name.split(".")))]
-        sys.modules[name] = package
-    helpers = types.ModuleType("supar.utils.fn")  # its own imports omegaconf; `mst` needs one function of it
 
     def pad(trees: list[torch.Tensor], total_length: int) -> torch.Tensor:
         return torch.stack([torch.nn.functional.pad(tree, (0, total_length - len(tree))) for tree in trees])
 
-    helpers.pad = pad  # pyright: ignore[reportAttributeAccessIssue]
-    sys.modules[helpers.__name__] = helpers
-    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
-        mst = importlib.import_module("supar.structs.fn").mst
+    mst = import_supar(directory, "supar.structs.fn", {"pad": pad}.get).mst
 
     def prepare(scores: Array) -> Decode:
         arcs = torch.from_numpy(dependent_major(scores))
@@ -191,26 +169,20 @@ def enter(decoder: Decoder, scores: Array) -> Entry:
     """Prepare a decoder for a batch and compare its trees with ours."""
     decode = decoder.prepare(scores)
     heads = np.array(list(decode()))
-    probe = Entry(decoder, decode, 1, 0)
-    probe.run()
-    repeats = int(np.clip(ROUND / probe.times[0], 1, 200))
     totals, best = total_scores(scores, heads), best_scores(scores, decoder.single_root)
     if decoder.single_root and ((heads[:, 1:] == 0).sum(1) != 1).any():
         raise SystemExit(f"bench_decoders: {decoder.name} returned a tree of several roots")
     if (totals > best + TOLERANCE).any():
         raise SystemExit(f"bench_decoders: {decoder.name} found a better tree than treeparse")
-    return Entry(decoder, decode, repeats, int((totals < best - TOLERANCE).sum()))
+    entry = Entry(decode, decoder, int((totals < best - TOLERANCE).sum()))
+    entry.fill_round(ROUND, 200)
+    return entry
 
 
 def race(decoders: list[Decoder], scores: Array) -> list[Entry]:
-    """Time all decoders in turn, round after round, so that a busy machine slows all of them alike."""
+    """Time all decoders on one batch."""
     entries = [enter(decoder, scores) for decoder in decoders]
-    start = time.process_time()
-    for done in range(MAX_ROUNDS):
-        if done >= MIN_ROUNDS and time.process_time() - start > BUDGET:
-            break
-        for entry in entries:
-            entry.run()
+    take_turns(entries, fewest=MIN_ROUNDS, most=MAX_ROUNDS, budget=BUDGET)
     return entries
 
 
@@ -234,10 +206,9 @@ def table(title: str, decoders: list[Decoder], lengths: Iterable[int], make: Cal
         entries = race([decoder for decoder in decoders if n <= decoder.max_words], make(n))
         for entry in entries:
             ours = next(other for other in entries if other.decoder.single_root == entry.decoder.single_root)
-            ratios = [theirs / own for theirs, own in zip(entry.times, ours.times, strict=True)]
-            low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
+            low, ratio, high = entry.over(ours)
             yield (
-                f"| {n} | {entry.decoder.name} | {1e3 * statistics.median(entry.times):.3f} | {ratio:.1f} | "
+                f"| {n} | {entry.decoder.name} | {1e3 * entry.median:.3f} | {ratio:.1f} | "
                 f"{low:.1f} - {high:.1f} | {entry.worse} of {BATCH} |"
             )
 
@@ -255,20 +226,20 @@ def main() -> None:
     decoders += [supar(arguments.supar)] if arguments.supar else []
     decoders += [stanza(arguments.stanza)] if arguments.stanza else []
     present = [decoder for decoder in decoders if decoder is not None]
-    lines = [
-        "# Best tree: time a batch of 32 sentences, one thread",
-        "",
+    report(all_lines(present, arguments.lengths), arguments.output)
+
+
+def all_lines(decoders: list[Decoder], lengths: Iterable[int]) -> Iterator[str]:
+    """The whole report, as it is measured."""
+    yield "# Best tree: time a batch of 32 sentences, one thread"
+    yield ""
+    yield (
         "CPU time, medians over rounds in which the decoders take turns. Ratios are to treeparse under the same rule "
-        "for the root, in the same round. A tree is worse if its score lies below ours by more than 1e-6.",
-    ]
-    print("\n".join(lines))
+        "for the root, in the same round. A tree is worse if its score lies below ours by more than 1e-6."
+    )
     for title, make in (("Random scores", random_scores), ("Peaked scores", peaked_scores)):
         stream = np.random.default_rng(1)
-        for line in table(title, present, arguments.lengths, lambda n, make=make, stream=stream: make(stream, n)):
-            print(line, flush=True)
-            lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        yield from table(title, decoders, lengths, lambda n, make=make, stream=stream: make(stream, n))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,8 @@ import argparse
 import importlib
 import importlib.util
 import itertools
-import statistics
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +22,7 @@ import torch
 from bench_decoders import peaked_scores, random_scores
 from numpy.typing import NDArray
 from sum_methods import Method, Sum, lu, supar, torch_struct, treeparse
+from timing import Timed, report, take_turns
 from torch import Tensor
 
 from treeparse.kernels.elimination import log_partition_and_marginals
@@ -54,35 +53,19 @@ Hessian-vector product differentiates marginals that are given; covariance is th
 
 
 @dataclass
-class Entry:
-    """A call to be timed, its row's first and last cells, and its CPU seconds in every round."""
+class Entry(Timed):
+    """A call to be timed, and its row's first and last cells."""
 
     cells: tuple[str, ...]
-    call: Callable[[], object]
     remarks: tuple[str, ...] = ()
-    repeats: int = 1
-    times: list[float] = field(default_factory=list)
-
-    def run(self) -> None:
-        """One round; on one thread CPU time is the wall time of an idle machine."""
-        start = time.process_time()
-        for _ in range(self.repeats):
-            self.call()
-        self.times.append((time.process_time() - start) / self.repeats)
 
 
 def race(entries: list[Entry]) -> None:
-    """Time all calls in turn, round after round, so that a busy machine slows all of them alike."""
+    """Time all calls."""
     for entry in entries:
         entry.call()  # compiles
-        entry.run()
-        entry.repeats = int(np.clip(ROUND / entry.times.pop(), 1, 200))
-    start = time.process_time()
-    for done in range(MAX_ROUNDS):
-        if done >= MIN_ROUNDS and time.process_time() - start > BUDGET:
-            break
-        for entry in entries:
-            entry.run()
+        entry.fill_round(ROUND, 200)
+    take_turns(entries, fewest=MIN_ROUNDS, most=MAX_ROUNDS, budget=BUDGET)
 
 
 def with_gradient(total: Sum, leaf: Tensor) -> Callable[[], None]:
@@ -145,7 +128,7 @@ def log_partition_table(methods: list[Method], kind: str, lengths: Iterable[int]
         for method in methods:
             leaf = method.lay_out(scores).requires_grad_()
             call = with_gradient(method.log_partition, leaf)
-            entries.append(Entry((str(n), method.name), call, errors(method, scores)))
+            entries.append(Entry(call, (str(n), method.name), errors(method, scores)))
         race(entries)
         yield from rows(entries, entries[0])
         if importlib.util.find_spec("mpmath") is not None:
@@ -168,7 +151,7 @@ def sums_table(methods: list[Method], kind: str, lengths: Iterable[int]) -> Iter
     yield "|--:|:--|:--|--:|--:|--:|"
     for n, scores in batches(kind, lengths):
         entries = sorted(
-            (Entry((str(n), *cells), call) for method in methods for cells, call in calls(method, scores)),
+            (Entry(call, (str(n), *cells)) for method in methods for cells, call in calls(method, scores)),
             key=lambda entry: SUMS.index(entry.cells[1]),
         )
         race(entries)
@@ -203,9 +186,8 @@ def batches(kind: str, lengths: Iterable[int]) -> Iterator[tuple[int, Array]]:
 def rows(entries: list[Entry], base: Entry) -> Iterator[str]:
     """A row an entry, with ratios to the base in the same round."""
     for entry in entries:
-        ratios = [time / unit for time, unit in zip(entry.times, base.times, strict=True)]
-        low, ratio, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        cells = (f"{1e3 * statistics.median(entry.times):.3f}", f"{ratio:.2f}", f"{low:.2f} - {high:.2f}")
+        low, ratio, high = entry.over(base)
+        cells = (f"{1e3 * entry.median:.3f}", f"{ratio:.2f}", f"{low:.2f} - {high:.2f}")
         yield f"| {' | '.join(entry.cells + cells + entry.remarks)} |"
 
 
@@ -223,15 +205,9 @@ def main() -> None:
     methods += [torch_struct(arguments.torch_struct)] if arguments.torch_struct else []
     methods += [lu(torch.float64), lu(torch.float32)]
     in_double = [methods[0], treeparse(torch.float64), *methods[1:]]
-    print(HEADER)
-    lines = [HEADER]
     tables = [log_partition_table(in_double, kind, arguments.lengths) for kind in KINDS]
     tables += [sums_table(methods, kind, arguments.lengths) for kind in ("N(0, 1)", TRAINED)]
-    for line in itertools.chain.from_iterable(tables):
-        print(line, flush=True)
-        lines.append(line)
-    if arguments.output:
-        arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    report(itertools.chain([HEADER], *tables), arguments.output)
 
 
 if __name__ == "__main__":

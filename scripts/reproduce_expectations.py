@@ -14,11 +14,12 @@ beside the output file and needs matplotlib (``pip install treeparse[bench]``).
 
 import argparse
 import importlib.util
+import itertools
+import math
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import expectation_baselines as baselines
 import numpy as np
 import torch
 from expectation_workloads import Batch, draw_lengths, random_batches, tagged_batches
+from timing import Timed, report, take_turns
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF
@@ -51,51 +53,25 @@ TOLERANCE = 1e-8  # by which answers may differ
 
 
 @dataclass
-class Entry:
-    """One algorithm: a pass over all sentences, which gives its answers, and its CPU seconds a pass in every round."""
+class Entry(Timed):
+    """One algorithm: its call is a pass over all sentences, which gives its answers."""
 
     name: str
-    run: Callable[[], list[Tensor]]
-    times: list[float] = field(default_factory=list)
-    repeats: int = 1
-
-    def start(self) -> list[Tensor]:
-        """Compile, warm up and choose how many passes make a round; returns the answers."""
-        answers = self.run()
-        self.round()
-        self.repeats = int(np.clip(ROUND / self.times.pop(), 1, 1000))
-        return answers
-
-    def round(self) -> None:
-        """On one thread CPU time is the wall time of an idle machine."""
-        start = time.process_time()
-        for _ in range(self.repeats):
-            self.run()
-        self.times.append((time.process_time() - start) / self.repeats)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.times)
-
-    def over(self, other: "Entry") -> list[float]:
-        """Quartiles of this time over another's in the same round."""
-        ratios = [own / theirs for own, theirs in zip(self.times, other.times, strict=True)]
-        return statistics.quantiles(ratios, n=4, method="inclusive")
 
 
 Race = dict[str, Entry]  # by name
 
 
 def race(entries: Sequence[Entry], rounds: int) -> Race:
-    """Time all algorithms in turn, round after round, so that a busy machine slows all of them alike."""
-    answers = [entry.start() for entry in entries]
+    """Time all algorithms, whose answers must agree."""
+    answers = [entry.call() for entry in entries]  # compiles, too
     for entry, answer in zip(entries, answers, strict=True):
         difference = max(float((a - b).abs().max()) for a, b in zip(answers[0], answer, strict=True))
         if not difference <= TOLERANCE:
             raise SystemExit(f"reproduce_expectations: {entry.name} differs from {entries[0].name} by {difference}")
-    for _ in range(rounds):
-        for entry in entries:
-            entry.round()
+    for entry in entries:
+        entry.fill_round(ROUND, 1000)
+    take_turns(entries, fewest=rounds, most=rounds, budget=math.inf)
     return {entry.name: entry for entry in entries}
 
 
@@ -112,11 +88,11 @@ def entropy_entries(lengths: Sequence[int]) -> list[Entry]:
         return [torch.from_numpy(np.concatenate(found))]
 
     return [
-        Entry("T1, treeparse", lambda: tensors(lambda *batch: NonProjectiveCRF(*batch).entropy(), batches)),
-        Entry("T1, torch", lambda: tensors(baselines.t1_entropy_of_tensors, batches)),
-        Entry("T1, compiled", lambda: arrays(baselines.t1_entropy)),
-        Entry("Smith and Eisner, torch", lambda: tensors(baselines.smith_eisner_entropy_of_tensors, small)),
-        Entry("Smith and Eisner, compiled", lambda: arrays(baselines.smith_eisner_entropy)),
+        Entry(lambda: tensors(lambda *batch: NonProjectiveCRF(*batch).entropy(), batches), "T1, treeparse"),
+        Entry(lambda: tensors(baselines.t1_entropy_of_tensors, batches), "T1, torch"),
+        Entry(lambda: arrays(baselines.t1_entropy), "T1, compiled"),
+        Entry(lambda: tensors(baselines.smith_eisner_entropy_of_tensors, small), "Smith and Eisner, torch"),
+        Entry(lambda: arrays(baselines.smith_eisner_entropy), "Smith and Eisner, compiled"),
     ]
 
 
@@ -142,11 +118,11 @@ def gradient_entries(batches: Sequence[Batch]) -> list[Entry]:
         ]
 
     return [
-        Entry("T2, treeparse", ours),
-        Entry("T2, compiled", lambda: arrays(baselines.t2_products)),
-        Entry("T2v, compiled", lambda: arrays(baselines.t2_products, baselines.ge_gradient_by_feature)),
-        Entry("T2h, compiled", lambda: arrays(partial(baselines.t2h_products, room=room))),
-        Entry("Druck and Smith, compiled", lambda: arrays(baselines.druck_smith_products)),
+        Entry(ours, "T2, treeparse"),
+        Entry(lambda: arrays(baselines.t2_products), "T2, compiled"),
+        Entry(lambda: arrays(baselines.t2_products, baselines.ge_gradient_by_feature), "T2v, compiled"),
+        Entry(lambda: arrays(partial(baselines.t2h_products, room=room)), "T2h, compiled"),
+        Entry(lambda: arrays(baselines.druck_smith_products), "Druck and Smith, compiled"),
     ]
 
 
@@ -241,13 +217,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "paper's technology, in batches of the size that suits each algorithm; `compiled` by loops like treeparse's, "
         "with LU.",
     ]
-    print("\n".join(lines))
     tables = (entropy_tables(workloads, options.rounds, races), gradient_table(sentences, options.rounds, measured))
-    for line in (line for table in tables for line in table):
-        print(line, flush=True)
-        lines.append(line)
+    report(itertools.chain(lines, *tables), options.output)
     if options.output:
-        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
         plot(races, measured, options.output.with_suffix(".png"))
 
 

@@ -2,8 +2,6 @@
 
 import importlib
 import sys
-import types
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 import torch
 from bench_decoders import dependent_major
 from numpy.typing import NDArray
+from timing import import_supar
 from torch import Tensor
 
 from treeparse.trees import NonProjectiveCRF
@@ -79,15 +78,7 @@ def lu(dtype: torch.dtype) -> Method:
 
 def supar(directory: Path) -> Method:
     """``supar.structs.MatrixTree``, without the rest of the package."""
-    for name in ("supar", "supar.utils", "supar.structs"):
-        package = types.ModuleType(name)
-        package.__path__ = [str(directory.joinpath(*name.split(".")))]
-        sys.modules[name] = package
-    helpers = types.ModuleType("supar.utils.fn")  # its own imports omegaconf; these sums call none of its functions
-    helpers.__getattr__ = lambda name: None  # pyright: ignore[reportAttributeAccessIssue]
-    sys.modules[helpers.__name__] = helpers
-    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
-        matrix_tree = importlib.import_module("supar.structs.tree").MatrixTree
+    matrix_tree = import_supar(directory, "supar.structs.tree", lambda name: None).MatrixTree  # calls no helper
     return Method(
         "SuPar",
         lambda scores: torch.tensor(dependent_major(scores), dtype=torch.float32),

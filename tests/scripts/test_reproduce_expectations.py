@@ -29,8 +29,8 @@ def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_algorithms_that_disagree_are_not_timed() -> None:
     entries = [
-        reproduce_expectations.Entry("right", lambda: [torch.ones(2)]),
-        reproduce_expectations.Entry("wrong", lambda: [torch.tensor([1.0, torch.nan])]),
+        reproduce_expectations.Entry(lambda: [torch.ones(2)], "right"),
+        reproduce_expectations.Entry(lambda: [torch.tensor([1.0, torch.nan])], "wrong"),
     ]
     with pytest.raises(SystemExit, match="wrong differs from right by nan"):
         reproduce_expectations.race(entries, 2)

@@ -1,0 +1,77 @@
+"""How benchmarks time: calls take turns, round after round, so that a busy machine slows all of them alike."""
+
+import importlib
+import statistics
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass
+class Timed:
+    """A call, and its CPU seconds in every round."""
+
+    call: Callable[[], Any]
+    repeats: int = field(default=1, init=False)
+    times: list[float] = field(default_factory=list, init=False)
+
+    def fill_round(self, seconds: float, most: int) -> None:
+        """Repeat the call in a round as often as these seconds allow, but at least once and at most so often."""
+        self.run()
+        self.repeats = int(np.clip(seconds / self.times.pop(), 1, most))
+
+    def run(self) -> None:
+        """One round; on one thread CPU time is the wall time of an idle machine."""
+        start = time.process_time()
+        for _ in range(self.repeats):
+            self.call()
+        self.times.append((time.process_time() - start) / self.repeats)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.times)
+
+    def over(self, other: "Timed") -> list[float]:
+        """Quartiles of this time over another's in the same round."""
+        ratios = [own / theirs for own, theirs in zip(self.times, other.times, strict=True)]
+        return statistics.quantiles(ratios, n=4, method="inclusive")
+
+
+def take_turns(entries: Sequence[Timed], *, fewest: int, most: int, budget: float) -> None:
+    """So many rounds of all calls; once there are the fewest, none begins after ``budget`` CPU seconds."""
+    start = time.process_time()
+    for done in range(most):
+        if done >= fewest and time.process_time() - start > budget:
+            break
+        for entry in entries:
+            entry.run()
+
+
+def import_supar(directory: Path, module: str, helper: Callable[[str], Any]) -> Any:
+    """A module of SuPar's clone without the rest of the package; ``helper`` gives what it takes from supar.utils.fn."""
+    for name in ("supar", "supar.utils", "supar.structs"):
+        package = types.ModuleType(name)
+        package.__path__ = [str(directory.joinpath(*name.split(".")))]
+        sys.modules[name] = package
+    helpers = types.ModuleType("supar.utils.fn")  # its own imports omegaconf
+    helpers.__getattr__ = helper  # pyright: ignore[reportAttributeAccessIssue]
+    sys.modules[helpers.__name__] = helpers
+    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
+        return importlib.import_module(module)
+
+
+def report(lines: Iterable[str], output: Path | None) -> None:
+    """Print the lines as they are measured, and write all of them in the end."""
+    kept = []
+    for line in lines:
+        print(line, flush=True)
+        kept.append(line)
+    if output:
+        output.write_text("\n".join(kept) + "\n", encoding="utf-8")
