@@ -1,0 +1,155 @@
+"""N-best lists as CoNLL-U, one block a tree.
+
+Every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``. Its ``# sent_id`` is the sentence's
+with the rank behind a dot: the UD validator demands that it is unique. For the validator's sake, too, comments that may
+not come twice (the start of a document or paragraph, ids of parallel sentences) stand over the first tree alone.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from treeparse.core import DataError
+from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.parses import NBestList, Parse
+from treeparse.data.validation import shown
+
+Fault = Callable[[str], DataError]
+"""Makes the error for a problem, at its place in the file."""
+
+RANK, LOG_PROB, SCORE = FIGURES = ("rank", "log_prob", "score")
+_ONCE = re.compile(r"newdoc\b|newpar\b|parallel_id$|global\.")
+_RANK = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
+    """The trees of a list, under ids made from ``sent_id``."""
+    comments, rows = split_lines(nbest.sentence)
+    bare = replace(nbest.sentence, text="\n".join([*rows, "", ""]))
+    trees = []
+    for rank, parse in enumerate(nbest.parses, 1):
+        figures = [
+            f"# {RANK} = {rank}",
+            f"# {LOG_PROB} = {float(parse.log_prob)!r}",
+            f"# {SCORE} = {float(parse.score)!r}",
+        ]
+        header = [*_header(comments, f"{sent_id}.{rank}", first=rank == 1), *figures]
+        trees.append("\n".join([*header, bare.with_parse(parse.heads, parse.labels, drop_empty=drop_empty).text]))
+    text = "".join(trees)
+    return text.replace("\n", "\r\n") if "\r\n" in nbest.sentence.text else text
+
+
+def split_lines(sentence: ConlluSentence) -> tuple[list[str], list[str]]:
+    """The comments and the other lines of a sentence, without line ends, blank lines and byte order mark."""
+    lines = [line.removesuffix("\r") for line in sentence.text.removeprefix("\ufeff").split("\n")]
+    comments = [line for line in lines if line.startswith("#")]
+    return comments, [line for line in lines if line and not line.startswith("#")]
+
+
+def key_and_value(comment: str) -> tuple[str, str]:
+    """The two sides of a comment ``# key = value``."""
+    key, _, value = comment[1:].partition("=")
+    return key.strip(), value.strip()
+
+
+def _header(comments: Sequence[str], sent_id: str, *, first: bool = True) -> list[str]:
+    """A tree's comments under another ``sent_id``, without the figures of an older list."""
+    header: list[str] = []
+    place = None
+    for comment in comments:
+        key, _ = key_and_value(comment)
+        if key == "sent_id":
+            place = len(header) if place is None else place
+        elif key not in FIGURES and (first or not _ONCE.match(key)):
+            header.append(comment)
+    header.insert(place or 0, f"# sent_id = {sent_id}")
+    return header
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """A tree of a list as it stands in the file."""
+
+    block: ConlluSentence
+    sent_id: str  # of the sentence
+    rank: int
+    parse: Parse
+
+    def fault(self, problem: str) -> DataError:
+        return DataError(problem, source=self.block.source, line=self.block.line, sent_id=self.block.sent_id)
+
+
+def read(path: str | Path) -> Iterator[NBestList]:
+    """Read lists, one at a time."""
+    trees: list[_Ranked] = []
+    for block in read_conllu(path, require_trees=True, single_root=False):
+        tree = _ranked(block)
+        if tree.rank == 1 and trees:
+            yield _joined(trees)
+            trees.clear()
+        if problem := _order_problem(trees, tree):
+            raise tree.fault(problem)
+        trees.append(tree)
+    if trees:
+        yield _joined(trees)
+
+
+def _joined(trees: Sequence[_Ranked]) -> NBestList:
+    """The list of a sentence's trees; its sentence has the comments that the first tree had before it was ranked."""
+    first = trees[0]
+    comments, rows = split_lines(first.block)
+    text = "\n".join([*_header(comments, first.sent_id), *rows, "", ""])
+    sentence = replace(first.block, sent_id=first.sent_id, text=text)
+    return NBestList(sentence, tuple(tree.parse for tree in trees))
+
+
+def _order_problem(before: Sequence[_Ranked], tree: _Ranked) -> str | None:
+    """What keeps a tree from being the next one of its sentence."""
+    if before and before[0].sent_id != tree.sent_id:
+        return f"the tree stands among those of sentence {before[0].sent_id}, without a tree of rank 1 of its own"
+    if tree.rank != len(before) + 1:
+        return f"the rank is {tree.rank}, but the sentence's next tree here has rank {len(before) + 1}"
+    if before and before[0].parse.tokens != tree.parse.tokens:
+        return "the words are not those of the sentence's first tree"
+    return None
+
+
+def _ranked(block: ConlluSentence) -> _Ranked:
+    """The tree with what its comments say."""
+    fault = partial(DataError, source=block.source, line=block.line, sent_id=block.sent_id)
+    values = _figures(block, fault)
+    if not _RANK.fullmatch(rank := values[RANK]):
+        raise fault(f"the rank is {shown(rank)}, but must be a whole number, 1 or more")
+    sent_id = (block.sent_id or "").removesuffix(f".{rank}")
+    if sent_id in ("", block.sent_id):
+        raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's own and .{rank} behind it")
+    words = block.words
+    log_prob, score = (finite_number(values[key], key, fault) for key in (LOG_PROB, SCORE))
+    return _Ranked(
+        block, sent_id, int(rank), Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
+    )
+
+
+def _figures(block: ConlluSentence, fault: Fault) -> dict[str, str]:
+    """The values of the comments that every tree has."""
+    pairs = [pair for pair in map(key_and_value, split_lines(block)[0]) if pair[0] in FIGURES]
+    keys = [key for key, _ in pairs]
+    for key in FIGURES:
+        if keys.count(key) != 1:
+            number = "is missing" if key not in keys else "stands there twice"
+            raise fault(f"the comment # {key} {number}; every tree of an n-best list has it once")
+    return dict(pairs)
+
+
+def finite_number(text: str, name: str, fault: Fault) -> float:
+    """The number that a text holds, or an error."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise fault(f"the {name} is {shown(text)}, but must be a finite number")
+    return number

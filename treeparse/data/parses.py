@@ -1,0 +1,42 @@
+"""Parses, and lists of the best parses of a sentence."""
+
+from dataclasses import dataclass
+
+from treeparse.data.conllu import ConlluSentence
+
+
+@dataclass(frozen=True, slots=True)
+class Parse:
+    """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
+
+    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats), ``score`` the sum of the
+    scores of the labelled arcs.
+    """
+
+    tokens: tuple[str, ...]
+    heads: tuple[int, ...]
+    labels: tuple[str, ...]
+    log_prob: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class NBestList:
+    """The best parses of a sentence, best first; one or more.
+
+    ``sentence`` is what was parsed, with its comments, multiword tokens and empty nodes; whatever tree it has is not
+    part of the list.
+    """
+
+    sentence: ConlluSentence
+    parses: tuple[Parse, ...]
+
+    @property
+    def sent_id(self) -> str | None:
+        """The sentence's own id, without a rank."""
+        return self.sentence.sent_id
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The words."""
+        return self.sentence.words.forms
