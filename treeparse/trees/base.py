@@ -3,12 +3,13 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
+from treeparse.trees import families
 from treeparse.trees.checks import check_scores, full_lengths, no_tree_error
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.expectations import ArcExpectations
@@ -34,6 +35,8 @@ class TreeCRF(ArcExpectations):
         NoTreeError: once a quantity is asked for and a batch item has no tree. Without ``validate_args`` the item's log
             partition and log probabilities are -inf, its marginals 0 and its heads -1.
     """
+
+    projective: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -167,7 +170,11 @@ class TreeCRF(ArcExpectations):
         forbidden = self._arcs & (own > -torch.inf) & (other == -torch.inf)
         if bool(forbidden.any()):
             result = result | (forbidden & (self._log_marginals > -torch.inf)).any(-1).any(-1)
+        if q.projective and not self.projective:
+            result = result | families.allows_crossing_arcs(self)
         if q.single_root and not self.single_root:
+            if self.projective:
+                return result | families.allows_several_roots(self)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self._arcs & (own > -torch.inf))[:, 0].sum(-1) > 1)
         return result

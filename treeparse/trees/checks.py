@@ -69,7 +69,7 @@ def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *,
 
 
 def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool) -> NoTreeError:
-    """The error for one batch item without a tree; names the words that cannot be reached."""
+    """The error for one batch item without a tree, projective or not; names the words that cannot be reached."""
     count = int(lengths[tuple(item)]) + 1
     allowed = (scores[tuple(item)][:count, :count] > -torch.inf).tolist()
     kind = "single-root tree" if single_root else "tree"
@@ -77,9 +77,14 @@ def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_ro
     missed = _unreached(allowed, [0])
     if missed:
         return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
-    # Every word is reached, but from several words below the root: name what the best of them leaves out.
-    tops = [word for word in range(1, count) if allowed[0][word]]
-    top, missed = min(((word, _unreached(allowed, [word])) for word in tops), key=lambda pair: len(pair[1]))
+    # Every word is reached, but maybe from several words below the root: name what the best of them leaves out.
+    tops = [word for word in range(1, count) if allowed[0][word]] if single_root else [0]
+    top, missed = min(((top, _unreached(allowed, [top])) for top in tops), key=lambda pair: len(pair[1]))
+    if not missed:
+        return NoTreeError(
+            f"There is no projective {kind}{_of_item(item)}: arcs of finite score lead from the root to all words, but "
+            f"every {kind} of such arcs has some that cross."
+        )
     return NoTreeError(
         f"{start}no word below the root reaches all others by arcs of finite score; word {top}, the best, does not "
         f"reach {_words(missed)}."
