@@ -1,19 +1,13 @@
-"""Best trees: Chu-Liu-Edmonds with contraction in Tarjan's dense O(n^2) form, and the check that a head list is a tree.
+"""Best trees in O(n^2), and the check that a head list is a tree.
 
-One root: compare trees by (number of root arcs, score), so that the fewest root arcs come first and then the highest
-score. That is the reweighting of Stanojević and Cohen 2021 with an infinite constant, so no precision is lost. Arcs
-between words keep 0 as their first component under every contraction, so the rule comes down to: take a root arc only
-where no other arc is left.
-
-Among equal scores every choice of a head, for a word or a contracted cycle, takes the lowest. The result
-depends on the item alone.
+Most trees of a sure parser are found by taking every word's best head; the others by contraction.
 """
 
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
-
-FRESH, ON_PATH, FINISHED = 0, 1, 2
+from treeparse.kernels.contraction import HEAD, STATUS, TIED, VALUE, choose_word_head, contract, expand, load_arcs, new_tables
+from treeparse.kernels.ties import arc_keys
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
@@ -76,161 +70,57 @@ def _is_tree(heads, n, single_root, visited):
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
-    # Of every node, words first and contracted cycles after them: the score of its chosen arc; that arc's head and the
-    # word it enters; the cycle it is in; where its row is; its status. Of every word: the node it is in now; the next
-    # word of the ring that makes up this node.
-    value = np.empty(2 * size)
-    nodes = np.empty((7, 2 * size), np.int64)
-    rows = np.empty(size * size)
-    entries = np.empty(size * size, np.int64)
+    tables = new_tables(size)
+    weights, nodes = tables[0], tables[1]
+    arcs, keys = np.empty((size, size)), np.empty((0, 0), np.int64)
+    owner = np.empty(size, np.int64)
     for b in range(start, stop):
         n = lengths[b]
-        _best_word_heads(scores[b], n, value, nodes[0])
-        if _take_best_heads(scores[b], n, single_root, value, nodes[0], nodes[1], heads[b]):
+        tied = _best_word_heads(scores[b], n, weights[VALUE], nodes[HEAD])
+        if not tied and _take_best_heads(scores[b], n, single_root, weights[VALUE], nodes[HEAD], nodes[STATUS], heads[b]):
             continue
-        area = (n + 1) * (n + 1)
-        rows_here, entries_here = rows[:area].reshape(n + 1, n + 1), entries[:area].reshape(n + 1, n + 1)
-        count = _contract(scores[b], n, single_root, value, nodes, rows_here, entries_here)
+        load_arcs(scores[b], n, arcs)
+        count = TIED if tied else contract(arcs, None, n, single_root, tables)
+        if count == TIED:
+            if len(keys) == 0:
+                keys = np.ascontiguousarray(arc_keys(size).T)
+            for j in range(1, n + 1):
+                choose_word_head(arcs[j], keys[j], j, n, weights, nodes)
+            count = contract(arcs, keys, n, single_root, tables)
         if count:
-            _expand(count, nodes, heads[b])
+            expand(count, nodes, heads[b], owner)
         else:
             heads[b].fill(-1)
 
 
 @jit
 def _best_word_heads(scores, n, value, head):
-    """Every word's best head among the other words, and its score; head 0 and -inf where no arc is left."""
-    for j in range(1, n + 1):
-        value[j] = -np.inf
-        head[j] = 0
+    """Every word's best head among the other words, 0 and -inf where no arc is left; whether any scores are equal."""
+    value[: n + 1] = -np.inf
+    head[: n + 1] = 0
+    tied = False
     for i in range(1, n + 1):
-        for j in range(1, i):
-            better = scores[i, j] > value[j]
-            value[j] = scores[i, j] if better else value[j]
-            head[j] = i if better else head[j]
-        for j in range(i + 1, n + 1):
-            better = scores[i, j] > value[j]
-            value[j] = scores[i, j] if better else value[j]
-            head[j] = i if better else head[j]
+        tied |= _offer_head(scores[i], i, 1, i, value, head)
+        tied |= _offer_head(scores[i], i, i + 1, n + 1, value, head)
+    return tied
+
+
+@jit
+def _offer_head(scores, i, first, last, value, head):
+    tied = False
+    for j in range(first, last):
+        tied |= (scores[j] == value[j]) & (scores[j] > -np.inf)
+        better = scores[j] > value[j]
+        value[j] = scores[j] if better else value[j]
+        head[j] = i if better else head[j]
+    return tied
 
 
 @jit
 def _take_best_heads(scores, n, single_root, value, head, visited, heads):
     """Give every word its best head, node 0 included; whether that is a tree already, as a sure parser's mostly is."""
     for j in range(1, n + 1):
-        if scores[0, j] == -np.inf and value[j] == -np.inf:
+        if scores[0, j] == value[j]:  # a tie, or -inf both
             return False
-        heads[j] = 0 if scores[0, j] >= value[j] else head[j]
+        heads[j] = 0 if scores[0, j] > value[j] else head[j]
     return _is_tree(heads, n, single_root, visited)
-
-
-@jit
-def _contract(scores, n, single_root, value, nodes, rows, entries):
-    """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
-
-    Nodes from n + 1 on are contracted cycles. A path of chosen arcs grows backwards from an unfinished word. Where it
-    meets itself, the cycle becomes one node at its end; where it meets what is joined to the root, it is finished.
-    A contracted node keeps its arcs from the words outside in the row of one of its words, its ``slot``.
-    """
-    head, word, slot, status, top, member = nodes[0], nodes[1], nodes[3], nodes[4], nodes[5], nodes[6]
-    path = np.empty(n + 1, np.int64)
-    for j in range(n + 1):
-        slot[j], word[j], top[j], member[j], status[j] = j, j, j, j, FRESH
-    status[0] = FINISHED
-    count = n + 1
-    roots = 0
-    for first in range(1, n + 1):
-        node = top[first]
-        depth = 0
-        while status[node] != FINISHED:
-            if node > n:
-                _choose_head(node, n, single_root, value, head, word, rows[slot[node]], entries[slot[node]])
-            elif value[node] == -np.inf or (not single_root and scores[0, node] >= value[node]):
-                head[node], value[node] = 0, scores[0, node]
-            roots += head[node] == 0
-            if value[node] == -np.inf or (single_root and roots > 1):
-                return 0
-            path[depth] = node
-            depth += 1
-            status[node] = ON_PATH
-            node = top[head[node]]
-            if status[node] == ON_PATH:
-                depth = _merge_cycle(scores, n, node, count, path, depth, value, nodes, rows, entries)
-                node = count
-                count += 1
-        for step in range(depth):
-            status[path[step]] = FINISHED
-    return count
-
-
-@jit
-def _choose_head(node, n, single_root, value, head, word, row, entry):
-    """The best arc from outside into a contracted node, by the rule for root arcs."""
-    best, choice = -np.inf, 0
-    for i in range(0 if not single_root else 1, n + 1):
-        if row[i] > best:
-            best, choice = row[i], i
-    head[node], word[node] = choice, entry[choice]
-    value[node] = row[choice]
-
-
-@jit
-def _merge_cycle(scores, n, last, new, path, depth, value, nodes, rows, entries):
-    """Contract the end of the path from node ``last`` on into node ``new``; returns the length of the path left."""
-    parent, slot, status, top, member = nodes[2], nodes[3], nodes[4], nodes[5], nodes[6]
-    home = slot[last]
-    row, entry = rows[home], entries[home]
-    if last <= n:
-        _load_row(scores, n, last, row, entry)
-    node = -1
-    while node != last:
-        depth -= 1
-        node = path[depth]
-        parent[node] = new
-        if node != last:
-            other = slot[node]
-            if node <= n:
-                _load_row(scores, n, node, rows[other], entries[other])
-            _merge_rows(n, value[last] - value[node], row, entry, rows[other], entries[other])
-            member[home], member[other] = member[other], member[home]
-    inside = home
-    while True:
-        top[inside] = new
-        row[inside] = -np.inf
-        inside = member[inside]
-        if inside == home:
-            break
-    slot[new], status[new] = home, FRESH
-    return depth
-
-
-@jit
-def _load_row(scores, n, word, row, entry):
-    for i in range(n + 1):
-        row[i] = scores[i, word]
-        entry[i] = word
-
-
-@jit
-def _merge_rows(n, shift, row, entry, other_row, other_entry):
-    """From every head, the better way into two nodes of a cycle; ``shift`` makes their scores comparable."""
-    for i in range(n + 1):
-        candidate = other_row[i] + shift
-        better = candidate > row[i]
-        row[i] = candidate if better else row[i]
-        entry[i] = other_entry[i] if better else entry[i]
-
-
-@jit
-def _expand(count, nodes, heads):
-    """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within."""
-    head, word, parent, covered = nodes[0], nodes[1], nodes[2], nodes[4]
-    for node in range(count):
-        covered[node] = 0
-    for node in range(count - 1, 0, -1):
-        if not covered[node]:
-            heads[word[node]] = head[node]
-            inside = word[node]
-            while inside != node:
-                covered[inside] = 1
-                inside = parent[inside]

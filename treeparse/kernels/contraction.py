@@ -1,0 +1,279 @@
+"""Chu and Liu's and Edmonds' contraction of cycles in Tarjan's dense O(n^2) form: the best tree, and its cheapest change.
+
+One root: compare trees by (number of root arcs, score), so that the fewest root arcs come first and then the highest
+score. That is the reweighting of Stanojević and Cohen 2021 with an infinite constant, so no precision is lost. Arcs
+between words keep 0 as their first component under every contraction, so the rule comes down to: take a root arc only
+where no other arc is left.
+
+Scores are compared with the arcs' keys beside them (`ties`). Arcs are stored by dependent: ``arcs[j, i]`` is i -> j.
+"""
+
+import numpy as np
+
+from treeparse.kernels._compile import jit
+
+FRESH, ON_PATH, FINISHED = 0, 1, 2
+TIED = -1
+
+
+# Tables of one graph. Nodes are the root and the words, then contracted cycles, in order of their making. Into a node,
+# an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it replaces inside
+# the node, up to a constant of the node. Every weight has a key, which is offset likewise.
+#
+# weights: of every node its chosen arc's weight, and that of the best other arc from the same head; of words the offset.
+VALUE, SECOND, OFFSET = range(3)
+# nodes: the keys of these; of every node its chosen arc's head, the word that it enters, the cycle that the node is in (0
+# for none) and its status; of every word the node that it is in now and the next word of the ring that makes up this
+# node; the path of chosen arcs.
+KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = range(10)
+# rows and (keys, entries): the best arc into a contracted cycle from every word outside: weight, key, word entered.
+
+
+@jit
+def new_tables(size):
+    """Working memory for graphs of up to ``size`` nodes, the root included: weights, nodes, rows, keys and entries."""
+    shape = size, size
+    keys, entries = np.empty(shape, np.int64), np.empty(shape, np.int64)
+    return np.empty((3, 2 * size)), np.empty((10, 2 * size), np.int64), np.empty(shape), keys, entries
+
+
+@jit
+def load_arcs(scores, n, arcs):
+    """Scores by dependent: ``arcs[j, i]`` is i -> j; -inf where no arc is."""
+    for j in range(1, n + 1):
+        for i in range(n + 1):
+            arcs[j, i] = scores[i, j]
+        arcs[j, j] = -np.inf
+
+
+@jit
+def choose_word_head(arcs, keys, word, n, weights, nodes):
+    """A word's best head among the other words, 0 and -inf where no arc is left; whether there was a tie."""
+    choice, tied = 0, False
+    best = -np.inf
+    for i in range(1, n + 1):
+        if arcs[i] > best:
+            best, choice = arcs[i], i
+        elif arcs[i] == best and best > -np.inf:
+            tied = True
+            if keys is not None and keys[i] > keys[choice]:
+                choice = i
+    weights[VALUE, word], nodes[HEAD, word] = best, choice
+    if keys is not None:
+        nodes[KEY, word] = keys[choice]
+    return tied
+
+
+@jit
+def contract(arcs, keys, n, single_root, tables):
+    """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
+
+    Every word's best head among the other words is there already. A path of chosen arcs grows backwards from an
+    unfinished word. Where it meets itself, the cycle becomes one node at its end; where it meets what is joined to the
+    root, it is finished. ``keys`` None leaves them out, which takes a third of the time, and returns ``TIED`` where
+    they are needed.
+    """
+    weights, nodes, rows, row_keys, entries = tables
+    _start(n, weights, nodes)
+    count = n + 1
+    roots = 0
+    for first in range(1, n + 1):
+        node = nodes[TOP, first]
+        depth = 0
+        while nodes[STATUS, node] != FINISHED:
+            if node <= n:
+                tied = _choose_word_arc(arcs, keys, single_root, node, weights, nodes)
+            else:
+                place = node - n - 1
+                row = rows[place], row_keys[place], entries[place]
+                tied = _choose_arc(arcs, keys, n, single_root, node, row, weights, nodes)
+            if tied and keys is None:
+                return TIED
+            roots += nodes[HEAD, node] == 0
+            if weights[VALUE, node] == -np.inf or (single_root and roots > 1):
+                return 0
+            nodes[PATH, depth] = node
+            depth += 1
+            nodes[STATUS, node] = ON_PATH
+            node = nodes[TOP, nodes[HEAD, node]]
+            if nodes[STATUS, node] == ON_PATH:
+                depth, tied = _contract_cycle(arcs, keys, n, node, count, depth, tables)
+                if tied:
+                    return TIED
+                node = count
+                count += 1
+        for step in range(depth):
+            nodes[STATUS, nodes[PATH, step]] = FINISHED
+    return count
+
+
+@jit
+def _start(n, weights, nodes):
+    for j in range(n + 1):
+        nodes[WORD, j], nodes[TOP, j], nodes[MEMBER, j], nodes[PARENT, j], nodes[STATUS, j] = j, j, j, 0, FRESH
+        weights[OFFSET, j], nodes[OFFSET_KEY, j], weights[SECOND, j] = 0.0, 0, -np.inf
+    nodes[STATUS, 0] = FINISHED
+
+
+@jit
+def _choose_arc(arcs, keys, n, single_root, node, into, weights, nodes):
+    """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
+    row, row_keys, entries = into
+    choice, tied = 1 if single_root else 0, False
+    for i in range(choice + 1, n + 1):
+        if row[i] > row[choice]:
+            choice = i
+        elif row[i] == row[choice] and row[i] > -np.inf:
+            tied = True
+            if keys is not None and row_keys[i] > row_keys[choice]:
+                choice = i
+    if single_root and row[choice] == -np.inf:
+        choice = 0
+    weights[VALUE, node], nodes[KEY, node] = row[choice], row_keys[choice]
+    nodes[HEAD, node] = choice
+    if row[choice] > -np.inf:
+        nodes[WORD, node] = entries[choice]
+        tied |= _find_second(arcs, keys, node, weights, nodes)
+    return tied
+
+
+@jit
+def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
+    """The root arc, if it is better than the arc from a word that was chosen before; whether there was a tie."""
+    value, root, tied = weights[VALUE, word], arcs[word, 0], False
+    from_root = value == -np.inf
+    if not single_root and not from_root:
+        from_root, tied = root > value, root == value
+        if keys is not None:
+            from_root |= tied and keys[word, 0] > nodes[KEY, word]
+    if from_root:
+        nodes[HEAD, word], weights[VALUE, word] = 0, root
+        if keys is not None:
+            nodes[KEY, word] = keys[word, 0]
+    return tied
+
+
+@jit
+def _find_second(arcs, keys, node, weights, nodes):
+    """The best arc from the chosen head into another word of a contracted node; whether there was a tie."""
+    head, word, tied = nodes[HEAD, node], nodes[WORD, node], False
+    best, key, new_key = -np.inf, 0, 0
+    inside = nodes[MEMBER, word]
+    while inside != word:
+        value = arcs[inside, head] + weights[OFFSET, inside]
+        if keys is not None:
+            new_key = keys[inside, head] + nodes[OFFSET_KEY, inside]
+        tied |= value == best and value > -np.inf
+        if value > best or (value == best and new_key > key):
+            best, key = value, new_key
+        inside = nodes[MEMBER, inside]
+    weights[SECOND, node], nodes[SECOND_KEY, node] = best, key
+    return tied
+
+
+@jit
+def _contract_cycle(arcs, keys, n, last, new, depth, tables):
+    """Contract the end of the path from node ``last`` on into node ``new``; the length of the path left, and if tied."""
+    weights, nodes, rows, row_keys, entries = tables
+    place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
+    into = rows[place], row_keys[place], entries[place]
+    row, tied = into[0], False
+    row[: n + 1] = -np.inf
+    shift_key = 0
+    node = -1
+    while node != last:
+        depth -= 1
+        node = nodes[PATH, depth]
+        nodes[PARENT, node] = new
+        shift = value - weights[VALUE, node]
+        if keys is not None:
+            shift_key = nodes[KEY, last] - nodes[KEY, node]
+        if node <= n:
+            word_keys = None if keys is None else keys[node]
+            tied |= _merge_word(n, shift, shift_key, arcs[node], word_keys, node, into)
+        else:
+            other = node - n - 1
+            source = rows[other], row_keys[other], entries[other]
+            tied |= _merge_rows(n, shift, shift_key, keys, source, into)
+        if node != last:
+            _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
+    nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
+    inside = ring
+    while True:
+        nodes[TOP, inside] = new
+        row[inside] = -np.inf
+        inside = nodes[MEMBER, inside]
+        if inside == ring:
+            break
+    return depth, tied and keys is None
+
+
+@jit
+def _join_ring(start, ring, shift, shift_key, weights, nodes):
+    """Add the words of one ring to another one, and a number to their offsets."""
+    inside = start
+    while True:
+        weights[OFFSET, inside] += shift
+        nodes[OFFSET_KEY, inside] += shift_key
+        inside = nodes[MEMBER, inside]
+        if inside == start:
+            break
+    nodes[MEMBER, ring], nodes[MEMBER, start] = nodes[MEMBER, start], nodes[MEMBER, ring]
+
+
+@jit
+def _merge_word(n, shift, shift_key, arcs, keys, word, into):
+    """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
+    row, row_keys, entries = into
+    tied = False
+    for i in range(n + 1):
+        value = arcs[i] + shift
+        if keys is None:
+            tied |= (value == row[i]) & (value > -np.inf)
+            better = value > row[i]
+        else:
+            key = keys[i] + shift_key
+            better = (value > row[i]) | ((value == row[i]) & (key > row_keys[i]))
+            row_keys[i] = key if better else row_keys[i]
+        row[i] = value if better else row[i]
+        entries[i] = word if better else entries[i]
+    return tied
+
+
+@jit
+def _merge_rows(n, shift, shift_key, keys, source, into):
+    """The same by a node of its cycle that is contracted itself."""
+    row, row_keys, entries = into
+    other_row, other_keys, other_entries = source
+    tied = False
+    for i in range(n + 1):
+        value = other_row[i] + shift
+        if keys is None:
+            tied |= (value == row[i]) & (value > -np.inf)
+            better = value > row[i]
+        else:
+            key = other_keys[i] + shift_key
+            better = (value > row[i]) | ((value == row[i]) & (key > row_keys[i]))
+            row_keys[i] = key if better else row_keys[i]
+        row[i] = value if better else row[i]
+        entries[i] = other_entries[i] if better else entries[i]
+    return tied
+
+
+@jit
+def expand(count, nodes, heads, owner):
+    """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within.
+
+    Sets the words' ``heads``, and for every word the node whose chosen arc enters it, its ``owner``.
+    """
+    covered = nodes[STATUS]
+    for node in range(count):
+        covered[node] = 0
+    for node in range(count - 1, 0, -1):
+        if not covered[node]:
+            word = nodes[WORD, node]
+            heads[word], owner[word] = nodes[HEAD, node], node
+            inside = word
+            while inside != node:
+                covered[inside] = 1
+                inside = nodes[PARENT, inside]
