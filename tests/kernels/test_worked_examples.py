@@ -1,0 +1,147 @@
+"""Worked examples that were published with the algorithms, each also confirmed by enumeration or by networkx.
+
+The graphs in the figures of [Root] and [KBest] are not at hand. Those of the authors' library are
+(github.com/rycolab/spanningtrees, README, in its first and its present version), and so is the one of Stanojević and
+Cohen 2021 (github.com/stanojevic/Fast-MST-Algorithm, README).
+"""
+
+import itertools
+
+import networkx
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from oracles import all_trees, tree_scores
+
+from treeparse.kernels import arborescence, gabow_tarjan
+from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.ties import tree_key
+
+Array = NDArray[np.float64]
+Ranking = list[tuple[float, list[int]]]
+
+# McDonald, Pereira, Ribarov and Hajič 2005; McDonald and Nivre 2007, lecture 4. Nodes: root, John, saw, Mary.
+JOHN_SAW_MARY = np.array([[0, 9, 10, 9], [0, 0, 20, 3], [0, 30, 0, 30], [0, 11, 0, 0]], dtype=float)
+JOHN_SAW_MARY_RANKING = [
+    (70.0, [2, 0, 2]),
+    (59.0, [0, 1, 2]),
+    (51.0, [3, 0, 2]),
+    (43.0, [2, 0, 1]),
+    (40.0, [3, 1, 0]),
+    (39.0, [2, 3, 0]),
+    (32.0, [0, 1, 1]),
+    (20.0, [3, 3, 0]),
+    (12.0, [0, 3, 1]),
+]
+
+# The library's present README: its two K-best lists, in which two trees of 133 tie.
+LIBRARY = np.array([[0, 71, 52, 67], [0, 0, 32, 46], [0, 2, 0, 79], [0, 65, 16, 0]], dtype=float)
+LIBRARY_RANKINGS = {
+    False: [
+        (202.0, [0, 0, 2]),
+        (196.0, [3, 0, 2]),
+        (190.0, [0, 0, 0]),
+        (184.0, [3, 0, 0]),
+        (182.0, [0, 1, 2]),
+        (170.0, [0, 1, 0]),
+        (169.0, [0, 0, 1]),
+        (164.0, [3, 1, 0]),
+        (154.0, [0, 3, 0]),
+        (149.0, [0, 1, 1]),
+        (148.0, [3, 3, 0]),
+        (133.0, [0, 3, 1]),
+        (133.0, [2, 0, 2]),
+        (121.0, [2, 0, 0]),
+        (100.0, [2, 0, 1]),
+        (85.0, [2, 3, 0]),
+    ],
+    True: [
+        (196.0, [3, 0, 2]),
+        (182.0, [0, 1, 2]),
+        (164.0, [3, 1, 0]),
+        (149.0, [0, 1, 1]),
+        (148.0, [3, 3, 0]),
+        (133.0, [2, 0, 2]),
+        (133.0, [0, 3, 1]),
+        (100.0, [2, 0, 1]),
+        (85.0, [2, 3, 0]),
+    ],
+}
+
+# The library's first README sought the lowest costs: 62 from any roots and 68 from one.
+COSTS = np.array([[0, 17, 36, 21], [0, 0, 56, 42], [0, 86, 0, 9], [0, 23, 72, 0]], dtype=float)
+
+
+def best_tree(scores: Array, single_root: bool) -> list[int]:
+    """The best head list of one item, by both ways if they have a say in it."""
+    lengths = np.array([len(scores) - 1])
+    heads = arborescence.best_trees(scores[None], lengths, single_root=single_root)
+    if single_root:
+        np.testing.assert_array_equal(heads, gabow_tarjan.best_trees(scores[None], lengths))
+    return heads[0, 1:].tolist()
+
+
+def ranking(scores: Array, single_root: bool) -> Ranking:
+    """The whole K-best list of one item."""
+    best = NonprojectiveKBest(scores[None], np.array([len(scores) - 1]), single_root=single_root)
+    best.extend(20)
+    made = best.scores[0] > -np.inf
+    return list(zip(best.scores[0, made].tolist(), best.heads[0, made, 1:].tolist(), strict=True))
+
+
+def enumerated_ranking(scores: Array, single_root: bool) -> Ranking:
+    """All trees of one item by (score, key), the best ones first."""
+    n = len(scores) - 1
+    trees = all_trees(n, single_root)
+    keys = [tree_key(np.array([-1, *tree]), n) for tree in trees]
+    totals = tree_scores(scores, trees).tolist()
+    order = sorted(range(len(trees)), key=lambda tree: (totals[tree], keys[tree]), reverse=True)
+    return [(totals[tree], trees[tree].tolist()) for tree in order]
+
+
+def in_any_order_of_ties(trees: Ranking) -> list[tuple[float, list[list[int]]]]:
+    groups = itertools.groupby(trees, key=lambda entry: entry[0])
+    return [(score, sorted(heads for _, heads in group)) for score, group in groups]
+
+
+def test_the_best_tree_of_john_saw_mary() -> None:
+    """The best heads form a cycle of John and saw, which the root enters best by saw."""
+    for single_root in (True, False):
+        assert best_tree(JOHN_SAW_MARY, single_root) == [2, 0, 2]
+        assert enumerated_ranking(JOHN_SAW_MARY, single_root)[0] == (70.0, [2, 0, 2])
+
+
+def test_all_trees_of_john_saw_mary() -> None:
+    assert enumerated_ranking(JOHN_SAW_MARY, True) == JOHN_SAW_MARY_RANKING
+    assert ranking(JOHN_SAW_MARY, True) == JOHN_SAW_MARY_RANKING
+
+
+@pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+def test_the_library_of_the_papers(single_root: bool) -> None:
+    published = LIBRARY_RANKINGS[single_root]
+    found, expected = ranking(LIBRARY, single_root), enumerated_ranking(LIBRARY, single_root)
+    assert in_any_order_of_ties(expected) == in_any_order_of_ties(published)
+    assert found == expected
+    assert best_tree(LIBRARY, single_root) == published[0][1]
+
+
+def test_the_library_of_the_papers_when_it_sought_lowest_costs() -> None:
+    for single_root, total, heads in ((False, -62.0, [0, 0, 2]), (True, -68.0, [3, 0, 2])):
+        assert enumerated_ranking(-COSTS, single_root)[0] == (total, heads)
+        assert best_tree(-COSTS, single_root) == heads
+        assert ranking(-COSTS, single_root) == enumerated_ranking(-COSTS, single_root)
+
+
+@pytest.mark.parametrize(
+    ("single_root", "published"),
+    [(True, [0, 1, 5, 3, 2, 8, 6, 3, 6]), (False, [0, 5, 7, 3, 3, 7, 0, 3, 6])],
+)
+def test_nine_words_of_stanojevic_and_cohen(single_root: bool, published: list[int]) -> None:
+    scores = np.random.RandomState(42).rand(10, 10)
+    assert best_tree(scores, single_root) == published
+    graph = networkx.DiGraph()
+    for (head, word), score in np.ndenumerate(scores):
+        if word > 0 and word != head:
+            graph.add_edge(head, word, weight=score - 100.0 * (single_root and head == 0))
+    tree = networkx.maximum_spanning_arborescence(graph)
+    assert sorted(tree.edges) == sorted((head, word) for word, head in enumerate(published, 1))
