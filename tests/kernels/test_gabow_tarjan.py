@@ -12,7 +12,7 @@ from treeparse.kernels.ties import arc_keys
 
 Array = NDArray[np.float64]
 Heads = NDArray[np.int64]
-KINDS = ("random", "tied", "equal", "large", "rootward")
+KINDS = ("random", "tied", "equal", "ranked", "large", "rootward")
 
 
 def graph(stream: np.random.Generator, kind: str, n: int, forbidden: float) -> Array:
@@ -22,6 +22,8 @@ def graph(stream: np.random.Generator, kind: str, n: int, forbidden: float) -> A
         scores = stream.integers(0, 4, size=scores.shape).astype(float)
     elif kind == "equal":
         scores[:] = 1.0
+    elif kind == "ranked":  # no word has equal arcs, but contracted cycles do
+        scores = stream.permuted(np.tile(np.arange(n + 1.0)[:, None], n + 1), axis=0)
     elif kind == "large":
         scores *= 1e4
     elif kind == "rootward":  # the best tree hangs most words from the root
