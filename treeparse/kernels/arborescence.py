@@ -6,7 +6,17 @@ Most trees of a sure parser are found by taking every word's best head; the othe
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
-from treeparse.kernels.contraction import HEAD, STATUS, TIED, VALUE, choose_word_head, contract, expand, load_arcs, new_tables
+from treeparse.kernels.contraction import (
+    HEAD,
+    STATUS,
+    TIED,
+    VALUE,
+    choose_word_head,
+    contract,
+    expand,
+    load_arcs,
+    new_tables,
+)
 from treeparse.kernels.ties import arc_keys
 
 
@@ -76,8 +86,9 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
     owner = np.empty(size, np.int64)
     for b in range(start, stop):
         n = lengths[b]
-        tied = _best_word_heads(scores[b], n, weights[VALUE], nodes[HEAD])
-        if not tied and _take_best_heads(scores[b], n, single_root, weights[VALUE], nodes[HEAD], nodes[STATUS], heads[b]):
+        value, head, visited = weights[VALUE], nodes[HEAD], nodes[STATUS]
+        tied = _best_word_heads(scores[b], n, value, head)
+        if not tied and _take_best_heads(scores[b], n, single_root, value, head, visited, heads[b]):
             continue
         load_arcs(scores[b], n, arcs)
         count = TIED if tied else contract(arcs, None, n, single_root, tables)

@@ -1,4 +1,4 @@
-"""Chu and Liu's and Edmonds' contraction of cycles in Tarjan's dense O(n^2) form: the best tree, and its cheapest change.
+"""The contraction of cycles of Chu and Liu and of Edmonds, in Tarjan's dense O(n^2) form.
 
 One root: compare trees by (number of root arcs, score), so that the fewest root arcs come first and then the highest
 score. That is the reweighting of Stanojević and Cohen 2021 with an infinite constant, so no precision is lost. Arcs
@@ -17,16 +17,16 @@ TIED = -1
 
 
 # Tables of one graph. Nodes are the root and the words, then contracted cycles, in order of their making. Into a node,
-# an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it replaces inside
-# the node, up to a constant of the node. Every weight has a key, which is offset likewise.
+# an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it replaces
+# inside the node, up to a constant of the node. Every weight has a key, which is offset likewise.
 #
-# weights: of every node its chosen arc's weight, and that of the best other arc from the same head; of words the offset.
+# weights: of nodes, their chosen arc's weight and that of the best other arc from the same head; of words, the offset.
 VALUE, SECOND, OFFSET = range(3)
-# nodes: the keys of these; of every node its chosen arc's head, the word that it enters, the cycle that the node is in (0
-# for none) and its status; of every word the node that it is in now and the next word of the ring that makes up this
-# node; the path of chosen arcs.
+# nodes: the keys of these; of nodes, their chosen arc's head, the word that it enters, the cycle that the node is in,
+# 0 for none, and its status; of words, the node that the word is in now and the next word of the ring that makes up
+# this node; the path of chosen arcs.
 KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = range(10)
-# rows and (keys, entries): the best arc into a contracted cycle from every word outside: weight, key, word entered.
+# rows, keys, entries: the best arc into a contracted cycle from every word outside: its weight, key, the word entered.
 
 
 @jit
@@ -173,7 +173,7 @@ def _find_second(arcs, keys, node, weights, nodes):
 
 @jit
 def _contract_cycle(arcs, keys, n, last, new, depth, tables):
-    """Contract the end of the path from node ``last`` on into node ``new``; the length of the path left, and if tied."""
+    """Contract the path from node ``last`` on into node ``new``; the length of what is left, and if keys are needed."""
     weights, nodes, rows, row_keys, entries = tables
     place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
     into = rows[place], row_keys[place], entries[place]

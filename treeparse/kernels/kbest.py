@@ -41,7 +41,7 @@ class NonprojectiveKBest:
     """The best trees of every item of a batch, as many as were asked for; more are made without doing any work twice.
 
     Args:
-        scores: ``(B, n+1, n+1)``.
+        scores: ``(B, n+1, n+1)``; a copy is kept.
         lengths: ``(B,)``.
         single_root: whether exactly one word hangs from the root.
 
@@ -52,7 +52,7 @@ class NonprojectiveKBest:
 
     def __init__(self, scores: FloatArray, lengths: IntArray, *, single_root: bool) -> None:
         batch, size = scores.shape[:2]
-        self._arc_scores, self._lengths, self._single_root = scores, lengths, single_root
+        self._arc_scores, self._lengths, self._single_root = scores.copy(), lengths.copy(), single_root
         self.heads = np.empty((batch, 0, size), np.int64)
         self.scores = np.empty((batch, 0))
         # A tree adds two classes at most.
@@ -86,7 +86,6 @@ def _grown(array: np.ndarray, more: int, fill: float) -> np.ndarray:
 def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, waiting, bounds, keys, heap, counts):
     size = scores.shape[1]
     base, arcs = np.empty((size, size)), np.empty((size, size))
-    base_heads = np.empty((3, size), np.int64)
     arc_key_table = np.empty((0, 0), np.int64)
     tables = new_tables(size)
     for b in range(start, stop):
@@ -283,7 +282,7 @@ def _preorder(heads, n):
 @jit
 def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
     """Find the second-best tree of a class by leaving out each arc of the best in turn."""
-    base, arcs, n = graph[:3]
+    base, n = graph[0], graph[2]
     classes, counts = item[0], item[5]
     found, owner = np.empty_like(heads[0]), np.empty_like(heads[0])
     bound, key, changed = -np.inf, 0, 0
