@@ -10,14 +10,14 @@ from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.trees import families
-from treeparse.trees.checks import check_scores, full_lengths, no_tree_error
+from treeparse.trees.best import BestTrees
+from treeparse.trees.checks import check_heads_in_range, check_scores, full_lengths, no_tree_error
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.expectations import ArcExpectations
 
 MAX_ENUMERATED_WORDS = 7
 
 
-class TreeCRF(ArcExpectations):
+class TreeCRF(BestTrees):
     """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
 
     Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc. Column
@@ -52,10 +52,6 @@ class TreeCRF(ArcExpectations):
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
         if self._validate_args:
             check_scores(scores, self.lengths)
-
-    @abstractmethod
-    def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        """Heads of the best trees ``(B, n+1)``."""
 
     @abstractmethod
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
@@ -105,16 +101,28 @@ class TreeCRF(ArcExpectations):
         total = known.sum(-1)
         return torch.where(total > 0, torch.where(known, right, 0.0).sum(-1) / total.clamp_min(1), 1.0)
 
-    @cached_property
-    def _heads(self) -> Tensor:
-        heads = self._best_trees_of(*self._flat)
-        self._require_trees(lambda: heads[:, 1] >= 0)
-        return heads.reshape(self.scores.shape[:-1])
+    def given(self, heads: Tensor) -> Self:
+        """The same distribution, conditioned on these heads ``(*batch, n+1)``; -1 leaves a word's head open.
 
-    @property
-    def mode(self) -> Tensor:
-        """Heads of the best tree ``(*batch, n+1)``."""
-        return self._heads
+        Arcs that compete with a known head get the score -inf. Differentiable in the scores. Where no tree has these
+        heads, the result is a distribution without a tree.
+
+        Raises:
+            TreeparseError: for heads that are no integers, have another shape, or lie beyond the words.
+        """
+        heads = self._check_heads(heads)
+        if heads.shape != self.scores.shape[:-1]:
+            raise TreeparseError(
+                f"Known heads must have the shape (*batch, n+1), here {tuple(self.scores.shape[:-1])}, not "
+                f"{tuple(heads.shape)}."
+            )
+        position = torch.arange(heads.shape[-1], device=heads.device)
+        known = ((heads >= 0) & (position > 0) & (position <= self.lengths.unsqueeze(-1))).unsqueeze(-2)
+        check_heads_in_range(heads, self.lengths)
+        competing = known & (heads.unsqueeze(-2) != position.unsqueeze(-1))
+        result = self.with_scores(self.scores.masked_fill(competing, -torch.inf))
+        result._validate_args = self._validate_args
+        return result
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree."""
@@ -152,11 +160,6 @@ class TreeCRF(ArcExpectations):
     def __repr__(self) -> str:
         shape = tuple(self.scores.shape)
         return f"{type(self).__name__}(scores: {shape} {self.scores.dtype}, single_root={self.single_root})"
-
-    @property
-    def _flat(self) -> tuple[Tensor, Tensor]:
-        """Float64 scores ``(B, n+1, n+1)`` and lengths ``(B,)``."""
-        return self._sums.scores, self._sums.lengths
 
     @cached_property
     def _log_marginals(self) -> Tensor:

@@ -36,6 +36,26 @@ def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
     return inside.unsqueeze(-1) & words.unsqueeze(-2) & (position.unsqueeze(-1) != position)
 
 
+def check_count(k: int) -> int:
+    """The number of trees asked for, or an error."""
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise TreeparseError(f"The number of trees must be a whole number, 1 or more, not {k!r}.")
+    return k
+
+
+def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
+    """Raise for a known head ``(*batch, n+1)`` of a word that is none of its sentence's other nodes."""
+    position = torch.arange(heads.shape[-1], device=heads.device)
+    ends = lengths.unsqueeze(-1)
+    bad = (position > 0) & (position <= ends) & ((heads > ends) | (heads == position))
+    if bool(bad.any()):
+        *item, word = bad.nonzero()[0].tolist()
+        raise TreeparseError(
+            f"Word {word}{_of_item(item)} is given the head {int(heads[(*item, word)])}, but its head is one of the "
+            f"nodes 0 to {int(lengths[tuple(item)])} other than itself; -1 leaves it open."
+        )
+
+
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first NaN or +inf on a real arc, whose score is that of ``of`` it."""
     if scores.numel() == 0 or bool(scores.detach().amax() < torch.inf):  # amax finds NaN too, and takes one pass

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from treeparse.trees import functions
 from treeparse.trees.base import TreeCRF
-from treeparse.trees.functions import Backend, Primitives
+from treeparse.trees.functions import Backend, KBest, Primitives
 
 
 class NonProjectiveCRF(TreeCRF):
@@ -53,6 +53,9 @@ class NonProjectiveCRF(TreeCRF):
 
     def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
         return functions.best_trees(scores, lengths, single_root=self.single_root)
+
+    def _k_best(self, scores: Tensor, lengths: Tensor) -> KBest:
+        return functions.k_best(scores, lengths, single_root=self.single_root)
 
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         return functions.are_trees(heads, lengths, single_root=self.single_root)
