@@ -1,0 +1,35 @@
+"""Counter-based random streams: a draw depends on the seed, the sample's number and the draw's number alone.
+
+Steele, Lea and Flood 2014, *Fast splittable pseudorandom number generators* (SplitMix64): draw ``i`` is a mixing
+function of ``state + i * GAMMA``. No state outlives a sample, so samples are the same in any batch and on any thread.
+"""
+
+import numpy as np
+
+from treeparse.kernels._compile import jit
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
+LOW_BITS = np.uint64(12)
+UNIT = 2.0**-52
+
+
+@jit
+def new_stream(seed, sample):
+    """The stream of an item's ``sample``-th sample, where ``seed`` (uint64) is the item's."""
+    return _mixed(seed ^ _mixed(np.uint64(sample) * GAMMA + GAMMA))
+
+
+@jit
+def uniform(stream):
+    """The stream behind its next draw, and this draw, uniform in the open interval (0, 1)."""
+    stream += GAMMA
+    return stream, (np.float64(_mixed(stream) >> LOW_BITS) + 0.5) * UNIT
+
+
+@jit
+def _mixed(bits):
+    bits = (bits ^ (bits >> SHIFTS[0])) * FIRST_FACTOR
+    bits = (bits ^ (bits >> SHIFTS[1])) * SECOND_FACTOR
+    return bits ^ (bits >> SHIFTS[2])
