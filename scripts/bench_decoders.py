@@ -1,64 +1,89 @@
 #!/usr/bin/env python
-"""Time the best-tree decoder against its peers on the same batches, in one run on one thread.
+"""Time best trees and K-best lists against peers on the same batches, in one run on one thread, with their mistakes.
 
-    taskset -c 0 python scripts/bench_decoders.py --supar DIR --stanza DIR --output scripts/results/bench_decoders.md
+    taskset -c 0 scripts/bench_decoders.py --supar DIR --stanza DIR --synjax DIR --torch-struct DIR --spanningtrees DIR
 
 Random scores are N(0, 1). Peaked ones are like a trained parser's: a gold tree 10 to 30 above such noise and, in every
-fifth sentence, two words that prefer each other. ufal.chu_liu_edmonds and networkx come from pip; SuPar's and Stanza's
-decoders come from a clone of their repository. Decoders without a rule for the root get scores whose root arcs are
-lowered by a constant larger than any difference between trees ([Root] Stanojević and Cohen 2021).
+fifth sentence, two words that prefer each other. Tied ones are 0, 1, 2 or 3. ufal.chu_liu_edmonds and networkx come
+from pip, the other peers from a clone of their repository; those that are not named are left out. Decoders without a
+rule for the root get scores whose root arcs are lowered by a constant larger than any difference between trees ([Root]
+Stanojević and Cohen 2021). The plot of growth in n and K is written beside the output file and needs matplotlib.
 """
 
 import argparse
-import importlib
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import decoder_peers as peers
 import numpy as np
 import torch
+from decoder_peers import Decoder
 from numpy.typing import NDArray
-from timing import Timed, import_supar, report, take_turns
+from timing import Timed, report, take_turns
 
-from treeparse.kernels.arborescence import best_trees
+from treeparse.kernels.arborescence import are_trees
+from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.projective_kbest import ProjectiveKBest
 
 Array = NDArray[np.float64]
-Decode = Callable[[], Iterable]
 LENGTHS = (10, 20, 40, 80, 160)
+TREES = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # K, at 40 words
 BATCH = 32
+MISTAKES = ("trees lost", "repeated", "out of order")
 ROUND = 0.02  # CPU seconds a fast decoder gets a round, a slow one gets one call
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 25, 12.0  # rounds a batch, and CPU seconds after which no further one begins
-TOLERANCE = 1e-6  # of a tree's score
+HEADER = f"""# Best trees and K-best lists: time a sentence, one thread
+
+CPU time, medians over rounds in which the decoders take turns on the same scores, in batches of {BATCH} sentences
+(K-best lists: of 8 at 80 words, of 2 at 160). Ratios are to treeparse under the same rule for the root, in the same
+round. A tree is lost where the peer lists fewer different trees that score as high, within rounding, as treeparse's; it
+is out of order where the tree listed before it scores lower."""
 
 
 @dataclass(frozen=True)
-class Decoder:
-    """``prepare`` turns scores (B, n+1, n+1) into what the peer eats, untimed, and returns the call to be timed."""
+class Contest:
+    """What decoders of one table compete at: ``trees`` best trees of sentences of n words, for every (n, trees).
 
-    name: str
-    prepare: Callable[[Array], Decode]
-    single_root: bool = True
-    max_words: int = max(LENGTHS)
+    The first decoder of either rule for the root is ours, which the others are compared with.
+    """
+
+    title: str
+    decoders: Sequence[Decoder]
+    sizes: Sequence[tuple[int, int]]
+    kinds: Sequence[str] = ("random", "peaked")
 
 
 @dataclass
 class Entry(Timed):
-    """One decoder on one batch, and how many of its trees score below ours."""
+    """One decoder on one batch, and the mistakes in its lists."""
 
     decoder: Decoder
-    worse: int = 0
+    sentences: int
+    trees: int
+    mistakes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
 
 
-def random_scores(stream: np.random.Generator, n: int) -> Array:
+@dataclass
+class Curves:
+    """Medians in µs a sentence for the plot: by contest, kind and decoder, then by (n, K)."""
+
+    points: dict[tuple[str, str, str], dict[tuple[int, int], float]] = field(default_factory=dict)
+
+    def add(self, contest: Contest, kind: str, entry: Entry, size: tuple[int, int]) -> None:
+        self.points.setdefault((contest.title, kind, entry.decoder.name), {})[size] = microseconds(entry)
+
+
+def random_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
     """A batch of N(0, 1) scores."""
-    return stream.normal(size=(BATCH, n + 1, n + 1))
+    return stream.normal(size=(batch, n + 1, n + 1))
 
 
-def peaked_scores(stream: np.random.Generator, n: int) -> Array:
+def peaked_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
     """A batch as a trained parser scores it, with a cycle trap in every fifth sentence."""
-    scores = random_scores(stream, n)
-    for item in range(BATCH):
+    scores = random_scores(stream, n, batch)
+    for item in range(batch):
         order = stream.permutation(np.arange(1, n + 1))
         for place, word in enumerate(order):
             head = 0 if place == 0 else order[stream.integers(place)]
@@ -69,177 +94,187 @@ def peaked_scores(stream: np.random.Generator, n: int) -> Array:
     return scores
 
 
-def lower_root_arcs(scores: Array) -> Array:
-    """Scores under which every best tree has one root arc, if the graph is complete."""
-    lowered = scores.copy()
-    lowered[:, 0] -= (np.ptp(scores) + 1) * scores.shape[-1]
-    return lowered
+def tied_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
+    """A batch of small integers."""
+    return stream.integers(0, 4, size=(batch, n + 1, n + 1)).astype(np.float64)
 
 
-def dependent_major(scores: Array) -> Array:
-    """``scores[dependent, head]`` without self-loops or arcs into the root, the layout of most peers."""
-    arcs = np.ascontiguousarray(scores.transpose(0, 2, 1))
-    arcs[:, np.arange(arcs.shape[1]), np.arange(arcs.shape[1])] = -1e9
-    arcs[:, 0] = -1e9
-    return arcs
+KINDS: Mapping[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "random": random_scores,
+    "peaked": peaked_scores,
+    "tied": tied_scores,
+}
 
 
-def ours(single_root: bool) -> Decoder:
-    """The kernel, one call a batch."""
-
-    def prepare(scores: Array) -> Decode:
-        lengths = np.full(len(scores), scores.shape[-1] - 1)
-        return lambda: best_trees(scores, lengths, single_root=single_root)
-
-    return Decoder("treeparse" if single_root else "treeparse, any roots", prepare, single_root)
-
-
-def ufal(single_root: bool) -> Decoder | None:
-    """The C++ decoder from pip, which leaves the number of roots open."""
-    if importlib.util.find_spec("ufal.chu_liu_edmonds") is None:
-        return None
-    chu_liu_edmonds = importlib.import_module("ufal.chu_liu_edmonds").chu_liu_edmonds
-
-    def prepare(scores: Array) -> Decode:
-        arcs = dependent_major(lower_root_arcs(scores) if single_root else scores)
-        arcs[arcs == -1e9] = np.nan
-        return lambda: [chu_liu_edmonds(item)[0] for item in arcs]
-
-    return Decoder("ufal, root arcs lowered" if single_root else "ufal, any roots", prepare, single_root)
-
-
-def networkx() -> Decoder | None:
-    """Networkx's Edmonds, its graphs built beforehand."""
-    if importlib.util.find_spec("networkx") is None:
-        return None
-    nx = importlib.import_module("networkx")
-
-    def graph(scores: Array) -> object:
-        arcs = [(i, j, float(s)) for (i, j), s in np.ndenumerate(scores) if j and i != j]
-        result = nx.DiGraph()
-        result.add_weighted_edges_from(arcs)
-        return result
-
-    def heads(arborescence: object, size: int) -> list[int]:
-        found = {dependent: head for head, dependent in arborescence.edges}  # pyright: ignore[reportAttributeAccessIssue]
-        return [-1] + [found[word] for word in range(1, size)]
-
-    def prepare(scores: Array) -> Decode:
-        graphs = [graph(item) for item in lower_root_arcs(scores)]
-        size = scores.shape[-1]
-        return lambda: [heads(nx.maximum_spanning_arborescence(item), size) for item in graphs]
-
-    return Decoder("networkx, root arcs lowered", prepare, max_words=40)
-
-
-def supar(directory: Path) -> Decoder:
-    """``supar.structs.fn.mst`` with its single-root rule, without the rest of the package."""
-
-    def pad(trees: list[torch.Tensor], total_length: int) -> torch.Tensor:
-        return torch.stack([torch.nn.functional.pad(tree, (0, total_length - len(tree))) for tree in trees])
-
-    mst = import_supar(directory, "supar.structs.fn", {"pad": pad}.get).mst
-
-    def prepare(scores: Array) -> Decode:
-        arcs = torch.from_numpy(dependent_major(scores))
-        mask = torch.ones(arcs.shape[:2], dtype=torch.bool)
-        mask[:, 0] = False
-        return lambda: mst(arcs.clone(), mask).numpy()  # a clone, since it changes its input
-
-    return Decoder("SuPar mst", prepare)
-
-
-def stanza(directory: Path) -> Decoder:
-    """``chuliu_edmonds_one_root``; its rule for the root takes negative scores for granted, so they are shifted."""
-    path = directory / "stanza" / "models" / "common" / "chuliu_edmonds.py"
-    spec = importlib.util.spec_from_file_location("stanza_chuliu_edmonds", path)
-    if spec is None or spec.loader is None or not path.exists():
-        raise SystemExit(f"bench_decoders: there is no {path}")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-
-    def prepare(scores: Array) -> Decode:
-        arcs = np.ascontiguousarray((scores - np.max(scores)).transpose(0, 2, 1))
-        return lambda: [module.chuliu_edmonds_one_root(item) for item in arcs]
-
-    return Decoder("Stanza chuliu_edmonds_one_root", prepare)
-
-
-def enter(decoder: Decoder, scores: Array) -> Entry:
-    """Prepare a decoder for a batch and compare its trees with ours."""
-    decode = decoder.prepare(scores)
-    heads = np.array(list(decode()))
-    totals, best = total_scores(scores, heads), best_scores(scores, decoder.single_root)
-    if decoder.single_root and ((heads[:, 1:] == 0).sum(1) != 1).any():
-        raise SystemExit(f"bench_decoders: {decoder.name} returned a tree of several roots")
-    if (totals > best + TOLERANCE).any():
-        raise SystemExit(f"bench_decoders: {decoder.name} found a better tree than treeparse")
-    entry = Entry(decode, decoder, int((totals < best - TOLERANCE).sum()))
+def enter(decoder: Decoder, scores: Array, k: int, ours: Array) -> Entry:
+    """Prepare a decoder for a batch and compare its lists with the scores (B, k) of ours, -inf where there is none."""
+    decode = decoder.prepare(scores, k)
+    entry = Entry(decode, decoder, len(scores), k)
+    for item, trees in enumerate(decode()):
+        entry.mistakes += mistakes(decoder, scores[item], np.atleast_2d(np.asarray(trees)), ours[item])
     entry.fill_round(ROUND, 200)
     return entry
 
 
-def race(decoders: list[Decoder], scores: Array) -> list[Entry]:
-    """Time all decoders on one batch."""
-    entries = [enter(decoder, scores) for decoder in decoders]
+def mistakes(decoder: Decoder, scores: Array, trees: NDArray[np.int64], ours: Array) -> tuple[int, int, int]:
+    """How many trees the list (k, n+1) of a sentence lost, repeated, and has after a tree that scores lower.
+
+    Raises where there is a better tree than ours, or what is no tree.
+    """
+    trees = trees.astype(np.int64, copy=True)
+    trees[:, 0] = -1
+    trees = trees[trees[:, 1] >= 0]  # without the slots past the number of trees
+    if not are_trees(trees, np.full(len(trees), trees.shape[1] - 1), single_root=decoder.single_root).all():
+        raise SystemExit(f"bench_decoders: {decoder.name} returned what is no tree by its rule for the root")
+    ours = ours[ours > -np.inf]
+    slack = decoder.rounding * np.abs(ours).max()
+    different = np.unique(trees, axis=0)
+    found = np.sort(tree_scores(scores, different))[::-1]
+    if len(found) > len(ours) or (found > ours[: len(found)] + slack).any():
+        raise SystemExit(f"bench_decoders: {decoder.name} found a better tree than treeparse")
+    lost = len(ours) - int((found >= ours[-1] - slack).sum())
+    return lost, len(trees) - len(different), int((np.diff(tree_scores(scores, trees)) > slack).sum())
+
+
+def tree_scores(scores: Array, trees: NDArray[np.int64]) -> Array:
+    """The scores (k,) of head lists (k, n+1) under one sentence's scores."""
+    return np.take_along_axis(scores[:, 1:], trees[:, 1:], axis=0).sum(1)
+
+
+def our_scores(decoder: Decoder, scores: Array, k: int) -> Array:
+    """The scores (B, k) of our trees, -inf past their number."""
+    result = np.full((len(scores), k), -np.inf)
+    for item, trees in enumerate(decoder.prepare(scores, k)()):
+        trees = np.atleast_2d(trees)
+        trees = trees[trees[:, 1] >= 0]
+        result[item, : len(trees)] = tree_scores(scores[item], trees)
+    return result
+
+
+def race(decoders: Sequence[Decoder], scores: Array, k: int) -> list[Entry]:
+    """Time all decoders that can do it on one batch."""
+    n = scores.shape[-1] - 1
+    able = [decoder for decoder in decoders if n <= decoder.max_words and k <= decoder.max_trees]
+    ours = {rule: our_scores(first_with(decoders, rule), scores, k) for rule in {one.single_root for one in able}}
+    entries = [enter(decoder, scores, k, ours[decoder.single_root]) for decoder in able]
     take_turns(entries, fewest=MIN_ROUNDS, most=MAX_ROUNDS, budget=BUDGET)
     return entries
 
 
-def total_scores(scores: Array, heads: NDArray[np.int64]) -> Array:
-    """The scores of head lists (B, n+1), as (B,)."""
-    return np.take_along_axis(scores[:, :, 1:], heads[:, None, 1:], axis=1).sum((1, 2))
+def first_with(decoders: Sequence[Decoder], single_root: bool) -> Decoder:
+    """Ours under this rule for the root."""
+    return next(decoder for decoder in decoders if decoder.single_root == single_root)
 
 
-def best_scores(scores: Array, single_root: bool) -> Array:
-    """The scores of our trees (B,)."""
-    lengths = np.full(len(scores), scores.shape[-1] - 1)
-    return total_scores(scores, best_trees(scores, lengths, single_root=single_root))
+def microseconds(entry: Entry) -> float:
+    """The median a sentence."""
+    return 1e6 * entry.median / entry.sentences
 
 
-def table(title: str, decoders: list[Decoder], lengths: Iterable[int], make: Callable[[int], Array]) -> Iterable[str]:
-    """The lines of one markdown table, as they are measured."""
-    yield f"\n## {title}\n"
-    yield "| n | decoder | ms a batch of 32 | times treeparse's | quartiles | worse trees |"
-    yield "|--:|:--|--:|--:|--:|--:|"
-    for n in lengths:
-        entries = race([decoder for decoder in decoders if n <= decoder.max_words], make(n))
-        for entry in entries:
-            ours = next(other for other in entries if other.decoder.single_root == entry.decoder.single_root)
-            low, ratio, high = entry.over(ours)
-            yield (
-                f"| {n} | {entry.decoder.name} | {1e3 * entry.median:.3f} | {ratio:.1f} | "
-                f"{low:.1f} - {high:.1f} | {entry.worse} of {BATCH} |"
-            )
+def tables(contest: Contest, curves: Curves) -> Iterator[str]:
+    """The lines of a contest's markdown tables, as they are measured."""
+    for kind in contest.kinds:
+        yield f"\n## {contest.title}: {kind} scores\n"
+        yield f"| n | K | decoder | µs a sentence | times treeparse's | quartiles | {' | '.join(MISTAKES)} |"
+        yield "|--:|--:|:--|--:|--:|--:|--:|--:|--:|"
+        stream = np.random.default_rng(1)
+        for n, k in contest.sizes:
+            batch = BATCH if k == 1 else max(2, min(BATCH, BATCH * 1600 // n**2))
+            # float32 numbers, so that no decoder has to round them
+            scores = KINDS[kind](stream, n, batch).astype(np.float32).astype(np.float64)
+            entries = race(contest.decoders, scores, k)
+            for entry in entries:
+                curves.add(contest, kind, entry, (n, k))
+                yield row(n, k, entry, entries)
 
 
-def main() -> None:
+def row(n: int, k: int, entry: Entry, entries: Sequence[Entry]) -> str:
+    """One decoder's row."""
+    base = next(other for other in entries if other.decoder.single_root == entry.decoder.single_root)
+    low, ratio, high = entry.over(base)
+    counts = " | ".join(f"{count} of {entry.sentences * k}" for count in entry.mistakes)
+    cells = f"{n} | {k} | {entry.decoder.name} | {microseconds(entry):.1f} | {ratio:.1f} | {low:.1f} - {high:.1f}"
+    return f"| {cells} | {counts} |"
+
+
+def plot(curves: Curves, path: Path) -> None:
+    """Draw the growth of time in n, and in K."""
+    from matplotlib.figure import Figure
+
+    titles = list(dict.fromkeys(title for (title, _, _), points in curves.points.items() if len(points) > 1))
+    figure = Figure(figsize=(6 * len(titles), 5), layout="constrained")
+    for axes, title in zip(np.atleast_1d(figure.subplots(1, len(titles))), titles, strict=True):
+        colors: dict[str, str] = {}
+        for (contest, kind, name), points in curves.points.items():
+            if contest != title:
+                continue
+            in_n = len({n for n, _ in points}) > 1
+            places = [n if in_n else k for n, k in points]
+            label = name if name not in colors else None
+            color = colors.setdefault(name, f"C{len(colors)}")
+            style = "-" if kind == "random" else "--"
+            axes.plot(places, list(points.values()), style, marker="o", markersize=3, color=color, label=label)
+            axes.set(xscale="log", yscale="log", xlabel="n" if in_n else "K", ylabel="µs a sentence")
+        axes.set(title=f"{title}\n(random scores; dashed: peaked)")
+        axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=110)
+
+
+def contests(options: argparse.Namespace) -> list[Contest]:
+    """All contests, with the peers that are there."""
+    optional = [peers.ufal(True), peers.ufal(False), peers.networkx()]
+    best = [peers.best_trees(True), peers.best_trees(False), peers.gabow_tarjan_trees()]
+    best += [decoder for decoder in optional if decoder is not None]
+    lists = [peers.k_best_trees(NonprojectiveKBest)]
+    projective, projective_lists = [peers.projective_trees()], [peers.k_best_trees(ProjectiveKBest)]
+    if options.supar:
+        best.append(peers.supar_mst(options.supar))
+        projective.append(peers.supar_projective(options.supar, lists=False))
+        projective_lists.append(peers.supar_projective(options.supar, lists=True))
+    if options.stanza:
+        best.append(peers.stanza(options.stanza))
+    if options.synjax:
+        best.append(peers.synjax(options.synjax))
+    if options.torch_struct:
+        projective.append(peers.torch_struct_projective(options.torch_struct, lists=False))
+        projective_lists.append(peers.torch_struct_projective(options.torch_struct, lists=True))
+    if options.spanningtrees:
+        lists.append(peers.spanningtrees(options.spanningtrees))
+    lengths = options.lengths
+    middle = 40 if 40 in lengths else lengths[0]
+    return [
+        Contest("Best tree", best, [(n, 1) for n in lengths]),
+        Contest("50 best trees", lists, [(n, 50) for n in lengths]),
+        Contest("All 64 trees", lists, [(4, 64)], ("random", "tied")),
+        Contest(f"K best trees of {middle} words", lists, [(middle, k) for k in options.trees]),
+        Contest("Best projective tree", projective, [(n, 1) for n in lengths]),
+        Contest("10 best projective trees", projective_lists, [(n, 10) for n in lengths]),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
-    parser.add_argument("--stanza", type=Path, metavar="DIR", help="a clone of Stanza")
+    for name in ("SuPar", "Stanza", "SynJax", "torch-struct", "spanningtrees"):
+        parser.add_argument(f"--{name.lower()}", type=Path, metavar="DIR", help=f"a clone of {name}")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
-    arguments = parser.parse_args()
+    parser.add_argument("--trees", type=int, nargs="+", default=TREES, metavar="K", help="for the growth in K")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
+    options = parser.parse_args(arguments)
+    if options.output and importlib.util.find_spec("matplotlib") is None:
+        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
     torch.set_num_threads(1)
-    decoders = [ours(True), ours(False), ufal(True), ufal(False), networkx()]
-    decoders += [supar(arguments.supar)] if arguments.supar else []
-    decoders += [stanza(arguments.stanza)] if arguments.stanza else []
-    present = [decoder for decoder in decoders if decoder is not None]
-    report(all_lines(present, arguments.lengths), arguments.output)
+    curves = Curves()
+    report(all_lines(contests(options), curves), options.output)
+    if options.output:
+        plot(curves, options.output.with_suffix(".png"))
 
 
-def all_lines(decoders: list[Decoder], lengths: Iterable[int]) -> Iterator[str]:
+def all_lines(contests: Iterable[Contest], curves: Curves) -> Iterator[str]:
     """The whole report, as it is measured."""
-    yield "# Best tree: time a batch of 32 sentences, one thread"
-    yield ""
-    yield (
-        "CPU time, medians over rounds in which the decoders take turns. Ratios are to treeparse under the same rule "
-        "for the root, in the same round. A tree is worse if its score lies below ours by more than 1e-6."
-    )
-    for title, make in (("Random scores", random_scores), ("Peaked scores", peaked_scores)):
-        stream = np.random.default_rng(1)
-        yield from table(title, decoders, lengths, lambda n, make=make, stream=stream: make(stream, n))
+    yield HEADER
+    for contest in contests:
+        yield from tables(contest, curves)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,13 @@
 """The ways to sum over non-projective trees that bench_sums.py compares: the library, determinants, and peers."""
 
-import importlib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import torch
-from bench_decoders import dependent_major
 from numpy.typing import NDArray
-from timing import import_supar
+from peers import dependent_major, import_package, import_supar, roots_on_diagonal
 from torch import Tensor
 
 from treeparse.trees import NonProjectiveCRF
@@ -78,7 +75,7 @@ def lu(dtype: torch.dtype) -> Method:
 
 def supar(directory: Path) -> Method:
     """``supar.structs.MatrixTree``, without the rest of the package."""
-    matrix_tree = import_supar(directory, "supar.structs.tree", lambda name: None).MatrixTree  # calls no helper
+    matrix_tree = import_supar(directory, "supar.structs.tree").MatrixTree
     return Method(
         "SuPar",
         lambda scores: torch.tensor(dependent_major(scores), dtype=torch.float32),
@@ -91,13 +88,7 @@ def supar(directory: Path) -> Method:
 
 def torch_struct(directory: Path) -> Method:
     """``torch_struct.NonProjectiveDependencyCRF``, which has root arcs on the diagonal."""
-    sys.path.insert(0, str(directory))
-    crf = importlib.import_module("torch_struct").NonProjectiveDependencyCRF
-    sys.path.remove(str(directory))
-
-    def lay_out(scores: Array) -> Tensor:
-        loops = np.eye(scores.shape[-1] - 1) == 1
-        return torch.tensor(np.where(loops, scores[:, :1, 1:], scores[:, 1:, 1:]), dtype=torch.float32)
+    crf = import_package(directory, "torch_struct").NonProjectiveDependencyCRF
 
     def restore(marginals: Array) -> Array:
         result = np.pad(marginals, ((0, 0), (1, 0), (1, 0)))
@@ -106,7 +97,7 @@ def torch_struct(directory: Path) -> Method:
 
     return Method(
         "torch-struct",
-        lay_out,
+        lambda scores: torch.tensor(roots_on_diagonal(scores), dtype=torch.float32),
         lambda scores: crf(scores).partition,
         lambda scores: crf(scores).marginals,
         restore=restore,

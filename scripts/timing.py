@@ -1,11 +1,7 @@
 """How benchmarks time: calls take turns, round after round, so that a busy machine slows all of them alike."""
 
-import importlib
 import statistics
-import sys
 import time
-import types
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,19 +48,6 @@ def take_turns(entries: Sequence[Timed], *, fewest: int, most: int, budget: floa
             break
         for entry in entries:
             entry.run()
-
-
-def import_supar(directory: Path, module: str, helper: Callable[[str], Any]) -> Any:
-    """A module of SuPar's clone without the rest of the package; ``helper`` gives what it takes from supar.utils.fn."""
-    for name in ("supar", "supar.utils", "supar.structs"):
-        package = types.ModuleType(name)
-        package.__path__ = [str(directory.joinpath(*name.split(".")))]
-        sys.modules[name] = package
-    helpers = types.ModuleType("supar.utils.fn")  # its own imports omegaconf
-    helpers.__getattr__ = helper  # pyright: ignore[reportAttributeAccessIssue]
-    sys.modules[helpers.__name__] = helpers
-    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
-        return importlib.import_module(module)
 
 
 def report(lines: Iterable[str], output: Path | None) -> None:

@@ -1,16 +1,68 @@
-"""The decoder benchmark times decoders that solve the same problem."""
+"""The decoder benchmark times decoders that solve the same problem, and counts the mistakes of those that do not."""
+
+from pathlib import Path
 
 import bench_decoders
+import decoder_peers
 import numpy as np
 import pytest
+import torch
+from bench_decoders import KINDS, Contest, mistakes
+from oracles import all_trees
 
 
-@pytest.mark.parametrize("make", [bench_decoders.random_scores, bench_decoders.peaked_scores])
-def test_installed_decoders_find_the_same_trees(make, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_installed_decoders_find_the_same_trees(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 1)
-    decoders = [bench_decoders.ours(True), bench_decoders.ours(False), bench_decoders.networkx()]
-    decoders += [bench_decoders.ufal(True), bench_decoders.ufal(False)]
-    scores = make(np.random.default_rng(1), 6)
-    entries = bench_decoders.race([decoder for decoder in decoders if decoder is not None], scores)
-    assert [entry.worse for entry in entries] == [0] * len(entries)
+    optional = [decoder_peers.networkx(), decoder_peers.ufal(True), decoder_peers.ufal(False)]
+    decoders = [decoder_peers.best_trees(True), decoder_peers.best_trees(False), decoder_peers.gabow_tarjan_trees()]
+    decoders += [decoder for decoder in optional if decoder is not None]
+    scores = KINDS[kind](np.random.default_rng(1), 6, 32)
+    entries = bench_decoders.race(decoders, scores, 1)
+    assert [entry.mistakes.tolist() for entry in entries] == [[0, 0, 0]] * len(decoders)
     assert all(entry.times for entry in entries)
+
+
+def test_mistakes_of_a_list_by_hand() -> None:
+    """Trees of two words under one root; 1 -> 2 scores higher than 2 -> 1."""
+    decoder = decoder_peers.best_trees(True)
+    scores = np.array([[0.0, 0, 0], [0, 0, 2], [0, 1, 0]])
+    ours = np.array([2.0, 1.0, -np.inf])
+    best, second, none = [-1, 0, 1], [-1, 2, 0], [-1, -1, -1]
+    assert mistakes(decoder, scores, np.array([best, second, none]), ours) == (0, 0, 0)
+    assert mistakes(decoder, scores, np.array([[0, *best[1:]], best]), ours) == (1, 1, 0)
+    assert mistakes(decoder, scores, np.array([second]), ours) == (1, 0, 0)
+    assert mistakes(decoder, scores, np.array([second]), ours[:1]) == (1, 0, 0)
+    assert mistakes(decoder, scores, np.array([second, best]), ours) == (0, 0, 1)
+    with pytest.raises(SystemExit, match="better tree"):
+        mistakes(decoder, scores, np.array([best]), np.array([1.0]))
+    with pytest.raises(SystemExit, match="no tree by its rule"):
+        mistakes(decoder, scores, np.array([[-1, 0, 0]]), ours)
+
+
+def test_trees_of_equal_score_may_take_the_place_of_others() -> None:
+    trees = np.pad(all_trees(3, True), ((0, 0), (1, 0)), constant_values=-1)
+    assert len(trees) == 9
+    assert mistakes(decoder_peers.best_trees(True), np.ones((4, 4)), trees[4:7], np.full(3, 3.0)) == (0, 0, 0)
+
+
+def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+    monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
+    monkeypatch.setattr(bench_decoders, "ROUND", 0.0)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
+    output = tmp_path / "table.md"
+    bench_decoders.main(["--lengths", "5", "6", "--trees", "1", "3", "--output", str(output)])
+    text = output.read_text(encoding="utf-8")
+    assert text == capsys.readouterr().out
+    assert text.count("| treeparse |") == 4 + 4 + 2 + 4 + 4 + 4
+    assert "| 6 | 50 | treeparse |" in text and "| 5 | 3 | treeparse |" in text and "nan" not in text
+    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_contest_leaves_out_who_cannot_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
+    ours = decoder_peers.best_trees(True)
+    short = decoder_peers.Decoder("short", ours.prepare, max_words=5)
+    contest = Contest("Best tree", [ours, short], [(5, 1), (6, 1)], kinds=["random"])
+    lines = list(bench_decoders.tables(contest, bench_decoders.Curves()))
+    assert [line.split(" | ")[2] for line in lines[3:]] == ["treeparse", "short", "treeparse"]
