@@ -1,0 +1,239 @@
+#!/usr/bin/env python
+"""Repeat two experiments of Zmigrod, Vieira and Cotterell 2021 ([KBest]), as tables and a plot.
+
+    export TREEPARSE_TREEBANKS=...   # the folder of UD_English-EWT, UD_Turkish-IMST and UD_Latin-Perseus
+    scripts/reproduce_kbest.py --models runs/kbest --spanningtrees DIR --output scripts/results/reproduce_kbest.md
+
+Table 1 of the paper: time of their K-best spanning trees against the algorithm of Camerini et al. 1980, on sentences of
+treebanks as trained parsers score them. Fig. 1 and Appendix A: how many of the K best trees have several roots where
+decoding leaves the number of roots open. Parsers are trained by ``configs/fast.yaml`` where the folder of models lacks
+them, on EWT, its first 500 sentences, Turkish-IMST and Latin-Perseus (whose last 134 training sentences serve as dev
+set), under two objectives: the likelihood of trees with one root, and the choice of every word's head by itself.
+
+The paper's own code, in Python, comes from a clone of rycolab/spanningtrees; without --spanningtrees it is left out.
+The plot is written beside the output file and needs matplotlib (``pip install treeparse[bench]``).
+"""
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+import kbest_algorithms as algorithms
+import numpy as np
+import torch
+from kbest_models import EWT, EWT_500, LATIN, TURKISH, Scored, scored_batches, test_sentences, trained_parser
+from numpy.typing import NDArray
+from timing import report
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.metrics import attachment_scores
+from treeparse.model import Parser
+
+TREEBANKS = (EWT, TURKISH, LATIN, EWT_500)
+OBJECTIVES = ("TreeLikelihood", "HeadSelection")
+TIMED_TREES, TREES = (10, 20, 50), (1, 5, 10, 20, 50)  # K of Table 1, and of Fig. 1
+PAPER_GROWTH = 13  # [KBest], abstract: violations at K = 50 over those at K = 1, on average
+HEADER = """# [KBest] repeated: time of K-best spanning trees, and violations of the root constraint
+
+Scores are those of arcs, without labels, as parsers trained by `configs/fast.yaml` give them to the sentences of the
+test file. `TreeLikelihood` trains on trees with one root, which leaves a constant on all root arcs undetermined;
+`HeadSelection` trains every word's choice of a head by itself, as the paper's parsers were trained."""
+TIMES = """
+CPU time, medians over rounds in which the algorithms take turns, one thread, any number of roots; quartiles in
+brackets; ratios are of times in the same round; scores by the `TreeLikelihood` parser. `compiled`: Camerini et al.'s
+algorithm and [KBest]'s simplification, written alike for this comparison on one compiled contraction, so that they
+differ in nothing but the algorithm. `authors`: the paper's own code for both, in Python, on a sample of the sentences.
+`treeparse`: the library's kernel. Lists differ from treeparse's where their scores do at any rank.
+"""
+VIOLATIONS = """
+Among the K best trees of a sentence, or all where it has fewer, a violation is a tree with several roots. The three
+tables give the share of trees, over all sentences; of sentences with any such tree; and of sentences whose K-th tree is
+such (the last one where there are fewer)."""
+SHARES = ("Trees with several roots", "Sentences with any such tree", "Sentences whose K-th tree is such")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A parser, by its treebank and objective, and the test sentences as it scores them."""
+
+    treebank: str
+    objective: str
+    uas: float
+    batches: Sequence[Scored]
+
+    @property
+    def count(self) -> int:
+        return sum(len(batch.lengths) for batch in self.batches)
+
+
+def subjects(options: argparse.Namespace) -> Iterator[Subject]:
+    """All parsers; those that are missing are trained."""
+    for treebank in TREEBANKS:
+        sentences = test_sentences(treebank, options.treebanks, options.sentences)
+        for objective in OBJECTIVES:
+            parser = trained_parser(treebank, options.treebanks, options.models, options.config, objective)
+            batches = list(scored_batches(parser, sentences))
+            yield Subject(treebank.name, objective, uas(parser, sentences), batches)
+
+
+def uas(parser: Parser, gold: Sequence[Sentence]) -> float:
+    """Of the best labelled trees, in percent."""
+    parses = parser.parse(gold)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    return 100 * attachment_scores(gold, system).uas
+
+
+def time_table(subjects: Sequence[Subject], options: argparse.Namespace) -> Iterator[str]:
+    """Table 1: Camerini's time over the others'."""
+    yield "\n## Table 1: time of Camerini et al.'s algorithm over that of others"
+    yield TIMES
+    yield (
+        "| treebank | K | over [KBest], authors | over [KBest], compiled | over treeparse | "
+        "µs a sentence, treeparse | lists that differ |"
+    )
+    yield "|:--|--:|--:|--:|--:|--:|:--|"
+    for subject in subjects:
+        if subject.objective == OBJECTIVES[0]:
+            for k in TIMED_TREES:
+                yield time_row(subject, k, options)
+
+
+def time_row(subject: Subject, k: int, options: argparse.Namespace) -> str:
+    """One treebank and K."""
+    entries = algorithms.compiled_entries(subject.batches, k)
+    mistakes = list(count_mistakes(entries, entries[0]))
+    measured = algorithms.race(entries, options.rounds)
+    in_python = ""
+    if options.spanningtrees:
+        sample = algorithms.sample_of(subject.batches, options.sample)
+        slow = algorithms.authors_entries(sample, k, options.spanningtrees)
+        mistakes += count_mistakes(slow, algorithms.compiled_entries(sample, k)[0])
+        times = algorithms.race(slow, options.rounds)
+        in_python = spread(times[algorithms.CAMERINI_PYTHON].over(times[algorithms.SIMPLIFIED_PYTHON]))
+    ours = measured[algorithms.TREEPARSE]
+    over = [spread(measured[algorithms.CAMERINI].over(other)) for other in (measured[algorithms.SIMPLIFIED], ours)]
+    cells = [in_python, *over, f"{1e6 * ours.median / subject.count:.1f}", "; ".join(mistakes)]
+    return f"| {subject.treebank} | {k} | {' | '.join(cells)} |"
+
+
+def count_mistakes(entries: Sequence[algorithms.Entry], ours: algorithms.Entry) -> Iterator[str]:
+    """How many of each algorithm's lists differ from ours; this compiles, too."""
+    expected = ours.call()
+    for entry in entries:
+        if entry is not ours:
+            yield f"{algorithms.different(entry.call(), expected)} of {len(expected)} {entry.name}"
+
+
+def spread(quartiles: Sequence[float]) -> str:
+    """Median and quartiles."""
+    low, middle, high = quartiles
+    return f"{middle:.2f} ({low:.2f} - {high:.2f})"
+
+
+def violations(batches: Sequence[Scored], counts: Sequence[int]) -> NDArray[np.float64]:
+    """The three shares of violations for every K, (3, K)."""
+    of_trees, any_tree, last_tree = [], [], []
+    for lists in algorithms.ours(batches, max(counts)):
+        roots = (lists.heads[:, : max(counts), 1:] == 0).sum(-1)
+        exists, several = lists.scores[:, : max(counts)] > -np.inf, roots > 1
+        for k in counts:
+            of_trees.append((several[:, :k].sum(), exists[:, :k].sum()))
+            any_tree.append((several[:, :k].any(1).sum(), len(several)))
+            last = exists[:, :k].sum(1) - 1
+            last_tree.append((np.take_along_axis(several, last[:, None], 1).sum(), len(several)))
+    totals = np.array([of_trees, any_tree, last_tree], float).reshape(3, -1, len(counts), 2).sum(1)
+    return totals[..., 0] / totals[..., 1]
+
+
+def violation_tables(subjects: Sequence[Subject], shares: Mapping[tuple[str, str], NDArray]) -> Iterator[str]:
+    """Fig. 1 and Appendix A as tables, in percent."""
+    yield "\n## Fig. 1: violations of the root constraint where the number of roots is left open"
+    yield VIOLATIONS
+    for place, title in enumerate(SHARES):
+        yield f"\n### {title}, %\n"
+        yield f"| treebank | objective | UAS | {' | '.join(f'K = {k}' for k in TREES)} |"
+        yield "|:--|:--|--:|" + "--:|" * len(TREES)
+        for subject in subjects:
+            values = shares[subject.treebank, subject.objective][place]
+            cells = " | ".join(f"{100 * value:.2f}" for value in values)
+            yield f"| {subject.treebank} | {subject.objective} | {subject.uas:.2f} | {cells} |"
+    for objective in OBJECTIVES:
+        own = [share[0] for (_, name), share in shares.items() if name == objective]
+        growth = [share[-1] / share[0] for share in own if share[0] > 0]
+        if growth:
+            yield (
+                f"\n{objective}: from K = {TREES[0]} to K = {TREES[-1]} the share of trees grows {mean(growth):.1f} "
+                f"times on average ({min(growth):.1f} to {max(growth):.1f}; {len(own) - len(growth)} of {len(own)} "
+                f"parsers without a violation at K = {TREES[0]}). In [KBest] it grows {PAPER_GROWTH} times on average, "
+                "over other treebanks."
+            )
+
+
+def plot(shares: Mapping[tuple[str, str], NDArray], path: Path) -> None:
+    """Draw the violations."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    names = list(dict.fromkeys(treebank for treebank, _ in shares))
+    for place, (axes, title) in enumerate(zip(figure.subplots(1, 3), SHARES, strict=True)):
+        for (treebank, objective), values in shares.items():
+            style = "-" if objective == OBJECTIVES[0] else "--"
+            color = f"C{names.index(treebank)}"
+            label = treebank if style == "-" else None
+            axes.plot(TREES, 100 * values[place], style, marker="o", markersize=3, color=color, label=label)
+        axes.set(title=title, xlabel="K", ylabel="%", ylim=(0, None))
+        axes.set_xticks(TREES)
+    axes = figure.axes[0]
+    axes.legend(title=f"{OBJECTIVES[0]}; dashed: {OBJECTIVES[1]}", fontsize="small", title_fontsize="small")
+    figure.savefig(path, dpi=120)
+
+
+def lines(options: argparse.Namespace, shares: dict[tuple[str, str], NDArray]) -> Iterator[str]:
+    """The whole report, as it is measured, which fills the shares of violations by treebank and objective."""
+    yield HEADER
+    found = list(subjects(options))
+    yield from time_table(found, options)
+    for subject in found:
+        shares[subject.treebank, subject.objective] = violations(subject.batches, TREES)
+    yield from violation_tables(found, shares)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train what is missing, measure and print."""
+    options = _options(arguments)
+    torch.set_num_threads(1)
+    shares: dict[tuple[str, str], NDArray] = {}
+    try:
+        report(lines(options, shares), options.output)
+    except TreeparseError as error:
+        sys.exit(f"reproduce_kbest: {error}")
+    if options.output:
+        plot(shares, options.output.with_suffix(".png"))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    treebanks = os.environ.get("TREEPARSE_TREEBANKS", ".")
+    parser.add_argument("--treebanks", type=Path, default=treebanks, metavar="DIR", help="default: the variable's")
+    parser.add_argument("--models", type=Path, default="runs/kbest", metavar="DIR", help="default: runs/kbest")
+    parser.add_argument("--config", default="fast", help="a YAML file, or a name from treeparse config (default: fast)")
+    parser.add_argument("--spanningtrees", type=Path, metavar="DIR", help="a clone of rycolab/spanningtrees")
+    parser.add_argument("--sample", type=int, default=100, metavar="N", help="sentences for it (default 100)")
+    parser.add_argument("--sentences", type=int, metavar="N", help="only the first ones of each test file")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="2 or more (default 5)")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
+    options = parser.parse_args(arguments)
+    if options.rounds < 2:
+        parser.error("quartiles need 2 rounds or more")
+    if options.output and importlib.util.find_spec("matplotlib") is None:
+        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The repetition of [KBest] trains what is missing once, and counts violations as it says."""
+
+from pathlib import Path
+
+import compare_decoders
+import kbest_models
+import numpy as np
+import pytest
+import reproduce_kbest
+import torch
+from kbest_models import Scored, Treebank
+from oracles import all_trees, tree_scores
+
+from treeparse.core import TreeparseError
+from treeparse.data import load_treebank
+from treeparse.model import Parse
+
+TINY = Treebank("tiny", "train.conllu", "dev.conllu", "dev.conllu", train_stop=30)
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
+
+
+def options(config: Path, output: Path) -> list[str]:
+    folders = ["--treebanks", str(config.parent), "--models", str(output.parent / "models")]
+    return [*folders, "--config", str(config), "--output", str(output)]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_models_are_trained_once(tiny_config: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce_kbest, "TREEBANKS", (TINY,))
+    monkeypatch.setattr(compare_decoders, "TREEBANKS", (TINY,))
+    output = tmp_path / "kbest.md"
+    reproduce_kbest.main([*options(tiny_config, output), "--rounds", "2"])
+    assert "epoch   3" in capsys.readouterr().out
+    text = output.read_text(encoding="utf-8")
+    assert text.count("| tiny | 50 |") == 1 and text.count("| tiny | HeadSelection |") == 3 and "nan" not in text
+    assert text.count("0 of 12 Camerini, compiled") == len(reproduce_kbest.TIMED_TREES)
+    assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+
+    compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
+    assert "epoch" not in capsys.readouterr().out
+    text = (tmp_path / "decoders.md").read_text(encoding="utf-8")
+    assert [line.split(" | ")[0] for line in text.splitlines()[-3:]] == [
+        f"| {name}" for name in compare_decoders.DECODERS
+    ]
+
+
+def test_violations_by_enumeration() -> None:
+    stream = np.random.default_rng(1)
+    lengths = np.array([4, 1, 3, 2])
+    scores = stream.normal(size=(4, 5, 5))
+    counts = (1, 2, 5)
+    trees, sentences, last = np.zeros((3, len(counts)))
+    listed = np.zeros(len(counts))
+    for item, n in enumerate(lengths.tolist()):
+        heads = all_trees(n, False)
+        several = (heads == 0).sum(1)[np.argsort(-tree_scores(scores[item, : n + 1, : n + 1], heads))] > 1
+        for place, k in enumerate(counts):
+            trees[place] += several[:k].sum()
+            listed[place] += len(several[:k])
+            sentences[place] += several[:k].any()
+            last[place] += several[:k][-1]
+    batches = [Scored(scores[:2], lengths[:2]), Scored(scores[2:], lengths[2:])]
+    expected = [trees / listed, sentences / len(lengths), last / len(lengths)]
+    np.testing.assert_allclose(reproduce_kbest.violations(batches, counts), expected)
+    assert sentences[-1] > sentences[0]
+
+
+def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
+    whole = tiny_config.parent / "train.conllu"
+    assert kbest_models.part_of(whole, slice(None), tmp_path) == whole
+    first = load_treebank([kbest_models.part_of(whole, slice(-10), tmp_path / "first")])
+    rest = load_treebank([kbest_models.part_of(whole, slice(-10, None), tmp_path / "rest")])
+    assert len(rest) == 10
+    assert [one.words for one in first + rest] == [one.words for one in load_treebank([whole])]
+
+
+def test_mistakes_end_in_one_sentence(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compare_decoders, "TREEBANKS", (Treebank("x", "x.conllu", "x.conllu", "x.conllu", 3),))
+    with pytest.raises(SystemExit, match="compare_decoders: There is no file"):
+        compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
+
+
+def test_no_decoder_beats_the_best_tree() -> None:
+    best, other = (Parse(("a",), (0,), ("root",), 0.0, score) for score in (1.0, 1.1))
+    compare_decoders.check_scores([other], [best], "projective")
+    with pytest.raises(TreeparseError, match=r"The projective tree of sentence 1 scores 1\.1, above"):
+        compare_decoders.check_scores([best, best], [best, other], "projective")
