@@ -1,0 +1,350 @@
+"""Sums over projective trees against enumeration, closed forms and 50-digit arithmetic, alone and in batches."""
+
+import decimal
+import math
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from oracles import (
+    PRECISE,
+    Array,
+    batch_of_lengths,
+    enumerated_log_marginals,
+    enumerated_product,
+    enumerated_sums,
+    precise_log_marginals,
+    precise_projective_log_partition,
+    projective_partition,
+    score_scale,
+)
+
+from treeparse.kernels import _compile
+from treeparse.kernels.inside_outside import (
+    hessian_vector_product,
+    log_marginals,
+    log_partition,
+    log_partition_and_marginals,
+)
+
+SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
+LARGE_SCALES = (1.0, 10.0, 50.0, 100.0, 300.0, 1e3, 1e4)
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+def padded(values: Array, ignored: float) -> Array:
+    """A batch of one item with room for one word more; what must be ignored is NaN or infinite."""
+    size = len(values)
+    item = np.full((1, size + 1, size + 1), np.nan)
+    item[0, :-1, :-1] = values
+    item[0, :, 0] = np.nan
+    np.fill_diagonal(item[0], ignored)
+    return item
+
+
+def sums(scores: Array, single_root: bool) -> tuple[float, Array, Array]:
+    """Log partition, marginals and log marginals of one item; checks what holds for any scores."""
+    item, lengths = padded(scores, np.nan), np.array([len(scores) - 1])
+    log_z, marginals = log_partition_and_marginals(item, lengths, single_root=single_root)
+    logs = log_marginals(item, lengths, single_root=single_root)
+    assert log_partition(item, lengths, single_root=single_root)[0] == log_z[0]
+    assert (marginals >= 0.0).all()
+    assert (logs <= 0.0).all()
+    ignored = np.eye(len(scores) + 1) == 1
+    ignored[:, [0, -1]] = ignored[-1] = True
+    assert not marginals[0][ignored].any()
+    assert (logs[0][ignored] == -np.inf).all()
+    return log_z[0], marginals[0, :-1, :-1], logs[0, :-1, :-1]
+
+
+def product_of(scores: Array, vector: Array, single_root: bool) -> Array:
+    """The Hessian of one item times a vector; checks what holds for any scores."""
+    direction = padded(np.where(scores == -np.inf, np.nan, vector), np.inf)
+    lengths = np.array([len(scores) - 1])
+    product = hessian_vector_product(padded(scores, 1e300), lengths, direction, single_root=single_root)[0]
+    assert np.isfinite(product).all()
+    ignored = np.eye(len(scores) + 1) == 1
+    ignored[:-1, :-1] |= scores == -np.inf
+    ignored[:, [0, -1]] = ignored[-1] = True
+    assert not product[ignored].any()
+    return product[:-1, :-1]
+
+
+def assert_enumerated(scores: Array, stream: np.random.Generator, single_root: bool) -> None:
+    scale = score_scale(scores)
+    log_z, marginals, logs = sums(scores, single_root)
+    expected, expected_marginals = enumerated_sums(scores, single_root, projective=True)
+    assert log_z == expected or abs(log_z - expected) <= 1e-12 * scale
+    np.testing.assert_allclose(marginals, expected_marginals, rtol=0, atol=1e-14 * scale)
+    expected_logs = enumerated_log_marginals(scores, single_root, projective=True)
+    np.testing.assert_array_equal(logs == -np.inf, expected_logs == -np.inf)
+    np.testing.assert_allclose(logs, expected_logs, rtol=0, atol=1e-12 * scale)
+    vector = stream.normal(size=scores.shape)
+    product = product_of(scores, vector, single_root)
+    expected_product = enumerated_product(scores, vector, single_root, projective=True)
+    np.testing.assert_allclose(product, expected_product, rtol=0, atol=1e-14 * scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("forbidden", [0.0, 0.3, 0.6])
+@pytest.mark.nojit
+def test_sums_equal_enumeration(single_root: bool, scale: float, forbidden: float) -> None:
+    stream = np.random.default_rng(1)
+    for n in (1, 2, 3, 4, 4, 5):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        scores[stream.random(scores.shape) < forbidden] = -np.inf
+        assert_enumerated(scores, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+def test_sums_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(2)
+    assert_enumerated(stream.normal(size=(7, 7)) * scale, stream, single_root)
+
+
+@ROOTS
+def test_sums_equal_enumeration_with_ties(single_root: bool) -> None:
+    stream = np.random.default_rng(3)
+    for scale in (1.0, 1e3) * 30:
+        assert_enumerated(stream.integers(-1, 2, size=(5, 5)) * scale, stream, single_root)
+
+
+@ROOTS
+def test_underflow_is_never_silent(single_root: bool) -> None:
+    """Few distinct values far apart, far-off arcs, words that prefer each other, root arcs far from the others."""
+    stream = np.random.default_rng(4)
+    for _ in range(200):
+        n = int(stream.integers(2, 5))
+        shape, gap = (n + 1, n + 1), 10 ** stream.uniform(1, 3.5)
+        assert_enumerated(stream.choice([0, gap, -gap, -2 * gap, -np.inf], size=shape), stream, single_root)
+        scores = stream.normal(size=shape)
+        far = np.where(stream.random(shape) < 0.5, scores, -gap * stream.random(shape))
+        assert_enumerated(far, stream, single_root)
+        scores[1, 2] += gap
+        scores[2, 1] += gap
+        scores[0] += stream.choice([0, gap, -gap])
+        scores[stream.random(shape) < 0.2] = -np.inf
+        assert_enumerated(scores, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("root", [pytest.param(0.0, marks=pytest.mark.nojit), -1000.0], ids=["linear", "logs"])
+def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool, root: float) -> None:
+    stream = np.random.default_rng(5)
+    arcs = [(head, word) for word in (1, 2, 3) for head in range(4) if head != word]
+    for pattern in range(2 ** len(arcs)):
+        scores = np.full((4, 4), -np.inf)
+        for bit, arc in enumerate(arcs):
+            if pattern >> bit & 1:
+                scores[arc] = stream.normal() + (root if arc[0] == 0 else 0.0)
+        assert_enumerated(scores, stream, single_root)
+
+
+@pytest.mark.parametrize("n", [1, 2, 10, 60, 150, 250])
+def test_equal_scores_count_the_trees(n: int) -> None:
+    """Plain weights reach to about 190 words: of independently chosen heads, hardly any are a projective tree."""
+    counts = math.comb(3 * n - 2, n - 1) // n, math.comb(3 * n, n) // (2 * n + 1)
+    for single_root, count in zip((True, False), counts, strict=True):
+        log_z, marginals, logs = sums(np.zeros((n + 1, n + 1)), single_root)
+        assert log_z == pytest.approx(math.log(count), rel=1e-13)
+        words = marginals[1:, 1:]
+        np.testing.assert_allclose(words, words[::-1, ::-1], rtol=1e-11)
+        np.testing.assert_allclose(np.exp(logs), marginals, rtol=1e-11)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", LARGE_SCALES)
+def test_sums_at_50_digits(single_root: bool, scale: float) -> None:
+    """The most improbable arcs too."""
+    stream = np.random.default_rng(6)
+    for n in (10, 25):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        log_z, marginals, logs = sums(scores, single_root)
+        assert abs(log_z - precise_projective_log_partition(scores, single_root)) <= 1e-14 * score_scale(scores)
+        np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-13)
+        least_probable = np.unravel_index(np.where(logs > -np.inf, logs, 0.0).argmin(), logs.shape)
+        arcs = np.array([least_probable, *random_arcs(stream, n, 3)])
+        expected = precise_log_marginals(scores, arcs, single_root, precise_projective_log_partition)
+        heads, words = arcs.T
+        np.testing.assert_allclose(logs[heads, words], expected, rtol=0, atol=1e-14 * score_scale(scores))
+        np.testing.assert_allclose(marginals[heads, words], np.exp(expected), rtol=0, atol=1e-16 * score_scale(scores))
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e2, 1e4])
+def test_sixty_words_at_50_digits(single_root: bool, scale: float) -> None:
+    scores = np.random.default_rng(7).normal(size=(61, 61)) * scale
+    log_z, marginals, _ = sums(scores, single_root)
+    assert abs(log_z - precise_projective_log_partition(scores, single_root)) <= 1e-14 * score_scale(scores)
+    np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-13)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30.0, 100.0, 300.0, 1000.0])
+def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
+    stream = np.random.default_rng(8)
+    scores, vector = stream.normal(size=(2, 16, 16))
+    for first, second in ((3, 4), (8, 15), (1, 12)):
+        scores[first, second] += gap
+        scores[second, first] += gap
+    log_z, marginals, _ = sums(scores, single_root)
+    assert abs(log_z - precise_projective_log_partition(scores, single_root)) <= 1e-14 * score_scale(scores)
+    np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-13)
+    assert_precise_product(scores, vector, random_arcs(stream, 15, 4), single_root, gap)
+
+
+@ROOTS
+def test_improbable_arcs_of_plain_weights_keep_relative_accuracy(single_root: bool) -> None:
+    """Marginals down to 1e-130, none of which is a difference."""
+    stream = np.random.default_rng(19)
+    scores = stream.normal(size=(13, 13))
+    scores[0, 1] += 150.0
+    scores[np.arange(1, 12), np.arange(2, 13)] += 150.0
+    _, marginals, logs = sums(scores, single_root)
+    possible = logs > -np.inf
+    assert marginals[possible].min() < 1e-100
+    np.testing.assert_allclose(marginals[possible], np.exp(logs[possible]), rtol=1e-12)
+
+
+def random_arcs(stream: np.random.Generator, n: int, count: int) -> list[tuple[int, int]]:
+    words = stream.permutation(np.arange(1, n + 1))[:count]
+    return [(int(stream.choice([head for head in range(n + 1) if head != word])), int(word)) for word in words]
+
+
+def assert_precise_product(
+    scores: Array, vector: Array, arcs: list[tuple[int, int]], single_root: bool, scale: float
+) -> None:
+    """Scores of a scale are given to that scale times 1e-16, and products cannot be better."""
+    product = product_of(scores, vector, single_root)
+    heads, words = np.array(arcs).T
+    expected = precise_products(scores, vector, arcs, single_root)
+    tolerance = max(1e-14, 3e-16 * scale) * np.abs(vector).max()
+    np.testing.assert_allclose(product[heads, words], expected, rtol=0, atol=tolerance)
+
+
+def precise_products(scores: Array, vector: Array, arcs: list[tuple[int, int]], single_root: bool) -> Array:
+    """Central differences of marginals in 50-digit arithmetic."""
+    step = Decimal("1e-15")
+
+    def marginals(sign: int) -> list[Decimal]:
+        exponents = zip(scores.ravel().tolist(), vector.ravel().tolist(), strict=True)
+        weights = [(Decimal(score) + sign * step * Decimal(v)).exp() for score, v in exponents]
+        weights = np.array(weights).reshape(scores.shape)
+        total = projective_partition(weights, single_root)
+        found = []
+        for head, word in arcs:
+            restricted = weights.copy()
+            restricted[:, word] = Decimal(0)
+            restricted[head, word] = weights[head, word]
+            found.append(projective_partition(restricted, single_root) / total)
+        return found
+
+    with decimal.localcontext(PRECISE):
+        pairs = zip(marginals(1), marginals(-1), strict=True)
+        return np.array([float((ahead - behind) / (2 * step)) for ahead, behind in pairs])
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", LARGE_SCALES)
+def test_products_at_50_digits(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(9)
+    for n in (8, 20):
+        scores, vector = stream.normal(size=(2, n + 1, n + 1))
+        assert_precise_product(scores * scale, vector, random_arcs(stream, n, 4), single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> None:
+    """Multiples of the scale tie, so that much is left open however large the scores."""
+    stream = np.random.default_rng(10)
+    for _ in range(5):
+        noise, vector = stream.normal(size=(2, 11, 11))
+        scores = stream.integers(-1, 2, size=(11, 11)) * scale + noise
+        assert_precise_product(scores, vector, random_arcs(stream, 10, 5), single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_the_hessian_is_symmetric_and_its_columns_sum_to_zero(single_root: bool, scale: float) -> None:
+    scores, first, second = np.random.default_rng(11).normal(size=(3, 31, 31))
+    scores *= scale
+    product, other = (product_of(scores, vector, single_root) for vector in (first, second))
+    assert abs((second * product).sum() - (first * other).sum()) <= 1e-14 * max(100.0, scale)
+    np.testing.assert_allclose(product.sum(0), 0.0, atol=1e-14)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_a_constant_of_a_column_changes_nothing(single_root: bool, scale: float) -> None:
+    scores, vector = np.random.default_rng(12).normal(size=(2, 13, 13))
+    scores *= scale
+    constant = np.broadcast_to(1e3 * np.arange(13.0), (13, 13))
+    assert not product_of(scores, constant, single_root).any()
+    shifted, product = (product_of(scores, v, single_root) for v in (vector + constant, vector))
+    np.testing.assert_allclose(shifted, product, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_vectors_of_any_magnitude(scale: float) -> None:
+    scores, vector = np.random.default_rng(13).normal(size=(2, 9, 9))
+    product = product_of(scores * scale, vector, single_root=True)
+    for magnitude in (2.0**-900, 2.0**-60, 2.0**60, 2.0**1020):
+        scaled = product_of(scores * scale, vector * magnitude, single_root=True)
+        np.testing.assert_allclose(scaled / magnitude, product, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_shows(wrong: float) -> None:
+    scores, vectors = np.random.default_rng(14).normal(size=(2, 2, 6, 6))
+    expected = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    vectors[0, 2, 3] = wrong
+    product = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    assert np.isnan(product[0, 2, 3])
+    np.testing.assert_array_equal(product[1], expected[1])
+
+
+@ROOTS
+@pytest.mark.nojit
+def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    lengths = np.array([7, 12, 1, 12, 3, 9])
+    scores, vectors = (batch_of_lengths(lengths, seed) for seed in (15, 16))
+    scores[1, :, 4] = -np.inf  # no tree
+    before = scores.copy(), vectors.copy()
+    together = every_sum(scores, lengths, vectors, single_root)
+    np.testing.assert_array_equal(scores, before[0])
+    np.testing.assert_array_equal(vectors, before[1])
+    for item, n in enumerate(lengths):
+        own = (np.ascontiguousarray(batch[item : item + 1, : n + 1, : n + 1]) for batch in (scores, vectors))
+        own_scores, own_vectors = own
+        alone = every_sum(own_scores, lengths[item : item + 1], own_vectors, single_root)
+        for found, expected in zip(alone, together, strict=True):
+            places = item, *[slice(n + 1)] * (found.ndim - 1)
+            np.testing.assert_array_equal(found[0], expected[places])
+
+
+def every_sum(
+    scores: Array, lengths: np.ndarray, vectors: Array, single_root: bool, threads: int = 1
+) -> tuple[Array, Array, Array, Array]:
+    log_z, marginals = log_partition_and_marginals(scores, lengths, single_root=single_root, threads=threads)
+    logs = log_marginals(scores, lengths, single_root=single_root, threads=threads)
+    product = hessian_vector_product(scores, lengths, vectors, single_root=single_root, threads=threads)
+    return log_z, marginals, logs, product
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_compile, "MIN_THREAD_COST", 1.0)
+    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
+    scores, vectors = (batch_of_lengths(lengths, seed) for seed in (17, 18))
+    expected = every_sum(scores, lengths, vectors, True)
+    for threads in (2, 16):
+        for found, value in zip(every_sum(scores, lengths, vectors, True, threads), expected, strict=True):
+            np.testing.assert_array_equal(found, value)
+
+
+def test_an_empty_batch_has_no_sums() -> None:
+    nothing, lengths = np.empty((0, 3, 3)), np.empty(0, np.int64)
+    shapes = [found.shape for found in every_sum(nothing, lengths, nothing, True)]
+    assert shapes == [(0,), (0, 3, 3), (0, 3, 3), (0, 3, 3)]
