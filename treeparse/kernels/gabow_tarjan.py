@@ -1,10 +1,9 @@
 """Best single-root trees by Gabow and Tarjan's 1984 `constrain` ([Root], [KBest] Fig. 3), in dense O(n^2) form.
 
-First the best tree with any number of root arcs: nodes choose their best arcs one after another, and where the arcs
-chosen close a cycle, it becomes one node, which chooses again. Then, while more than one node hangs from the root, the
-one that loses least by it takes its best arc from a word instead, which may close cycles again. In this order nodes
-leave the root when all root arcs are made dearer by the same growing amount, so the first tree with one root arc is
-the best one.
+First the best tree with any number of root arcs: every node chooses its best arc, and where the arcs chosen close a
+cycle, it becomes one node, which chooses again. Then, while more than one node hangs from the root, the one that loses
+least by it takes its best arc from a word instead, which may close cycles again. In this order nodes leave the root
+when all root arcs are made dearer by the same growing amount, so the first tree with one root arc is the best one.
 
 Everything is compared by (score, key), see `ties`; the keys are left out until scores tie. Nothing is shared with
 `contraction`: each checks the other.
@@ -17,7 +16,7 @@ import numpy as np
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
 from treeparse.kernels.ties import arc_key
 
-BY_WORD, BY_ROOT, NONE = 0, 1, 2  # which arc a node has chosen
+BY_WORD, BY_ROOT = 0, 1  # the two arcs between which a node chooses
 
 
 class Graph(NamedTuple):
@@ -31,10 +30,11 @@ class Graph(NamedTuple):
     key: IntArray
     head: IntArray
     word: IntArray
-    # Of every node: which arc it has chosen, the cycle it is in, the word whose row it uses.
+    # Of every node: which arc it has chosen, the cycle it is in, the word whose row it uses, and the last walk there.
     choice: IntArray
     parent: IntArray
     home: IntArray
+    walk: IntArray
     # Of every word: the node it is in now, and the next word of the ring that makes up this node.
     top: IntArray
     member: IntArray
@@ -66,14 +66,12 @@ def _best_trees(start, stop, lengths, scores, heads):
 @jit
 def _new_graph(size):
     """Working memory for graphs of up to ``size`` nodes, the root included."""
-    arcs, nodes, words = (3, 2, 2 * size), (3, 2 * size), (2, size)
-    key, head, word = np.zeros(arcs, np.int64)
-    choice, parent, home = np.zeros(nodes, np.int64)
-    top, member = np.zeros(words, np.int64)
+    key, head, word = np.zeros((3, 2, 2 * size), np.int64)
+    choice, parent, home, walk = np.zeros((4, 2 * size), np.int64)
+    top, member = np.zeros((2, size), np.int64)
     row_keys, entries = np.zeros((2, size, size), np.int64)
-    rows = np.empty((size, size))
-    value, tied = np.empty((2, 2 * size)), np.empty(1, np.bool_)
-    return Graph(value, key, head, word, choice, parent, home, top, member, rows, row_keys, entries, tied)
+    value, rows, tied = np.empty((2, 2 * size)), np.empty((size, size)), np.empty(1, np.bool_)
+    return Graph(value, key, head, word, choice, parent, home, walk, top, member, rows, row_keys, entries, tied)
 
 
 @jit
@@ -84,13 +82,17 @@ def _solve(scores, n, keyed, graph):
     """
     graph.tied[0] = False
     _find_word_arcs(scores, n, keyed, graph)
+    if not _choose(1, n + 1, graph) or (graph.tied[0] and not keyed):
+        return 0
     count = n + 1
-    for word in range(1, n + 1):
-        _choose(word, graph)
-        count = _contract_cycles(scores, n, keyed, word, count, graph)
-        if count == 0:
+    while True:
+        count = _contract_cycles(scores, n, keyed, count, graph)
+        roots, node = _cheapest_swap(n, graph)
+        if count == 0 or roots == 1:
+            return count
+        if node == 0:
             return 0
-    return _constrain(scores, n, keyed, count, graph)
+        graph.choice[node] = BY_WORD
 
 
 @jit
@@ -99,18 +101,18 @@ def _find_word_arcs(scores, n, keyed, graph):
     for j in range(n + 1):
         graph.value[BY_WORD, j], graph.value[BY_ROOT, j] = -np.inf, scores[0, j]
         graph.key[BY_WORD, j], graph.key[BY_ROOT, j] = 0, arc_key(0, j)
-        graph.head[:, j], graph.word[:, j] = 0, j
-        graph.choice[j], graph.home[j], graph.top[j], graph.member[j] = NONE, j, j, j
+        graph.head[BY_WORD, j], graph.head[BY_ROOT, j] = 0, 0
+        graph.word[BY_WORD, j], graph.word[BY_ROOT, j] = j, j
+        graph.home[j], graph.top[j], graph.member[j] = j, j, j
     value, key, head = graph.value[BY_WORD], graph.key[BY_WORD], graph.head[BY_WORD]
     for i in range(1, n + 1):
         if keyed:
             for j in range(1, n + 1):
-                if i != j and _beats(scores[i, j], arc_key(i, j), value[j], key[j], graph):
+                if i != j and _beats(scores[i, j], arc_key(i, j), value[j], key[j], graph.tied):
                     value[j], key[j], head[j] = scores[i, j], arc_key(i, j), i
         else:
-            before = _offer_head(scores[i], i, 1, i, value, head)
-            after = _offer_head(scores[i], i, i + 1, n + 1, value, head)
-            graph.tied[0] |= before | after
+            tied = _offer_head(scores[i], i, 1, i, value, head)
+            graph.tied[0] |= tied | _offer_head(scores[i], i, i + 1, n + 1, value, head)
 
 
 @jit
@@ -126,61 +128,60 @@ def _offer_head(row, i, first, last, value, head):
 
 
 @jit
-def _beats(value, key, other, other_key, graph):
+def _beats(value, key, other, other_key, tied):
     """Whether one (value, key) is greater than another one."""
     if value == other and value > -np.inf:
-        graph.tied[0] = True
+        tied[0] = True
         return key > other_key
     return value > other
 
 
 @jit
-def _choose(node, graph):
-    """Choose the better one of a node's two arcs, or none if both are forbidden."""
-    value, key = graph.value[:, node], graph.key[:, node]
-    if _beats(value[BY_ROOT], key[BY_ROOT], value[BY_WORD], key[BY_WORD], graph):
-        graph.choice[node] = BY_ROOT
-    else:
-        graph.choice[node] = BY_WORD if value[BY_WORD] > -np.inf else NONE
+def _choose(first, last, graph):
+    """Choose the better of the two arcs into each node from ``first`` up to ``last``; False if both are forbidden."""
+    value, key, choice = graph.value, graph.key, graph.choice
+    for node in range(first, last):
+        best, root = value[BY_WORD, node], value[BY_ROOT, node]
+        if best == -np.inf and root == -np.inf:
+            return False
+        by_root = _beats(root, key[BY_ROOT, node], best, key[BY_WORD, node], graph.tied)
+        choice[node] = BY_ROOT if by_root else BY_WORD
+    return True
 
 
 @jit
-def _contract_cycles(scores, n, keyed, node, count, graph):
-    """Contract the cycle that a node's choice closes, and those that the contracted nodes' choices close in turn.
-
-    Returns the number of nodes, or 0 where a node has no arc to choose: then there is no tree.
-    """
-    while _closes_cycle(node, graph):
+def _contract_cycles(scores, n, keyed, count, graph):
+    """Contract cycles of chosen arcs until there are none; returns the number of nodes, or 0 if there is no tree."""
+    graph.walk[: 2 * n] = 0  # there will be no more nodes
+    graph.walk[0] = -1
+    first, node = 1, graph.top[1]
+    while True:
+        first, node = _find_cycle(first, node, n, graph)
+        if node == 0:
+            return count
         _contract(scores, n, keyed, node, count, graph)
         node = count
         count += 1
-        _choose(node, graph)
-    return count if graph.choice[node] != NONE else 0
+        if not _choose(node, count, graph):
+            return 0
 
 
 @jit
-def _closes_cycle(node, graph):
-    above = node
-    while graph.choice[above] == BY_WORD:
-        above = graph.top[graph.head[BY_WORD, above]]
-        if above == node:
-            return True
-    return False
+def _find_cycle(first, node, n, graph):
+    """Go on with the walk of word ``first`` at a node, then with the next words'; returns the first node met again.
 
-
-@jit
-def _constrain(scores, n, keyed, count, graph):
-    """Move nodes from the root to a word until one is left; returns the number of nodes, or 0 if there is no tree."""
-    while True:
-        roots, node = _cheapest_swap(n, graph)
-        if roots == 1:
-            return count
-        if node == 0:
-            return 0
-        graph.choice[node] = BY_WORD
-        count = _contract_cycles(scores, n, keyed, node, count, graph)
-        if count == 0:
-            return 0
+    A walk follows the chosen arcs upwards to what an earlier walk has been to. Where there is no cycle, 0 is returned.
+    """
+    walk, choice, head, top = graph.walk, graph.choice, graph.head, graph.top
+    for word in range(first, n + 1):
+        if word > first:
+            node = top[word]
+        while walk[node] == 0:
+            walk[node] = word
+            node = top[head[choice[node], node]]
+            if walk[node] == word:
+                return word, node
+    return n, 0
 
 
 @jit
@@ -194,7 +195,7 @@ def _cheapest_swap(n, graph):
             roots += 1
             gain = graph.value[BY_WORD, node] - graph.value[BY_ROOT, node]
             key_gain = graph.key[BY_WORD, node] - graph.key[BY_ROOT, node]
-            if _beats(gain, key_gain, best, best_key, graph):
+            if _beats(gain, key_gain, best, best_key, graph.tied):
                 best, best_key, cheapest = gain, key_gain, node
     return roots, cheapest
 
@@ -239,7 +240,7 @@ def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
         return
     for i in range(n + 1):
         value, key = graph.rows[other, i] + shift, graph.row_keys[other, i] + key_shift
-        if _beats(value, key, row[i], row_keys[i], graph):
+        if _beats(value, key, row[i], row_keys[i], graph.tied):
             row[i], row_keys[i], entries[i] = value, key, graph.entries[other, i]
 
 
@@ -274,7 +275,7 @@ def _find_best_arcs(n, node, home, graph):
     row, row_keys = graph.rows[home], graph.row_keys[home]
     best, best_key, best_head = -np.inf, 0, 0
     for i in range(1, n + 1):
-        if _beats(row[i], row_keys[i], best, best_key, graph):
+        if _beats(row[i], row_keys[i], best, best_key, graph.tied):
             best, best_key, best_head = row[i], row_keys[i], i
     graph.value[BY_WORD, node], graph.key[BY_WORD, node] = best, best_key
     graph.value[BY_ROOT, node], graph.key[BY_ROOT, node] = row[0], row_keys[0]
