@@ -49,6 +49,11 @@ class LabelScores:
         places = heads.clamp_min(0)[:, None, :, None].expand(-1, 1, -1, self.count)
         return label_sums.real_scores(heads >= 0, self.values.gather(1, places).squeeze(1))
 
+    def sorted_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and labels of arcs ``(A, L)``, best first; of equal labels the lowest first. Constants."""
+        scores = self.values.detach()[item, head, dependent]
+        return scores.to(torch.float64).sort(dim=-1, descending=True, stable=True)
+
     def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
         """The scores of labelled trees' arcs, ``(S, B, n+1)`` all three; 0 at what is no word."""
         size = heads.shape[-1]

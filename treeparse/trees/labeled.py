@@ -1,24 +1,26 @@
 """Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.trees import label_sums
 from treeparse.trees.base import TreeCRF
-from treeparse.trees.checks import check_label_scores
+from treeparse.trees.checks import check_count, check_label_scores
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.expectations import power
-from treeparse.trees.label_scores import LabelScores
-from treeparse.trees.label_values import LabelValues
+from treeparse.trees.labeled_expectations import LabeledExpectations
+from treeparse.trees.labeled_kbest import LabeledKBest
+from treeparse.trees.lists import in_order, places
 
 LabeledTree = tuple[Tensor, Tensor]
 
 
-class LabeledCRF(TreeDistribution):
+class LabeledCRF(LabeledExpectations):
     """A distribution over pairs ``heads, labels``, whose score is that of the arcs plus that of their labels.
 
     Summed over labels it is a distribution over trees, ``arcs``, in which every arc weighs what its labels weigh
@@ -43,33 +45,66 @@ class LabeledCRF(TreeDistribution):
         check_label_scores(label_scores, base.scores, base.lengths, values=validate)
 
     @cached_property
-    @torch.enable_grad()
-    def arcs(self) -> TreeCRF:
-        """The distribution of the trees, whatever their labels; float64."""
-        return self._over_arcs(self.base._sums.scores, self._labels.log_sums)
-
-    @cached_property
     def _best(self) -> TreeCRF:
         """Trees by the score of their best labels."""
         best = self._labels.reduce(lambda scores: scores.amax(-1))
         return self._over_arcs(self.base._sums.scores.detach(), best.detach())
 
-    @cached_property
-    @torch.enable_grad()
-    def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, differentiable."""
-
-        def labelled(scores: Tensor, marginals: Tensor) -> Tensor:
-            return self._round(marginals.unsqueeze(-1) * label_sums.log_probs(scores).exp())
-
-        return self._labels.reduce(labelled, self.arcs._marginals).reshape(self.label_scores.shape)
-
     @property
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Heads and labels ``(*batch, n+1)`` of the best labelled tree."""
-        heads = self._best.mode
-        labels = self._labels.of_trees(heads.reshape(-1, heads.shape[-1])).argmax(-1).reshape(heads.shape)
-        return heads, torch.where(heads >= 0, labels, -1)
+        return self._with_best_labels(self._best.mode)
+
+    def topk(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
+
+        Best first, exact and distinct: trees that differ in a label alone count too. Past the number of labelled trees
+        heads and labels are -1 and scores -inf. Of equal scores, the greater sum of arc keys comes first (``ties``),
+        then the better labels of the earlier words; of an arc's equal labels the lowest comes first.
+        """
+        found = self._make_best(check_count(k))
+        scores, heads, labels = in_order(found.scores, found.heads, found.labels)
+        return self._best._as_batch(heads), self._best._as_batch(labels), self._round(self._best._as_batch(scores))
+
+    def best_first(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """All labelled trees, best first, made as they are asked for: heads, labels ``(*batch, n+1)``, scores.
+
+        Shorter lists are padded as in ``topk``; the iteration ends with the longest.
+        """
+        found = self._make_best(1)
+        for place in places(found):
+            heads, labels, scores = (
+                self._best._as_batch(column[:, place]) for column in (found.heads, found.labels, found.scores)
+            )
+            yield heads, labels, self._round(scores)
+
+    def minimum_risk(self) -> LabeledTree:
+        """Heads and labels ``(*batch, n+1)`` of the labelled tree of the support with the highest expected LAS.
+
+        That is the best tree where an arc's score is the greatest probability of any label on it ([Exp] §6.1).
+        """
+
+        def greatest(scores: Tensor, marginals: Tensor) -> Tensor:
+            return marginals * label_sums.log_probs(scores).amax(-1).exp()
+
+        best = self._best
+        expected = self._labels.reduce(greatest, self.arcs._marginals).detach().reshape(best.scores.shape)
+        tree = best.with_scores(torch.where(best.scores > -torch.inf, expected, -torch.inf)).mode
+        return self._with_best_labels(tree)
+
+    def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
+        """The distribution of the labelled trees that have these heads and labels ``(*batch, n+1)``; -1 leaves open.
+
+        Competing arcs get the score -inf, and so do competing labels on all arcs into a word of known label.
+        Differentiable in both scores. Where no labelled tree has these, the result is a distribution without a tree.
+
+        Raises:
+            TreeparseError: for heads or labels that are no integers, have another shape, or do not exist.
+        """
+        scores = self.label_scores if labels is None else self._label_scores_given(labels)
+        result = type(self)(self.base.given(heads), scores, validate_args=False)
+        result._validate_args = self._validate_args
+        return result
 
     def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.
@@ -82,7 +117,8 @@ class LabeledCRF(TreeDistribution):
 
     def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """All labelled trees ``(trees, *batch, n+1)`` twice, small n and L only; items with fewer are padded by -1."""
-        trees = self.arcs.enumerate_support().flatten(1, -2).unbind(1)
+        support = self.arcs.enumerate_support()
+        trees = support.reshape(len(support), self.batch_shape.numel(), support.shape[-1]).unbind(1)
         lengths = self.lengths.flatten().tolist()
         pairs = [
             self._labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
@@ -119,53 +155,6 @@ class LabeledCRF(TreeDistribution):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base}, label_scores: {tuple(self.label_scores.shape)})"
 
-    @property
-    def _log_partition(self) -> Tensor:
-        return self.arcs._log_partition
-
-    @cached_property
-    @torch.enable_grad()
-    def _entropy(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.arcs._entropy + self._expected(self._labels.reduce(label_sums.entropy))
-
-    def _cross_entropy(self, q: "LabeledCRF") -> Tensor:
-        value = self.arcs._cross_entropy(q.arcs) + self._expected(self._labels.code_length(q._labels))
-        return torch.where(self._forbids_label(q).reshape(self.batch_shape), torch.inf, value)
-
-    def _forbids_label(self, q: "LabeledCRF") -> Tensor:
-        """Which items ``(B,)`` have a possible arc with a label that only q forbids."""
-        arcs = self._labels.forbidden_by(q._labels)
-        if not bool(arcs.any()):
-            return arcs.any(-1).any(-1)
-        return (arcs & (self.arcs._log_marginals > -torch.inf)).any(-1).any(-1)
-
-    def _expected(self, values: Tensor) -> Tensor:
-        """The expected sum of finite values of arcs ``(B, n+1, n+1) -> (*batch,)``."""
-        return (self.arcs._marginals * values).sum((-2, -1)).reshape(self.batch_shape)
-
-    def _expectation(self, r: Tensor) -> Tensor:
-        result = self.arcs.expectation_of(self._label_values(r).over_arcs)
-        return result.reshape(self.batch_shape + r.shape[self.label_scores.dim() :])
-
-    def _covariance(self, r: Tensor, s: Tensor) -> Tensor:
-        left, right = self._label_values(r), self._label_values(s)
-        result = self.arcs.covariance_of(left.over_arcs, right.over_arcs) + left.covariance_given_arcs(right)
-        axes = self.label_scores.dim()
-        return result.reshape(self.batch_shape + r.shape[axes:] + s.shape[axes:])
-
-    def _label_values(self, values: Tensor) -> LabelValues:
-        return LabelValues(values, self.label_scores.shape, self._labels, self.arcs._marginals)
-
-    def _score_variance(self) -> Tensor:
-        arcs = torch.where(self._labels.is_arc, self.base._sums.scores, 0.0).unsqueeze(-1)
-        total = label_sums.real_scores(self._labels.is_arc, self._labels.values) + arcs
-        total = torch.where(total > -torch.inf, total, 0.0).reshape(self.label_scores.shape)
-        return self._covariance(total, total)
-
-    def _log_power_sum(self, order: float) -> Tensor:
-        arcs = self._over_arcs(power(self.base._sums.scores, order), self._labels.power(order))
-        return arcs._log_partition - order * self._log_partition
-
     def _check_comparable(self, q: TreeDistribution) -> TreeDistribution:
         if not isinstance(q, LabeledCRF):
             raise TreeparseError(f"A {type(self).__name__} cannot be compared with a {type(q).__name__}.")
@@ -175,16 +164,34 @@ class LabeledCRF(TreeDistribution):
             raise TreeparseError(f"The two distributions have different numbers of labels, {counts}.")
         return q
 
-    @cached_property
-    @torch.enable_grad()
-    def _labels(self) -> LabelScores:
-        return LabelScores(self.label_scores.reshape(-1, *self.label_scores.shape[-3:]), self.base._arcs)
+    def _make_best(self, count: int) -> LabeledKBest:
+        """A new list of the best labelled trees with so many of them made."""
+        trees = self._best._k_best(*self._best._flat)
+        found = LabeledKBest(trees, *self.base._flat, self._labels)
+        found.extend(count, threads=torch.get_num_threads())
+        self._best._require_trees(lambda: torch.from_numpy(found.scores[:, 0] > -np.inf))
+        return found
 
-    def _over_arcs(self, scores: Tensor, labels: Tensor) -> TreeCRF:
-        """The base's trees under scores and label terms of arcs ``(B, n+1, n+1)``."""
-        result = self.base.with_scores((scores + labels).reshape(self.scores.shape))
-        result._validate_args = self._validate_args
-        return result
+    def _label_scores_given(self, labels: Tensor) -> Tensor:
+        """The label scores, -inf where a label competes with a known one ``(*batch, n+1)``."""
+        count, shape = self.label_scores.shape[-1], self.scores.shape[:-1]
+        labels = self.base._check_heads(labels, name="Known labels")
+        if labels.shape != shape:
+            raise TreeparseError(
+                f"Known labels must have the shape (*batch, n+1), here {tuple(shape)}, not {tuple(labels.shape)}."
+            )
+        position = torch.arange(shape[-1], device=labels.device)
+        labels = torch.where((position > 0) & (position <= self.lengths.unsqueeze(-1)), labels, -1)
+        if bool((labels >= count).any()):
+            raise TreeparseError(f"Known labels must lie below the number of labels, {count}; -1 leaves one open.")
+        names = torch.arange(count, device=labels.device)
+        competing = (labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != names)
+        return self.label_scores.masked_fill(competing.unsqueeze(-3), -torch.inf)
+
+    def _with_best_labels(self, heads: Tensor) -> LabeledTree:
+        """Trees ``(*batch, n+1)`` and the best label of each of their arcs."""
+        labels = self._labels.of_trees(heads.reshape(-1, heads.shape[-1])).argmax(-1).reshape(heads.shape)
+        return heads, torch.where(heads >= 0, labels, -1)
 
     def _in_support(self, value: LabeledTree) -> Tensor:
         """Which pairs of heads and labels are a tree and hold nothing forbidden."""

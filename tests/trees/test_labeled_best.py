@@ -1,0 +1,283 @@
+"""The best labelled trees, their lists, minimum risk and conditions, against enumeration."""
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradcheck
+from tree_cases import CASES, Case, Distribution, Enumerated
+
+from treeparse import NoTreeError, TreeparseError
+from treeparse.kernels.ties import tree_key
+from treeparse.trees.labeled_kbest import LabeledKBest
+
+KINDS = pytest.mark.parametrize("kind", ["random", "tied"])
+labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
+
+Row = tuple[float, tuple[int, ...], tuple[int, ...]]  # score, heads and labels
+
+
+def parameters_of(case: Case, words: int, kind: str, seed: int, forbidden: float = 0.0) -> list[Tensor]:
+    """Scores of arcs and labels; what must be ignored is NaN."""
+    parameters = case.parameters(words, seed=seed, forbidden=forbidden)
+    return [part.round() for part in parameters] if kind == "tied" else parameters
+
+
+def ordered(case: Case, parameters: Sequence[Tensor]) -> list[Row]:
+    """All labelled trees of one item by score, summed arc keys, and the ranks of their labels."""
+    oracle = Enumerated(case, parameters)
+    heads, labels = (column.numpy() for column in oracle.values)
+    # Places of labels among those of their arc, sorted: best first, of equal ones the lowest.
+    ranks = parameters[1].sort(dim=-1, descending=True, stable=True).indices.argsort(-1).numpy()
+    rows = []
+    for score, own, names in zip(oracle.totals.tolist(), heads, labels, strict=True):
+        if score > -np.inf:
+            places = tuple(ranks[own[word], word, names[word]] for word in range(1, len(own)))
+            rows.append((-score, -tree_key(own, len(own) - 1), places, own.tolist(), names.tolist()))
+    return [(-score, tuple(own), tuple(names)) for score, _, _, own, names in sorted(rows)]
+
+
+def listed(heads: Tensor, labels: Tensor, scores: Tensor) -> list[Row]:
+    """The list of one item up to its first empty place; what follows must be empty."""
+    count = int((scores > -torch.inf).sum())
+    assert bool((heads[count:] == -1).all() and (labels[count:] == -1).all() and (scores[count:] == -torch.inf).all())
+    pairs = zip(map(tuple, heads[:count].tolist()), map(tuple, labels[:count].tolist()), strict=True)
+    return [(score, *pair) for score, pair in zip(scores.tolist(), pairs, strict=False)]
+
+
+def assert_same(found: list[Row], expected: list[Row]) -> None:
+    """The same labelled trees in the same order, scores within rounding."""
+    assert [row[1:] for row in found] == [row[1:] for row in expected]
+    assert [row[0] for row in found] == pytest.approx([row[0] for row in expected], rel=0, abs=1e-13)
+    scores = [row[0] for row in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@labeled_cases
+@KINDS
+@pytest.mark.parametrize("forbidden", [0.0, 0.4])
+def test_the_whole_list_equals_enumeration(case: Case, kind: str, forbidden: float) -> None:
+    for words, seed in itertools.product(range(1, 4), range(4)):
+        parameters = parameters_of(case, words, kind, seed, forbidden)
+        expected = ordered(case, parameters)
+        p = case.make(parameters, validate_args=False)
+        assert_same(listed(*p.topk(len(expected) + 3)), expected)
+        assert_same(listed(*p.topk(5)), expected[:5])
+        assert_same(listed(*p.topk(1)), expected[:1])
+        assert torch.equal(torch.stack(p.mode), torch.stack(p.topk(1)[:2])[:, 0])
+
+
+@labeled_cases
+@KINDS
+def test_four_words_of_three_labels(case: Case, kind: str) -> None:
+    wide = Case(case.single_root, case.backend, labels=3)
+    parameters = parameters_of(wide, 4, kind, seed=1, forbidden=0.1)
+    expected = ordered(wide, parameters)
+    assert_same(listed(*wide.make(parameters).topk(len(expected) + 1)), expected)
+
+
+@labeled_cases
+@KINDS
+def test_one_by_one_as_all_at_once(case: Case, kind: str) -> None:
+    lengths = torch.tensor([[3, 1], [2, 3]])
+    parameters = case.parameters(3, seed=5, batch=(2, 2), forbidden=0.2)
+    parameters = [part.round() for part in parameters] if kind == "tied" else parameters
+    p = case.make(parameters, lengths, validate_args=False)
+    steps = list(p.best_first())
+    for found, expected in zip(zip(*steps, strict=True), p.topk(len(steps)), strict=True):
+        assert torch.equal(torch.stack(found, 2), expected)
+    assert (p.topk(len(steps) + 1)[2][..., -1] == -torch.inf).all()
+    assert (steps[-1][2] > -torch.inf).any()
+
+
+@labeled_cases
+def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = []
+    extend = LabeledKBest.extend
+
+    def counted(found: LabeledKBest, count: int, threads: int = 1) -> None:
+        counts.append(count)
+        extend(found, count, threads)
+
+    monkeypatch.setattr(LabeledKBest, "extend", counted)
+    trees = case.make(case.parameters(5, seed=6)).best_first()
+    assert len(list(itertools.islice(trees, 3))) == 3
+    assert max(counts) <= 4
+
+
+@labeled_cases
+@KINDS
+def test_an_item_is_the_same_alone_and_in_a_batch(case: Case, kind: str) -> None:
+    """Items of several lengths, one without any tree, NaN at padding."""
+    lengths = [4, 2, 3, 4, 1]
+    own = [parameters_of(case, n, kind, seed=n) for n in lengths]
+    own[3][0][:, 2] = -torch.inf
+    padded = [torch.full((5, 5, 5), torch.nan), torch.full((5, 5, 5, case.labels), torch.nan)]
+    padded = [part.double() for part in padded]
+    for item, (n, parts) in enumerate(zip(lengths, own, strict=True)):
+        for whole, part in zip(padded, parts, strict=True):
+            whole[item, : n + 1, : n + 1] = part
+    together = case.make(padded, torch.tensor(lengths), validate_args=False).topk(20)
+    for item, (n, parts) in enumerate(zip(lengths, own, strict=True)):
+        alone = case.make(parts, validate_args=False).topk(20)
+        for found, expected in zip(together[:2], alone[:2], strict=True):
+            assert torch.equal(found[item, :, : n + 1], expected)
+            assert bool((found[item, :, n + 1 :] == -1).all())
+        assert torch.equal(together[2][item], alone[2])
+    assert bool((together[2][3] == -torch.inf).all())
+    with pytest.raises(NoTreeError, match="in batch item 3"):
+        case.make(padded, torch.tensor(lengths), validate_args=True).topk(2)
+
+
+@labeled_cases
+def test_scores_are_rounded_once(case: Case) -> None:
+    parameters = [part.float() for part in case.parameters(3, seed=7, batch=(2,), forbidden=0.1)]
+    found, exact = (case.make(parts).topk(30) for parts in (parameters, [part.double() for part in parameters]))
+    assert found[2].dtype == torch.float32
+    for column, expected in zip(found, exact, strict=True):
+        assert torch.equal(column, expected.to(column.dtype))
+
+
+class Swapped:
+    """The two trees over two words, the worse one first, as rounding may have it in a list of trees."""
+
+    heads, scores = np.empty((1, 0, 3), np.int64), np.empty((1, 0))
+
+    def extend(self, count: int, threads: int = 1) -> None:
+        self.heads = np.array([[[-1, 0, 1], [-1, 2, 0], *[[-1] * 3] * count]])[:, :count]
+
+
+def test_trees_that_rounding_made_change_places_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(case for case in CASES if case.labels and case.single_root)
+    parameters = [torch.zeros(3, 3, dtype=torch.float64), torch.zeros(3, 3, 2, dtype=torch.float64)]
+    parameters[0][0, 2] = 2.0**-52
+    parameters[1][0, :, 0] = 1.0
+    p = case.make(parameters)
+    expected = listed(*p.topk(9))
+    monkeypatch.setattr(type(p.base), "_k_best", lambda *_: Swapped())
+    found = listed(*p.topk(9))
+    assert len(found) == 8
+    assert [row[0] for row in found] == [row[0] for row in expected]
+    assert set(found) == set(expected)
+    assert found[0][1] == (-1, 2, 0)
+
+
+@labeled_cases
+def test_lists_agree_with_log_probabilities(case: Case) -> None:
+    p = case.make(case.parameters(4, seed=8, batch=(3,)))
+    heads, labels, scores = p.topk(40)
+    log_probs = p.log_prob(heads.transpose(0, 1), labels.transpose(0, 1)).T
+    torch.testing.assert_close(scores - p.log_partition.unsqueeze(-1), log_probs)
+
+
+@labeled_cases
+@pytest.mark.parametrize("forbidden", [0.0, 0.4])
+def test_minimum_risk_equals_enumeration(case: Case, forbidden: float) -> None:
+    for words, seed in itertools.product(range(1, 4), range(6)):
+        parameters = case.parameters(words, seed=seed, scale=1.0 + seed, forbidden=forbidden)
+        oracle = Enumerated(case, parameters)
+        if not oracle.exists:
+            continue
+        p = case.make(parameters)
+        accuracies = oracle.marginals.flatten()[oracle.parts].mean(1)
+        best = accuracies[oracle.totals > -torch.inf].max()
+        tree = p.minimum_risk()
+        assert p.log_prob(tree) > -torch.inf
+        torch.testing.assert_close(p.expected_las(*tree), best, rtol=0, atol=1e-12)
+
+
+@labeled_cases
+def test_minimum_risk_without_a_tree(case: Case) -> None:
+    parameters = case.parameters(3, seed=9, batch=(2,))
+    parameters[1][1, :, 2] = -torch.inf
+    heads, labels = case.make(parameters, validate_args=False).minimum_risk()
+    assert bool((heads[1] == -1).all() and (labels[1] == -1).all() and (heads[0, 1:] >= 0).all())
+    with pytest.raises(NoTreeError, match="in batch item 1"):
+        case.make(parameters, validate_args=True).minimum_risk()
+
+
+def test_minimum_risk_is_not_always_the_mode() -> None:
+    """Word 2 prefers no head so much as in the best tree, but many worse trees agree on another one."""
+    case = next(case for case in CASES if case.labels and case.single_root)
+    p = case.make(case.parameters(4, seed=12, batch=(40,)))
+    accuracies = [p.expected_las(*tree) for tree in (p.minimum_risk(), p.mode)]
+    assert bool((accuracies[0] >= accuracies[1] - 1e-12).all())
+    assert bool((accuracies[0] > accuracies[1] + 1e-3).any())
+
+
+CONDITIONS = [([-1, -1, -1], [-1, -1, -1]), ([-1, 3, -1], [1, -1, -1]), ([2, 0, 2], [-1, 1, 0]), ([0, -1, -1], None)]
+
+
+@labeled_cases
+@KINDS
+@pytest.mark.parametrize(("heads", "labels"), CONDITIONS)
+def test_a_condition_leaves_the_trees_that_meet_it(
+    case: Case, kind: str, heads: list[int], labels: list[int] | None
+) -> None:
+    parameters = parameters_of(case, 3, kind, seed=10)
+    before = [part.clone() for part in parameters]
+    p = case.make(parameters)
+    known = torch.tensor([-1, *heads])
+    names = None if labels is None else torch.tensor([-1, *labels])
+    q = p.given(known) if names is None else p.given(known, names)
+    assert type(q) is type(p)
+    conditions = [known] if names is None else [known, names]
+    expected = [row for row in ordered(case, parameters) if meets(row, conditions)]
+    assert len(expected) > 0
+    assert_same(listed(*q.topk(len(expected) + 1)), expected)
+    assert [column.tolist() for column in q.mode] == [list(part) for part in expected[0][1:]]
+    log_z = torch.tensor([row[0] for row in expected], dtype=torch.float64).logsumexp(0)
+    torch.testing.assert_close(q.log_partition, log_z, rtol=0, atol=1e-12)
+    everything = p.enumerate_support()
+    met = torch.stack([(part < 0) | (column == part) for part, column in zip(conditions, everything, strict=False)])
+    inside = met.all(0).all(-1)
+    torch.testing.assert_close(
+        q.log_prob(everything), torch.where(inside, p.log_prob(everything) + p.log_partition - log_z, -torch.inf)
+    )
+    for part, copy in zip(parameters, before, strict=True):
+        torch.testing.assert_close(part, copy, rtol=0, atol=0, equal_nan=True)
+
+
+def meets(row: Row, conditions: Sequence[Tensor]) -> bool:
+    return all(
+        known in (-1, value)
+        for part, condition in zip(row[1:], conditions, strict=False)
+        for known, value in zip(condition.tolist(), part, strict=True)
+    )
+
+
+@labeled_cases
+def test_derivatives_through_a_condition(case: Case) -> None:
+    lengths = torch.tensor([3, 2])
+    generator = torch.Generator().manual_seed(2)
+    shapes = (2, 4, 4), (2, 4, 4, case.labels)
+    inputs = [torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    heads, labels = torch.tensor([[-1, 2, -1, -1], [-1, -1, -1, -1]]), torch.tensor([[-1, -1, 1, -1], [-1, 0, -1, -1]])
+
+    def conditioned(*parts: Tensor) -> Distribution:
+        return case.make(parts, lengths).given(heads, labels)
+
+    assert gradcheck(lambda *x: conditioned(*x).log_partition, inputs)
+    assert gradcheck(lambda *x: conditioned(*x).entropy(), inputs)
+
+
+@labeled_cases
+def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
+    p = case.make(case.parameters(3, seed=11, batch=(2,)), validate_args=True)
+    open_ = torch.full((2, 4), -1)
+    cycle = torch.tensor([[-1, -1, -1, -1], [-1, 2, 1, -1]])
+    with pytest.raises(NoTreeError, match="in batch item 1"):
+        p.given(cycle, open_).topk(1)
+    for wrong, problem in (
+        (open_[:, 1:], "Known labels must have shape"),
+        (open_.expand(3, 2, 4), r"Known labels must have the shape \(\*batch, n\+1\), here \(2, 4\), not \(3, 2, 4\)"),
+        (open_.double(), "Known labels must be integers"),
+        (torch.full((2, 4), case.labels), "Known labels must lie below the number of labels, 2"),
+    ):
+        with pytest.raises(TreeparseError, match=problem):
+            p.given(open_, wrong)
+    with pytest.raises(TreeparseError, match="1 or more, not 0"):
+        p.topk(0)
