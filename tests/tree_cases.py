@@ -4,14 +4,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
 from oracles import all_trees
 from torch import Tensor
 
-from treeparse import LabeledCRF, NonProjectiveCRF
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.functions import Backend
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
@@ -19,10 +19,13 @@ Distribution = Any  # the values of unlabelled ones are heads, of labelled ones 
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of distribution: its trees, its parameters and how it is made of them."""
+    """One kind of distribution: its trees, its parameters and how it is made of them.
+
+    ``backend`` is that of a non-projective distribution, or says that it is a projective one.
+    """
 
     single_root: bool
-    backend: Backend
+    backend: Backend | Literal["projective"]
     labels: int = 0  # 0: unlabelled
 
     @property
@@ -49,7 +52,11 @@ class Case:
         return result
 
     def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Distribution:
-        base = NonProjectiveCRF(parameters[0], lengths, single_root=self.single_root, backend=self.backend, **options)
+        options["single_root"] = self.single_root
+        if self.backend == "projective":
+            base = ProjectiveCRF(parameters[0], lengths, **options)
+        else:
+            base = NonProjectiveCRF(parameters[0], lengths, backend=self.backend, **options)
         return LabeledCRF(base, parameters[1]) if self.labels else base
 
     def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
@@ -58,7 +65,7 @@ class Case:
 
     def trees(self, words: int) -> list[Tensor]:
         """All values of one item of so many words: heads ``(trees, words + 1)`` and, with labels, labels."""
-        heads = torch.as_tensor(all_trees(words, self.single_root))
+        heads = torch.as_tensor(all_trees(words, self.single_root, self.backend == "projective"))
         if not self.labels:
             return [torch.nn.functional.pad(heads, (1, 0), value=-1)]
         labels = torch.tensor(list(itertools.product(range(self.labels), repeat=words)))
@@ -73,7 +80,7 @@ class Case:
         return arcs * self.labels + value[1][:, 1:] if self.labels else arcs
 
 
-BACKENDS: tuple[Backend, ...] = ("numba", "torch")
+BACKENDS = ("numba", "torch", "projective")
 CASES = [Case(single, backend, labels) for labels in (0, 2) for backend in BACKENDS for single in (True, False)]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 

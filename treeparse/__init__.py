@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from treeparse.model import Parser as Parser
     from treeparse.trees import LabeledCRF as LabeledCRF
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
+    from treeparse.trees import ProjectiveCRF as ProjectiveCRF
 
 _HOMES = {
     "DataError": "treeparse.core",
@@ -24,6 +25,7 @@ _HOMES = {
     "NonProjectiveCRF": "treeparse.trees",
     "Parse": "treeparse.model",
     "Parser": "treeparse.model",
+    "ProjectiveCRF": "treeparse.trees",
     "Sentence": "treeparse.core",
     "TreeparseError": "treeparse.core",
 }

@@ -108,7 +108,7 @@ def test_sums_equal_enumeration_of_six_words(single_root: bool, scale: float) ->
 def test_sums_equal_enumeration_with_ties(single_root: bool) -> None:
     stream = np.random.default_rng(3)
     for scale in (1.0, 1e3) * 30:
-        assert_enumerated(stream.integers(-1, 2, size=(5, 5)) * scale, stream, single_root)
+        assert_enumerated(scale * stream.integers(-1, 2, size=(5, 5)).astype(float), stream, single_root)
 
 
 @ROOTS

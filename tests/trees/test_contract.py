@@ -359,7 +359,7 @@ def test_an_item_is_the_same_in_a_batch_and_alone(case: Case) -> None:
         batched = p.log_partition[item], p.marginals[item, : n + 1, : n + 1], p.covariance(v, v)[item]
         for one, other in zip(found, batched, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-        if case.backend == "numba" and not case.labels:
+        if case.backend != "torch" and not case.labels:
             assert torch.equal(found[0], batched[0])
             assert torch.equal(found[1], batched[1])
 

@@ -8,17 +8,37 @@ the torch form, which runs on any device.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import arborescence, conditionals, elimination, hessian
+from treeparse.kernels import arborescence, conditionals, eisner, elimination, hessian, inside_outside
 from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.projective_kbest import ProjectiveKBest
 from treeparse.trees import dense
 
 Backend = Literal["numba", "torch"]
+
+
+class KBest(Protocol):
+    """A list of trees, best first, that grows where more are asked for; what is done is kept."""
+
+    @property
+    def heads(self) -> IntArray:
+        """Heads ``(B, made, n+1)``, -1 past the number of trees."""
+        ...
+
+    @property
+    def scores(self) -> FloatArray:
+        """Summed scores ``(B, made)``, -inf past the number of trees."""
+        ...
+
+    def extend(self, count: int, threads: int = 1) -> None:
+        """Make ``count`` trees an item, with those made before."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -149,20 +169,38 @@ def nonprojective_primitives(device: torch.device, *, single_root: bool, backend
     )
 
 
-def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
+@cache
+def projective_primitives(*, single_root: bool) -> Primitives:
+    """Sums over projective trees by the compiled kernels, wherever the tensors are."""
+    return Primitives(
+        partial(_run, inside_outside.log_partition, single_root=single_root),
+        partial(_run, inside_outside.log_partition_and_marginals, single_root=single_root),
+        partial(_run, inside_outside.hessian_vector_product, single_root=single_root),
+    )
+
+
+def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
     """Log probability of every arc ``(B, n+1, n+1)``, right to relative accuracy and exact about -inf; a constant."""
-    return _run(conditionals.log_marginals, scores, lengths, single_root=single_root)
+    kernel = inside_outside.log_marginals if projective else conditionals.log_marginals
+    return _run(kernel, scores, lengths, single_root=single_root)
 
 
-def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
-    """Heads of the best non-projective trees ``(B, n+1)``, -1 where there is none."""
-    return _run(arborescence.best_trees, scores, lengths, single_root=single_root)
+def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
+    """Heads of the best trees ``(B, n+1)``, -1 where there is none."""
+    kernel = eisner.best_trees if projective else arborescence.best_trees
+    return _run(kernel, scores, lengths, single_root=single_root)
 
 
-def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
-    """Which head lists ``(B, n+1)`` are non-projective trees, ``(B,)`` bool."""
-    result = arborescence.are_trees(_integers(heads), _integers(lengths), single_root=single_root)
-    return torch.from_numpy(result).to(heads.device)
+def k_best(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> KBest:
+    """The lazy list of the best trees; it is kept in CPU memory."""
+    family = ProjectiveKBest if projective else NonprojectiveKBest
+    return family(_floats(scores), _integers(lengths), single_root=single_root)
+
+
+def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
+    """Which head lists ``(B, n+1)`` are trees, ``(B,)`` bool."""
+    kernel = eisner.are_projective_trees if projective else arborescence.are_trees
+    return torch.from_numpy(kernel(_integers(heads), _integers(lengths), single_root=single_root)).to(heads.device)
 
 
 def _run(kernel: Callable[..., Any], scores: Tensor, lengths: Tensor, *vectors: Tensor, single_root: bool) -> Any:
