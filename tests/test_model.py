@@ -1,9 +1,11 @@
 import itertools
 import math
 import pickle
+import random
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,10 +14,11 @@ from oracles import all_trees, tree_scores
 from sentences import learnable_sentences
 
 from treeparse import model
-from treeparse.core import Sentence, TreeparseError, tree_problem
+from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem
 from treeparse.model import Parse, Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
+from treeparse.trees.decoders import Decoder
 
 TRAINING = learnable_sentences(40, seed=1)
 UNSEEN = learnable_sentences(20, seed=2)
@@ -86,10 +89,8 @@ def test_parses_by_enumeration(single_root: bool) -> None:
     short = [sentence for sentence in TRAINING if len(sentence) <= 5]
     rooted = set()
     for sentence, parse in zip(short, parser.parse(short), strict=True):
-        with torch.no_grad():
-            batch = parser.collate([sentence])
-            arcs = parser.scorer(batch).arcs[0].numpy()
-        labels = best_label_log_probs(parser, sentence)
+        batch = parser.collate([sentence])
+        arcs, labels = arc_scores(parser, sentence), best_label_log_probs(parser, sentence)
         trees = all_trees(len(sentence), single_root)
         totals = tree_scores(arcs, trees) + tree_scores(labels, trees)
         best = totals.argmax()
@@ -109,16 +110,47 @@ def test_parses_by_enumeration(single_root: bool) -> None:
 
 
 @torch.no_grad()
-def best_label_log_probs(parser: Parser, sentence: Sentence) -> np.ndarray:
-    """The log probability of the best allowed label of every arc, arc by arc."""
+def label_log_probs(parser: Parser, sentence: Sentence) -> np.ndarray:
+    """The log probabilities of the labels of every arc, arc by arc; -inf for those that are not allowed."""
     scores = parser.scorer(parser.collate([sentence]))
     nodes, root = len(sentence) + 1, parser.indexer.root_label
-    result = np.zeros((nodes, nodes))
+    result = np.full((nodes, nodes, len(parser.indexer.labels)), -np.inf)
     for head, dependent in itertools.product(range(nodes), range(1, nodes)):
         options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, dependent])[0]
         allowed = [place for place in range(len(options)) if (place == root) == (head == 0)]
-        result[head, dependent] = options[allowed].log_softmax(-1).max()
+        result[head, dependent, allowed] = options[allowed].log_softmax(-1)
     return result
+
+
+def best_label_log_probs(parser: Parser, sentence: Sentence) -> np.ndarray:
+    """The log probability of the best allowed label of every arc."""
+    result = label_log_probs(parser, sentence).max(-1)
+    return np.where(result > -np.inf, result, 0)  # at column 0
+
+
+def arc_scores(parser: Parser, sentence: Sentence) -> np.ndarray:
+    with torch.no_grad():
+        return parser.scorer(parser.collate([sentence])).arcs[0].numpy()
+
+
+def labelled_trees(parser: Parser, sentence: Sentence, *, projective: bool = False) -> list[Parse]:
+    """All labelled trees, best first, by enumeration."""
+    arcs, labels, single_root = (
+        arc_scores(parser, sentence),
+        label_log_probs(parser, sentence),
+        parser.config.single_root,
+    )
+    log_partition = np.logaddexp.reduce(tree_scores(arcs, all_trees(len(sentence), single_root)))
+    found = []
+    for heads in all_trees(len(sentence), single_root, projective).tolist():
+        pairs = list(enumerate(heads, 1))
+        allowed = [np.flatnonzero(labels[head, word] > -np.inf).tolist() for word, head in pairs]
+        for places in itertools.product(*allowed):
+            arcs_and_labels = zip(pairs, places, strict=True)
+            score = sum(arcs[head, word] + labels[head, word, place] for (word, head), place in arcs_and_labels)
+            names = tuple(parser.indexer.labels.item(place) for place in places)
+            found.append(Parse(sentence.forms, tuple(heads), names, score - log_partition, score))
+    return sorted(found, key=lambda parse: -parse.score)
 
 
 def test_best_labels_do_not_depend_on_how_many_heads_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,6 +201,132 @@ def test_parses_keep_the_order_and_do_not_depend_on_the_batch(batch_words: int) 
     for sentence, parse in zip(sentences, parses, strict=True):
         assert tree_problem(parse.heads, single_root=True) is None
         assert same(parse, parser.parse([sentence])[0])
+
+
+WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
+STREAM = random.Random(8)
+SHORT = [Sentence(tuple(STREAM.choices(WORDS, k=1 + number % 4))) for number in range(40)]
+DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective", "minimum_risk"])
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
+def test_lists_of_the_best_by_enumeration(decoder: Decoder, single_root: bool) -> None:
+    parser = random_parser(replace(CONFIG, single_root=single_root))
+    lengths = set()
+    for sentence, found in zip(SHORT, parser.kbest(SHORT, 10_000, decoder=decoder), strict=True):
+        expected = labelled_trees(parser, sentence, projective=decoder == "projective")
+        assert all(map(same, found, expected)) and len(found) == len(expected)
+        assert [parse.score for parse in found] == sorted((parse.score for parse in found), reverse=True)
+        if decoder == "nonprojective":
+            assert math.fsum(math.exp(parse.log_prob) for parse in found) == pytest.approx(1)
+        lengths.add(len(found))
+    assert len(lengths) == 4
+    for few, found in zip(
+        parser.kbest(SHORT, 3, decoder=decoder), parser.kbest(SHORT, 30, decoder=decoder), strict=True
+    ):
+        assert all(map(same, few, found)) and len(few) == min(3, len(found))
+
+
+@DECODERS
+@pytest.mark.parametrize("single_root", [True, False])
+def test_parses_of_every_decoder_by_enumeration(decoder: Decoder, single_root: bool) -> None:
+    parser = random_parser(replace(CONFIG, single_root=single_root))
+    differ = 0
+    for sentence, parse in zip(SHORT, parser.parse(SHORT, decoder=decoder), strict=True):
+        every = labelled_trees(parser, sentence)
+        if decoder == "minimum_risk":
+            # The probability that a random labelled tree has this arc with this label, summed over the arcs.
+            right: defaultdict[tuple[int, int, str], float] = defaultdict(float)
+            for tree in every:
+                for arc in arcs_of(tree):
+                    right[arc] += math.exp(tree.log_prob)
+            expected = max(every, key=lambda tree: sum(right[arc] for arc in arcs_of(tree)))
+            heads, labels = parser.distribution(parser.collate([sentence])).minimum_risk()
+            assert heads[0, 1:].tolist() == list(parse.heads)
+            assert [parser.indexer.labels.item(label) for label in labels[0, 1:].tolist()] == list(parse.labels)
+        else:
+            expected = labelled_trees(parser, sentence, projective=decoder == "projective")[0]
+        assert same(parse, expected)
+        differ += (parse.heads, parse.labels) != (every[0].heads, every[0].labels)
+    assert (differ > 0) is (decoder != "nonprojective")
+
+
+def arcs_of(parse: Parse) -> list[tuple[int, int, str]]:
+    return list(zip(range(1, len(parse.heads) + 1), parse.heads, parse.labels, strict=True))
+
+
+def test_decoders_on_longer_sentences() -> None:
+    parser = random_parser()
+    sentences = [[f"word{word}-{number}" for word in range(3 + 5 * number)] for number in range(8)]
+    best, projective, cautious = (parser.parse(sentences, decoder=decoder) for decoder in get_args(Decoder))
+    crossing = 0
+    for one, other, third in zip(best, projective, cautious, strict=True):
+        assert not nonprojective_words(other.heads)
+        assert one.score >= max(other.score, third.score) - 1e-9
+        assert one.score - one.log_prob == pytest.approx(other.score - other.log_prob)
+        assert one.score - one.log_prob == pytest.approx(third.score - third.log_prob)
+        crossing += bool(nonprojective_words(one.heads))
+    assert crossing > 3
+    chosen: list[tuple[Decoder, list[Parse]]] = [("nonprojective", best), ("projective", projective)]
+    for decoder, parses in chosen:
+        lists = parser.kbest(sentences, 20, decoder=decoder)
+        assert all(same(each[0], parse) for each, parse in zip(lists, parses, strict=True))
+        for each in lists:
+            assert len({(parse.heads, parse.labels) for parse in each}) == 20
+            assert decoder == "nonprojective" or not any(nonprojective_words(parse.heads) for parse in each)
+
+
+def test_lists_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = random_parser()
+    sentences = [*UNSEEN[:6], Sentence(("Verb1",)), Sentence(tuple(f"new-{word}" for word in range(40)))]
+    expected = parser.kbest(sentences, 12)
+    for batch_words in (1, 20):
+        for found, alone in zip(parser.kbest(sentences, 12, batch_words=batch_words), expected, strict=True):
+            assert len(found) == len(alone) and all(map(same, found, alone))
+    monkeypatch.setattr(model, "LABEL_SCORES", 1)
+    assert [len(found) for found in parser.kbest(sentences, 12)] == list(map(len, expected))
+
+
+def test_a_list_is_no_longer_than_there_are_trees() -> None:
+    parser = random_parser()
+    [[only]] = parser.kbest([["Verb1"]], 10**15)
+    assert (only.heads, only.labels, only.log_prob) == ((0,), ("root",), pytest.approx(0))
+    assert [len(found) for found in parser.kbest([["a", "b"], ["c"]], 1000)] == [4, 1]  # 2 trees, 2 labels
+    assert [len(found) for found in parser.kbest([[f"w{word}" for word in range(12)]], 1000)] == [1000]
+    assert parser.kbest([], 3) == []
+
+
+def test_the_configs_decoder_is_the_default(tmp_path: Path) -> None:
+    parser = random_parser(replace(CONFIG, decoder="projective"))
+    sentences = [[f"word{word}" for word in range(30)]]
+    assert parser.parse(sentences) == parser.parse(sentences, decoder="projective")
+    assert parser.parse(sentences) != parser.parse(sentences, decoder="nonprojective")
+    assert parser.kbest(sentences, 2) == parser.kbest(sentences, 2, decoder="projective")
+    parser.save_pretrained(tmp_path / "model")
+    assert Parser.from_pretrained(tmp_path / "model").config.decoder == "projective"
+
+
+def test_impossible_decoders_and_lists_are_refused() -> None:
+    parser = random_parser(replace(CONFIG, decoder="minimum_risk"))
+    unknown: Any = "best"
+    with pytest.raises(TreeparseError, match="There is no decoder 'best': choose one of nonprojective, projective"):
+        replace(CONFIG, decoder=unknown)
+    for call in (parser.parse, lambda sentences, decoder: parser.kbest(sentences, 1, decoder=decoder)):
+        with pytest.raises(TreeparseError, match="There is no decoder 'best'"):
+            call([["a"]], decoder=unknown)
+    with pytest.raises(TreeparseError, match="minimum_risk chooses one tree, it has no list"):
+        parser.kbest([["a"]], 1)
+    assert len(parser.kbest([["a"]], 1, decoder="nonprojective")) == 1
+    for k in (0, -1):
+        with pytest.raises(TreeparseError, match=f"holds 1 or more, not {k}"):
+            parser.kbest([["a"]], k, decoder="nonprojective")
+    with pytest.raises(TreeparseError, match="1000000000 trees of 16 words are too many: ask for 8388608 or fewer"):
+        parser.kbest([["a"] * 16], 10**9, decoder="nonprojective")
+    with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
+        parser.kbest([["a"], []], 1, decoder="nonprojective")
+    with pytest.raises(TreeparseError, match="needs room"):
+        parser.kbest([["a"]], 1, decoder="nonprojective", batch_words=0)
 
 
 def test_words_alone_can_be_parsed() -> None:

@@ -1,9 +1,10 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,14 +13,19 @@ from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
+from treeparse.data.parses import Parse as Parse
 from treeparse.data.vectors import WordVectors
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
 from treeparse.nn.config import check_at_least, check_rate
 from treeparse.objectives import Objective, label_cross_entropy
 from treeparse.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
+from treeparse.trees.decoders import Decoder, best_trees, check_decoder, check_kbest_decoder, searched
 
-LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found
+LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found, or in a batch of K-best lists
+LONGEST_LIST = 2**27  # words of the trees of one sentence
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,8 @@ class ParserConfig:
         label_size: size of the vectors between which labels are scored.
         dropout: dropout of these vectors, shared by the words of a sentence.
         single_root: whether exactly one word hangs from the root.
+        decoder: which labelled tree is the parse: nonprojective, the best one; projective, the best one without
+            crossing arcs; minimum_risk, the one of the highest expected LAS.
     """
 
     encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
@@ -39,26 +47,13 @@ class ParserConfig:
     label_size: int = 100
     dropout: float = 0.33
     single_root: bool = True
+    decoder: Decoder = "nonprojective"
 
     def __post_init__(self) -> None:
         check_at_least("arc_size", self.arc_size, 1)
         check_at_least("label_size", self.label_size, 1)
         check_rate("dropout", self.dropout)
-
-
-@dataclass(frozen=True, slots=True)
-class Parse:
-    """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
-
-    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats), ``score`` the sum of the
-    scores of the labelled arcs.
-    """
-
-    tokens: tuple[str, ...]
-    heads: tuple[int, ...]
-    labels: tuple[str, ...]
-    log_prob: float
-    score: float
+        check_decoder(self.decoder)
 
 
 class Parser(nn.Module):
@@ -144,8 +139,9 @@ class Parser(nn.Module):
         scores = self.scorer(batch)
         return LabeledCRF(self._trees(scores, batch), self._label_log_probs(scores, 0, scores.arcs.shape[1]))
 
-    def _trees(self, scores: Scores, batch: Batch) -> NonProjectiveCRF:
-        return NonProjectiveCRF(scores.arcs, batch.lengths, single_root=self.config.single_root)
+    def _trees(self, scores: Scores, batch: Batch, dtype: torch.dtype | None = None) -> NonProjectiveCRF:
+        """The distribution of the trees, whatever their labels; ``dtype`` is that of its results."""
+        return NonProjectiveCRF(scores.arcs.to(dtype=dtype), batch.lengths, single_root=self.config.single_root)
 
     def _label_log_probs(self, scores: Scores, first: int, last: int) -> Tensor:
         """Log probabilities (B, last - first, n+1, labels) of labels given the arcs from some heads."""
@@ -177,23 +173,41 @@ class Parser(nn.Module):
         return (arc_loss + label_loss) / batch.num_words
 
     @torch.inference_mode()
-    def parse_batch(self, batch: Batch, sentences: Sequence[Sentence]) -> list[Parse]:
-        """The best labelled tree of each sentence of a batch: labels have a say in which arcs are best."""
+    def parse_batch(self, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder | None = None) -> list[Parse]:
+        """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
         scores = self.scorer(batch)
-        trees = self._trees(scores, batch)
+        trees = self._trees(scores, batch, torch.float64)
         label_log_probs, labels = self.best_labels(scores)
-        heads = trees.with_scores(scores.arcs + label_log_probs).mode
+        heads = best_trees(trees, label_log_probs, decoder or self.config.decoder)
         words = batch.word_mask()
         arcs = heads.clamp_min(0).unsqueeze(1)
         labels = labels.gather(1, arcs).squeeze(1).masked_fill(~words, -1)
-        of_labels = label_log_probs.gather(1, arcs).squeeze(1).masked_fill(~words, 0).sum(-1)
-        log_probs = trees.log_prob(heads) + of_labels
-        totals = log_probs + trees.log_partition
+        totals = (trees.scores + label_log_probs).gather(1, arcs).squeeze(1).masked_fill(~words, 0).sum(-1)
+        log_probs = totals - trees.log_partition
+        rows = zip(*(column.tolist() for column in (heads, labels, log_probs, totals)), strict=True)
+        return [self._parse(sentence, *row) for sentence, row in zip(sentences, rows, strict=True)]
+
+    @torch.inference_mode()
+    def kbest_batch(
+        self, batch: Batch, sentences: Sequence[Sentence], k: int, decoder: Decoder | None = None
+    ) -> list[list[Parse]]:
+        """The k best labelled trees of each sentence of a batch."""
+        words = int(batch.lengths.max())
+        k = min(k, (words + 1) ** (words - 1) * len(self.indexer.labels) ** words)  # there are no more
+        if k * words > LONGEST_LIST:
+            raise TreeparseError(f"{k} trees of {words} words are too many: ask for {LONGEST_LIST // words} or fewer.")
+        scores = self.scorer(batch)
+        trees = self._trees(scores, batch, torch.float64)
+        labeled = LabeledCRF(
+            searched(trees, decoder or self.config.decoder), self._label_log_probs(scores, 0, scores.arcs.shape[1])
+        )
+        heads, labels, totals = labeled.topk(k)
+        log_probs = totals - trees.log_partition.unsqueeze(-1)
+        exist = (totals > -torch.inf).sum(-1).tolist()
+        columns = (heads, labels, log_probs, totals)
         return [
-            self._parse(sentence, *row)
-            for sentence, *row in zip(
-                sentences, heads.tolist(), labels.tolist(), log_probs.tolist(), totals.tolist(), strict=True
-            )
+            [self._parse(sentence, *row) for row in zip(*(column[:count].tolist() for column in item), strict=True)]
+            for sentence, count, *item in zip(sentences, exist, *columns, strict=True)
         ]
 
     def _parse(self, sentence: Sentence, heads: list[int], labels: list[int], log_prob: float, score: float) -> Parse:
@@ -201,25 +215,66 @@ class Parser(nn.Module):
         names = tuple(self.indexer.labels.item(label) for label in labels[1:end])
         return Parse(sentence.forms, tuple(heads[1:end]), names, log_prob, score)
 
-    def parse(self, sentences: Sequence[Sentence | Sequence[str]], *, batch_words: int = 5000) -> list[Parse]:
-        """The best tree of each sentence, in order.
+    def parse(
+        self,
+        sentences: Sequence[Sentence | Sequence[str]],
+        *,
+        batch_words: int = 5000,
+        decoder: Decoder | None = None,
+    ) -> list[Parse]:
+        """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
-        A sentence is a :class:`~treeparse.core.Sentence` or a list of words. Batches hold sentences of like length,
-        about ``batch_words`` words each. Raises where a sentence is a string or has no words, and where the model reads
-        tags and a sentence has none.
+        Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
+        sentence is a :class:`~treeparse.core.Sentence` or a list of words. Batches hold sentences of like length, about
+        ``batch_words`` words each. Raises where a sentence is a string or has no words, and where the model reads tags
+        and a sentence has none.
         """
+        check_decoder(decoder := decoder or self.config.decoder)
+        return self._in_batches(sentences, partial(self.parse_batch, decoder=decoder), max_words=batch_words)
+
+    def kbest(
+        self,
+        sentences: Sequence[Sentence | Sequence[str]],
+        k: int,
+        *,
+        batch_words: int = 5000,
+        decoder: Decoder | None = None,
+    ) -> list[list[Parse]]:
+        """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
+
+        Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
+        (nonprojective), or those without crossing arcs (projective). The rest is as in :meth:`parse`.
+        """
+        check_kbest_decoder(decoder := decoder or self.config.decoder)
+        if k < 1:
+            raise TreeparseError(f"A list of the best parses holds 1 or more, not {k}.")
+        # A batch holds the scores of all its labels, and k trees of all its words.
+        words = min(batch_words, max(1, LABEL_SCORES // k))
+        squared = max(1, LABEL_SCORES // len(self.indexer.labels))
+        kbest = partial(self.kbest_batch, k=k, decoder=decoder)
+        return self._in_batches(sentences, kbest, max_words=words, max_squared=squared)
+
+    def _in_batches(
+        self,
+        sentences: Sequence[Sentence | Sequence[str]],
+        function: Callable[[Batch, list[Sentence]], Sequence[T]],
+        *,
+        max_words: int,
+        max_squared: int | None = None,
+    ) -> list[T]:
+        """What a function finds for each sentence, without dropout; it sees them in batches of like length."""
         given = [_sentence(sentence, place) for place, sentence in enumerate(sentences)]
-        batches = BucketBatchSampler([len(sentence) for sentence in given], max_words=batch_words)
-        parses: dict[int, Parse] = {}
+        batches = BucketBatchSampler([len(s) for s in given], max_words=max_words, max_squared=max_squared)
+        found: dict[int, T] = {}
         was_training = self.training
         self.eval()
         try:
             for places in batches:
                 chosen = [given[place] for place in places]
-                parses |= zip(places, self.parse_batch(self.collate(chosen), chosen), strict=True)
+                found |= zip(places, function(self.collate(chosen), chosen), strict=True)
         finally:
             self.train(was_training)
-        return [parses[place] for place in range(len(given))]
+        return [found[place] for place in range(len(given))]
 
 
 def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
