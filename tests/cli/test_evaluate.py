@@ -7,12 +7,16 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 from udtools import udeval
 
+from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
 from treeparse.metrics import attachment_scores, paired_bootstrap
+from treeparse.model import Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
 
 GOLD = """\
 # sent_id = first
@@ -193,6 +197,7 @@ def test_bad_usage_gets_a_sentence(gold: str, system: str, tmp_path: Path, capsy
     assert "seed -1" in error_of(capsys, gold, system, system, "--seed", "-1")
     assert "absent.conllu" in error_of(capsys, gold, str(tmp_path / "absent.conllu"))
     assert "absent" in error_of(capsys, gold, "--model", str(tmp_path / "absent"))
+    assert "--decoder says how a model parses" in error_of(capsys, gold, system, "--decoder", "projective")
 
 
 def test_a_target_that_cannot_be_written_is_an_error(
@@ -202,18 +207,29 @@ def test_a_target_that_cannot_be_written_is_an_error(
     assert "absent" in capsys.readouterr().err
 
 
-def test_a_model_is_scored_on_what_it_parses(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    from treeparse.model import Parser, ParserConfig
-    from treeparse.nn import BiLSTMConfig
-
-    sentences = list(read_conllu(gold))
+@pytest.fixture
+def parser(gold: str, tmp_path: Path) -> Parser:
+    """A parser with weights drawn at random, for which every decoder has another score; saved as ``model``."""
     config = ParserConfig(encoder=BiLSTMConfig(hidden_size=8, layers=1, min_count=1), arc_size=8, label_size=8)
-    parser = Parser.build(config, [sentence.words for sentence in sentences]).eval()
-    model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
-    parser.save_pretrained(model)
-    parses = parser.parse([sentence.words for sentence in sentences])
-    write_conllu(parsed, [s.with_parse(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)])
+    torch.manual_seed(10)
+    parser = Parser.build(config, [sentence.words for sentence in read_conllu(gold)]).eval()
+    for weights in parser.parameters():
+        torch.nn.init.normal_(weights, std=0.3)
+    parser.save_pretrained(tmp_path / "model")
+    return parser
 
+
+def write_parses(path: str, gold: str, parser: Parser, decoder: str = "nonprojective") -> None:
+    sentences = list(read_conllu(gold))
+    parses = parser.parse([sentence.words for sentence in sentences], decoder=DECODERS[decoder])
+    write_conllu(path, [s.with_parse(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)])
+
+
+def test_a_model_is_scored_on_what_it_parses(
+    gold: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
+    write_parses(parsed, gold, parser)
     assert main(["evaluate", "--model", model, gold, "--device", "cpu"]) == 0
     from_model = capsys.readouterr().out.splitlines()
     assert main(["evaluate", gold, parsed]) == 0
@@ -223,6 +239,22 @@ def test_a_model_is_scored_on_what_it_parses(gold: str, tmp_path: Path, capsys: 
     assert main(["evaluate", "--model", model, gold, parsed, "--resamples", "50"]) == 0
     assert "1.0000" in capsys.readouterr().out
     assert "There is no device 'abacus'" in error_of(capsys, "--model", model, gold, "--device", "abacus")
+
+
+def test_a_model_is_scored_under_every_decoder(
+    gold: str, parser: Parser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    model, parsed = str(tmp_path / "model"), str(tmp_path / "parsed.conllu")
+    seen = set()
+    for decoder in DECODERS:
+        write_parses(parsed, gold, parser, decoder)
+        outputs = []
+        for arguments in (["--model", model, gold, "--decoder", decoder], [gold, parsed]):
+            assert main(["evaluate", *arguments]) == 0
+            outputs.append(capsys.readouterr().out.splitlines()[2:])
+        assert outputs[0] == outputs[1]
+        seen.add("\n".join(outputs[0]))
+    assert len(seen) == 3
 
 
 def leaves_moved(sentence: ConlluSentence, rng: random.Random) -> ConlluSentence:

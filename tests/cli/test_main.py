@@ -83,7 +83,9 @@ def test_overrides_reach_the_command_in_order(install: Install) -> None:
 def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
     install(lambda args: 0)
     assert "unrecognized arguments: --epochs 3" in usage_error(["probe", "--epochs", "3"], capsys)
-    assert "'0' is not a number of threads" in usage_error(["probe", "--threads", "0"], capsys)
+    assert "argument --threads: '0' is not a whole number, 1 or more" in usage_error(
+        ["probe", "--threads", "0"], capsys
+    )
     assert "required: COMMAND" in usage_error([], capsys)
 
 

@@ -7,14 +7,17 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import get_args
 
 import pytest
 import torch
 from sentences import learnable_sentences
 
+from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
+from treeparse.trees.decoders import Decoder
 
 HEAD, DEPREL, DEPS = 6, 7, 8
 
@@ -134,6 +137,22 @@ def test_parses_are_those_of_the_parser_in_the_order_of_the_input(
     assert list(trees_of(target.read_bytes())) == [list(parser.parse([forms])[0].heads) for forms in sentences]
 
 
+@pytest.mark.parametrize("decoder", ["nonprojective", "projective", "minimum-risk"])
+def test_decoders_are_the_parsers(model: str, parser: Parser, tmp_path: Path, decoder: str) -> None:
+    sentences = [tuple(f"w{word}" for word in range(9 + number)) for number in range(5)]
+    source, target = written(tmp_path / "in.conllu", conllu(*sentences)), tmp_path / "out.conllu"
+    assert predict(model, source, "-o", target, "--decoder", decoder) == 0
+    parses = parser.parse(sentences, decoder=DECODERS[decoder])
+    assert list(trees_of(target.read_bytes())) == [list(parse.heads) for parse in parses]
+
+
+def test_all_decoders_can_be_asked_for(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(DECODERS.values()) == sorted(get_args(Decoder))
+    with pytest.raises(SystemExit):
+        predict(model, "-", "--decoder", "best")
+    assert "invalid choice: 'best'" in capsys.readouterr().err
+
+
 def test_trees_in_the_input_have_no_say(model: str, tmp_path: Path) -> None:
     blank = conllu(["Noun1", "Adj2", "Verb1"])
     filled = blank.replace("\t_" * 4 + "\n", "\t0\troot\t_\t_\n")
@@ -211,7 +230,7 @@ def test_sentences_are_read_and_written_by_chunks(model: str, monkeypatch: pytes
 
 
 def test_long_sentences_make_smaller_chunks(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("treeparse.cli.predict.CHUNK_WORDS", 4)
+    monkeypatch.setattr("treeparse.cli.reading.CHUNK_WORDS", 4)
     seen = seen_by_the_sender(monkeypatch, model, "a b\nc d\ne\nf g h i j\nk\n", "--format", "text")
     assert seen == [0, 0, 2, 2, 4]
 

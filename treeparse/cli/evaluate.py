@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from treeparse.cli.common import add_decoder_argument, decoder_name
 from treeparse.cli.scores import comparison_tables, report_tables
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ HELP = "score parses, or a model's parses, against gold trees"
 EPILOG = """examples:
   treeparse evaluate gold.conllu parsed.conllu
   treeparse evaluate --model runs/english/model test.conllu --by-label --output scores.json
+  treeparse evaluate --model runs/english/model test.conllu --decoder projective
   treeparse evaluate gold.conllu baseline.conllu new.conllu
   treeparse evaluate --model runs/baseline/model --model runs/new/model test.conllu
 
@@ -32,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or .gz; a glob; - for stdin")
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="parses of the same sentences; two are compared")
     parser.add_argument("--model", action="append", default=[], metavar="DIR", help="parse GOLD with this model")
+    add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
     parser.add_argument("--output", metavar="JSON", help="write all scores there; - prints them instead of the tables")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
@@ -69,9 +72,11 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     names = [*args.model, *args.systems]
     if not 1 <= len(names) <= 2:
         raise TreeparseError(f"There are {len(names)} systems to score: name one or two, as SYSTEM or --model DIR.")
+    if args.decoder is not None and not args.model:
+        raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
     files = [_read_file(path, args) for path in (args.gold, *args.systems)]
     gold, *parses = _sound_together(files, [args.gold, *args.systems])
-    systems = [_parse(directory, gold, args.device) for directory in args.model] + parses
+    systems = [_parse(directory, gold, args) for directory in args.model] + parses
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     return _Evaluation(names, reports, comparison, skipped=len(files[0]) - len(gold))
@@ -115,12 +120,12 @@ def _sound_together(files: "list[list[ConlluSentence | None]]", paths: Sequence[
     return kept
 
 
-def _parse(directory: str, gold: "Sequence[Sentence]", device: str | None) -> "list[Sentence]":
+def _parse(directory: str, gold: "Sequence[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
     from treeparse.core import pick_device
     from treeparse.model import Parser
 
-    parser = Parser.from_pretrained(directory).to(pick_device(device))
-    parses = parser.parse(gold)
+    parser = Parser.from_pretrained(directory).to(pick_device(args.device))
+    parses = parser.parse(gold, decoder=decoder_name(args))
     return [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
 
 

@@ -12,7 +12,9 @@ from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
 
-COMMANDS = ("train", "evaluate", "predict", "check", "config")
+from treeparse.cli.common import INTERRUPTED, positive
+
+COMMANDS = ("train", "evaluate", "predict", "kbest", "check", "config")
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -20,14 +22,14 @@ EPILOG = """examples:
   treeparse train --config fast.yaml --output runs/english
   treeparse evaluate --model runs/english/model test.conllu
   treeparse predict runs/english/model text.conllu -o parsed.conllu
+  treeparse kbest runs/english/model text.conllu -k 10 -o best.conllu
   treeparse COMMAND --help
 
 exit codes:
   0 done    1 faults found (check)    2 bad usage or input    130 interrupted"""
 
 USAGE_ERROR = 2
-INTERRUPTED = 128 + 2  # as the shell reports SIGINT
-BROKEN_PIPE = 128 + 13  # and SIGPIPE
+BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,16 +90,9 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
 
 def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common options")
-    group.add_argument("--threads", type=_positive, metavar="N", help="CPU threads (default: as torch chooses)")
+    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads (default: as torch chooses)")
     group.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ... (default: the command's own choice)")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no messages but errors")
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of threads, 1 or more")
-    return number
 
 
 def _parse(

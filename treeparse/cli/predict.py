@@ -1,187 +1,45 @@
 """``treeparse predict``: parse CoNLL-U or tokenised text with a trained model."""
 
 import argparse
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from treeparse.cli import reading
+from treeparse.cli.common import add_decoder_argument, decoder_name
+
 if TYPE_CHECKING:
-    from treeparse.core import DataError
+    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Parser
+    from treeparse.model import Parse, Parser
 
 NAME = "predict"
 HELP = "parse CoNLL-U or tokenised text"
-EPILOG = """examples:
+EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum-risk
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
-Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each one is parsed as soon as it
-is complete: by its line end in text, by the blank line behind it in CoNLL-U. A program that waits for each parse
-before it sends the next sentence needs --chunk 1."""
-
-CHUNK = 1000
-CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
+{reading.CHUNKS}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("model", metavar="MODEL", help="the model's folder, such as runs/english/model")
-    parser.add_argument("inputs", nargs="+", metavar="IN", help="files, plain or .gz; globs; - for standard input")
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="CoNLL-U, .gz compresses (default: -)")
-    parser.add_argument(
-        "--format",
-        choices=("conllu", "text"),
-        default="conllu",
-        help="of the input; text has a tokenised sentence a line",
-    )
-    parser.add_argument(
-        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
-    )
-    parser.add_argument(
-        "--skip-invalid", action="store_true", help="leave out CoNLL-U sentences that are faulty, with a count"
-    )
-    parser.add_argument(
-        "--batch-words", type=_positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
-    )
-    parser.add_argument("--chunk", type=_positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
-    return number
+    reading.add_arguments(parser, output="CoNLL-U, .gz compresses (default: -)")
+    add_decoder_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
-    from tqdm import tqdm
-
-    from treeparse.core import pick_device
     from treeparse.data.conllu import write_conllu
-    from treeparse.data.files import expand_paths
-    from treeparse.model import Parser
 
-    paths = expand_paths(args.inputs)
-    parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
-    tally, started = _Tally(), time.perf_counter()
-    shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
-    with tqdm(total=_size(paths), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
-        write_conllu(args.output, _parsed(paths, parser, args, tally, bar.update))
-    if not args.quiet:
-        print(tally.summary(time.perf_counter() - started), file=sys.stderr)
-    return 0
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[Parse]":
+        return parser.parse(sentences, batch_words=args.batch_words, decoder=decoder_name(args))
 
+    def write(parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
+        trees = (s.with_parse(parse.heads, parse.labels, drop_empty=args.drop_empty) for s, parse in parsed)
+        write_conllu(args.output, trees)
 
-@dataclass(slots=True)
-class _Tally:
-    sentences: int = 0  # parsed
-    words: int = 0
-    left_out: int = 0  # faulty sentences
-
-    def summary(self, seconds: float) -> str:
-        parsed = (
-            f"{_count(self.sentences, 'sentence')}, {_count(self.words, 'word')}, {self.words / seconds:,.0f} words/s"
-        )
-        return f"treeparse: {parsed}" + (f"; {_count(self.left_out, 'sentence')} left out" if self.left_out else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _size(paths: Sequence[Path]) -> int | None:
-    """The input's size in bytes, where it can be known."""
-    if all(path.is_file() and path.suffix != ".gz" for path in paths):
-        return sum(path.stat().st_size for path in paths)
-    return None
-
-
-def _parsed(
-    paths: Sequence[Path],
-    parser: "Parser",
-    args: argparse.Namespace,
-    tally: _Tally,
-    advance: Callable[[int], object],
-) -> "Iterator[ConlluSentence]":
-    """The sentences of all files under their new trees; ``advance`` is told the bytes of input that are done with."""
-    from treeparse.core import TreeparseError
-
-    chunk_size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
-    sentences = _read(
-        paths, args.format, prompt=chunk_size == 1, on_invalid=_counter(tally) if args.skip_invalid else None
-    )
-    for chunk in _chunks(_checked(sentences, parser), chunk_size):
-        # Without the trees of the file, which the model must not see.
-        parses = parser.parse([replace(s.words, heads=None, labels=None) for s in chunk], batch_words=args.batch_words)
-        for sentence, parse in zip(chunk, parses, strict=True):
-            yield sentence.with_parse(parse.heads, parse.labels, drop_empty=args.drop_empty)
-        tally.sentences += len(chunk)
-        tally.words += sum(len(sentence.words) for sentence in chunk)
-        advance(sum(_bytes_read(sentence, args.format) for sentence in chunk))
-    if not tally.sentences:
-        raise TreeparseError(f"no valid sentence is left in {', '.join(map(str, paths))}")
-
-
-def _read(
-    paths: Sequence[Path], form: str, *, prompt: bool, on_invalid: "Callable[[DataError], None] | None"
-) -> "Iterator[ConlluSentence]":
-    from treeparse.data.conllu import read_conllu, read_text
-
-    count = 0
-    for path in paths:
-        sentences = (
-            read_text(path, first=count + 1)
-            if form == "text"
-            else read_conllu(path, prompt=prompt, on_invalid=on_invalid)
-        )
-        for sentence in sentences:
-            count += 1
-            yield sentence
-
-
-def _counter(tally: _Tally) -> "Callable[[DataError], None]":
-    def leave_out(fault: "DataError") -> None:
-        if fault.line is None:  # the file holds no sentence at all
-            raise fault
-        tally.left_out += 1
-
-    return leave_out
-
-
-def _checked(sentences: "Iterable[ConlluSentence]", parser: "Parser") -> "Iterator[ConlluSentence]":
-    """The sentences; one that lacks tags which the model reads is named with its place."""
-    from treeparse.core import DataError, TreeparseError
-
-    for sentence in sentences:
-        try:
-            parser.indexer.features.check(sentence.words)
-        except TreeparseError as error:
-            place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
-            raise DataError(str(error), **place) from error
-        yield sentence
-
-
-def _chunks(sentences: "Iterable[ConlluSentence]", size: int) -> "Iterator[list[ConlluSentence]]":
-    """Lists of that many sentences, or fewer where they are long."""
-    chunk: list[ConlluSentence] = []
-    words = 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        words += len(sentence.words)
-        if len(chunk) == size or words >= CHUNK_WORDS:
-            yield chunk
-            chunk, words = [], 0
-    if chunk:
-        yield chunk
-
-
-def _bytes_read(sentence: "ConlluSentence", form: str) -> int:
-    return len((sentence.text if form == "conllu" else " ".join(sentence.words.forms) + "\n").encode())
+    return reading.parse_files(args, parse, write)

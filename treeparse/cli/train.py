@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from treeparse.cli.common import INTERRUPTED
 from treeparse.cli.config import shipped_configs
 
 NAME = "train"
@@ -19,8 +20,6 @@ examples:
   treeparse train --help-config
 
 the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
-
-INTERRUPTED = 130
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,225 @@
+"""``treeparse kbest``: the parser's lists in both formats, all else of a sentence kept, a sentence for every fault."""
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from sentences import learnable_sentences
+from udtools import Validator
+
+from treeparse.cli.main import main
+from treeparse.data.conllu import read_conllu
+from treeparse.data.nbest import read_nbest
+from treeparse.model import Parse, Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]
+MULTIWORD = (
+    "# newdoc\n"
+    "# sent_id = m\n"
+    "# text = dámelo ya\n"
+    "1-3\tdámelo\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tda\tdar\tVERB\t_\t_\t0\troot\t_\t_\n"
+    "2\tme\tyo\tPRON\t_\t_\t1\tiobj\t_\t_\n"
+    "3\tlo\tél\tPRON\t_\t_\t1\tobj\t_\t_\n"
+    "3.1\tda\tdar\tVERB\t_\t_\t_\t_\t1:conj\t_\n"
+    "4\tya\tya\tADV\t_\t_\t1\tadvmod\t_\t_\n"
+    "\n"
+)
+
+
+@pytest.fixture(scope="module")
+def parser() -> Parser:
+    """Weights drawn at random, so that sentences get all kinds of trees."""
+    torch.manual_seed(0)
+    encoder = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, hidden_size=8, layers=1)
+    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), learnable_sentences(30, seed=1))
+    for weights in parser.parameters():
+        torch.nn.init.normal_(weights)
+    return parser.eval()
+
+
+@pytest.fixture(scope="module")
+def model(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("kbest") / "model"
+    parser.save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    rows = ("".join(f"{n}\t{form}" + "\t_" * 8 + "\n" for n, form in enumerate(forms, 1)) for forms in SENTENCES)
+    text = "".join(f"# sent_id = s{number}\n{block}\n" for number, block in enumerate(rows, 1))
+    return written(tmp_path / "in.conllu", text)
+
+
+def written(path: Path, data: str) -> str:
+    path.write_text(data, encoding="utf-8")
+    return str(path)
+
+
+def kbest(*arguments: str | Path | int) -> int:
+    return main(["kbest", *map(str, arguments), "--device", "cpu"])
+
+
+def lists_of(path: Path) -> list[tuple[str | None, list[Parse]]]:
+    return [(nbest.sent_id, list(nbest.parses)) for nbest in read_nbest(path)]
+
+
+def assert_same(found: list[list[Parse]], expected: list[list[Parse]]) -> None:
+    """The same trees; figures within the rounding of single precision, which depends on the batch."""
+    for some, others in zip(found, expected, strict=True):
+        for one, other in zip(some, others, strict=True):
+            assert (one.tokens, one.heads, one.labels) == (other.tokens, other.heads, other.labels)
+            figures = one.log_prob, one.score
+            assert figures == pytest.approx((other.log_prob, other.score), rel=1e-5, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
+@pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
+def test_lists_are_the_parsers(
+    model: str, parser: Parser, source: str, tmp_path: Path, name: str, decoder: "str"
+) -> None:
+    assert kbest(model, source, "-k", 7, "-o", tmp_path / name, "--decoder", decoder) == 0
+    found = lists_of(tmp_path / name)
+    assert [sent_id for sent_id, _ in found] == ["s1", "s2", "s3", "s4"]
+    assert [len(parses) for _, parses in found] == [7, 1, 7, 4]
+    expected = parser.kbest(SENTENCES, 7, decoder="projective" if decoder == "projective" else "nonprojective")
+    assert_same([parses for _, parses in found], expected)
+
+
+@pytest.mark.parametrize("options", [[], ["--batch-words", "5"], ["--chunk", "1"], ["--chunk", "3"]])
+def test_one_best_is_the_parse(model: str, source: str, tmp_path: Path, options: list[str]) -> None:
+    for decoder in ("nonprojective", "projective"):
+        choice = ["--decoder", decoder]
+        assert kbest(model, source, "-k", 1, "-o", tmp_path / "best.conllu", *choice, *options) == 0
+        assert main(["predict", model, source, "-o", str(tmp_path / "parsed.conllu"), *choice, *options]) == 0
+        best, parsed = (list(read_conllu(tmp_path / name)) for name in ("best.conllu", "parsed.conllu"))
+        assert [sentence.words for sentence in best] == [sentence.words for sentence in parsed]
+
+
+def test_several_files_of_both_formats(model: str, source: str, tmp_path: Path) -> None:
+    text = written(tmp_path / "in.txt", "Noun1 Verb1\n\nVerb1\n")
+    assert kbest(model, source, source, "-k", 2, "-o", tmp_path / "out.jsonl") == 0
+    assert [sent_id for sent_id, _ in lists_of(tmp_path / "out.jsonl")][3:6] == ["s4", "s1+2", "s2+2"]
+    assert kbest(model, text, text, "-k", 2, "-o", tmp_path / "out.conllu", "--format", "text") == 0
+    found = lists_of(tmp_path / "out.conllu")
+    assert [sent_id for sent_id, _ in found] == ["1", "2", "3", "4"]
+    assert [len(parses) for _, parses in found] == [2, 1, 2, 1]
+    assert kbest(model, source, "-k", 2, "-o", tmp_path / "odd", "--output-format", "jsonl") == 0
+    assert json.loads((tmp_path / "odd").read_bytes().splitlines()[0])["sent_id"] == "s1"
+
+
+def test_official_validator_accepts_the_blocks(model: str, tmp_path: Path) -> None:
+    source, target = written(tmp_path / "in.conllu", MULTIWORD * 2), tmp_path / "out.conllu"
+    assert kbest(model, source, "-k", 20, "-o", target, "--drop-empty") == 0
+    state = Validator(lang="es", level=2, output=None).validate_files([str(target)])
+    assert [str(incident) for incident in state.error_tracker] == []
+    text = target.read_text(encoding="utf-8")
+    assert text.count("# rank = ") == text.count("1-3\tdámelo") == 40
+    assert text.count("# newdoc") == 2 and "3.1" not in text
+    assert kbest(model, source, "-k", 20, "-o", target) == 0
+    assert target.read_text(encoding="utf-8").count("3.1\tda") == 40
+
+
+def test_standard_streams(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    for form, count in (("conllu", 5), ("jsonl", 2)):
+        output, stdin = io.BytesIO(), io.BytesIO(b"Noun1 Adj1 Verb1\nVerb1\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin, isatty=lambda: False))
+            patch.setattr(sys, "stdout", SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False))
+            assert kbest(model, "-", "-k", 4, "-q", "--format", "text", "--output-format", form) == 0
+        assert output.getvalue().count(b"\n\n" if form == "conllu" else b"\n") == count
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(output.getvalue())))
+            found = [list(nbest.parses) for nbest in read_nbest("-", format="jsonl" if form == "jsonl" else "conllu")]
+        assert_same(found, parser.kbest([("Noun1", "Adj1", "Verb1"), ("Verb1",)], 4))
+
+
+def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    original = Parser.kbest
+
+    def kbest_of(self: Parser, sentences: list[object], *arguments: object, **options: object) -> object:
+        seen.append(len(sentences))
+        return original(self, sentences, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Parser, "kbest", kbest_of)
+    monkeypatch.setattr("treeparse.cli.kbest.CHUNK_TREE_WORDS", 8)
+    lines = io.BytesIO(b"a b\nc d\ne\nf g h i j\nk\n")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines, isatty=lambda: False))
+    output = SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None, isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdout", output)
+    assert kbest(model, "-", "-k", 2, "-q", "--format", "text") == 0
+    assert seen == [2, 2, 1]
+
+
+def test_long_lists_and_short_sentences(model: str, source: str, tmp_path: Path) -> None:
+    assert kbest(model, source, "-k", 1000, "-o", tmp_path / "out.jsonl") == 0
+    assert [len(parses) for _, parses in lists_of(tmp_path / "out.jsonl")] == [36, 1, 1000, 4]
+    short = written(tmp_path / "short.txt", "Verb1\n")
+    assert kbest(model, short, "-k", 10**12, "-o", tmp_path / "out.jsonl", "--format", "text") == 0
+    assert [len(parses) for _, parses in lists_of(tmp_path / "out.jsonl")] == [1]
+
+
+def test_closing_line_and_faulty_sentences(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = written(tmp_path / "bad.conllu", Path(source).read_text() + "# sent_id = bad\n1\tno\t_\n\n")
+    target = tmp_path / "out.conllu"
+    target.write_text("old")
+    assert kbest(model, bad, "-k", 2, "-o", target) == 2
+    error = capsys.readouterr().err
+    assert "bad.conllu:28: sentence bad: the line has 3 columns" in error and error.count("\n") == 1
+    assert target.read_text() == "old"
+    assert kbest(model, bad, "-k", 2, "-o", target, "--skip-invalid") == 0
+    shown = capsys.readouterr()
+    assert shown.out == "" and shown.err.startswith("treeparse: 4 sentences, 18 words, ")
+    assert shown.err.endswith(" words/s; 1 sentence left out\n")
+    assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
+
+
+def usage_error(capsys: pytest.CaptureFixture[str], *arguments: str | Path | int) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        kbest(*arguments)
+    assert stopped.value.code == 2
+    return capsys.readouterr().err
+
+
+def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "required: -k" in usage_error(capsys, model, source)
+    for k in ("0", "-1", "many", "1.5"):
+        assert f"argument -k: {k!r} is not a whole number, 1 or more" in usage_error(capsys, model, source, "-k", k)
+    chosen = ["-k", 2, "--decoder"]
+    assert "minimum-risk chooses one tree, it has no list of" in usage_error(
+        capsys, model, source, *chosen, "minimum-risk"
+    )
+    assert "there is no decoder 'best'" in usage_error(capsys, model, source, *chosen, "best")
+    assert kbest(tmp_path, source, "-k", 2) == 2
+    assert "is no model folder" in capsys.readouterr().err
+    assert kbest(model, tmp_path / "missing.conllu", "-k", 2) == 2
+    assert "there is no file" in capsys.readouterr().err
+
+
+def test_a_model_whose_decoder_has_no_lists(
+    parser: Parser, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser.save_pretrained(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "minimum_risk"}))
+    assert kbest(tmp_path / "model", source, "-k", 2) == 2
+    shown = capsys.readouterr()
+    assert shown.out == "" and "minimum_risk chooses one tree, it has no list of the best: choose nonproj" in shown.err
+    assert kbest(tmp_path / "model", source, "-k", 2, "--decoder", "nonprojective", "-o", tmp_path / "out.jsonl") == 0
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "best"}))
+    assert kbest(tmp_path / "model", source, "-k", 2) == 2
+    assert 'decoder is "best", but must be "nonprojective" or "projective" or "minimum_risk"' in capsys.readouterr().err
+    del config["decoder"]
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
+    assert kbest(tmp_path / "model", source, "-k", 2) == 2
+    assert "these settings are missing or not known: decoder" in capsys.readouterr().err

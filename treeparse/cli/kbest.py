@@ -1,0 +1,71 @@
+"""``treeparse kbest``: the K best trees of every sentence, with their probabilities."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli import reading
+from treeparse.cli.common import DECODERS, decoder_name, positive
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.model import Parse, Parser
+
+NAME = "kbest"
+HELP = "list the K best trees of CoNLL-U or tokenised text"
+EPILOG = f"""examples:
+  treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
+  treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
+  treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu --decoder projective
+  echo 'They saw her duck .' | treeparse kbest -q -k 5 runs/english/model - --format text
+
+The trees are exactly the K best labelled ones, best first; those that differ in one label count too. A sentence that
+has fewer gets fewer. In CoNLL-U each is a block, with comments # rank, # log_prob (nats, among all labelled trees) and
+# score (the sum of its arcs'), and with its rank behind the sentence's sent_id. Else only HEAD, DEPREL and DEPS (which
+becomes _) change; newdoc, newpar and parallel_id stand at rank 1 alone. JSONL has one object a sentence: sent_id, text,
+tokens and parses, a list of heads, labels, log_prob and score. A sentence without sent_id gets one in both.
+OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
+{reading.CHUNKS}"""
+
+CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    reading.add_arguments(parser, output="the lists, .gz compresses (default: -)")
+    parser.add_argument("-k", type=positive, required=True, metavar="K", help="trees of a sentence, at most")
+    parser.add_argument(
+        "--output-format",
+        choices=("conllu", "jsonl"),
+        help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
+    )
+    parser.add_argument(
+        "--decoder",
+        type=_decoder,
+        metavar="{nonprojective,projective}",
+        help="list the best of all trees, or of those without crossing arcs (default: as the model's config says)",
+    )
+
+
+def _decoder(text: str) -> str:
+    if text == "minimum-risk":
+        raise argparse.ArgumentTypeError("minimum-risk chooses one tree, it has no list of the best: see predict")
+    if text not in DECODERS:
+        raise argparse.ArgumentTypeError(f"there is no decoder {text!r}: choose nonprojective or projective")
+    return text
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the best trees of the sentences and write them."""
+    from treeparse.data.nbest import NBestList, write_nbest
+
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[list[Parse]]":
+        return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=decoder_name(args))
+
+    def write(parsed: "Iterator[tuple[ConlluSentence, list[Parse]]]") -> None:
+        lists = (NBestList(sentence, tuple(parses)) for sentence, parses in parsed)
+        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
+
+    chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
+    return reading.parse_files(args, parse, write, chunk_words=chunk_words)
