@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 FRESH, ON_PATH, FINISHED = 0, 1, 2
+UNKNOWN = -1
 
 
 class Forest(NamedTuple):
@@ -88,31 +89,36 @@ def _k_best_of_batch(scores, lengths, k, original, forest, queue, heads, totals)
 @jit
 def _k_best(scores, n, k, original, forest, queue, heads, totals):
     """Fill heads and totals."""
-    queue.parent[0] = -1
-    sets = 1
     again = np.empty(n + 1, np.int64)
-    count = _solve(scores, n, forest, queue, 0, heads[0])
-    _find_split(scores, n, original, count, forest, queue, 0, 0, heads)
-    made = 1
-    while made < k:
-        chosen = _greatest(queue.weight, sets)
-        if queue.weight[chosen] == -np.inf:
-            break
-        # The set gives way to its trees with the arc, the new set has those without it.
-        _split(queue, chosen, sets, sets + 1)
-        queue.weight[chosen] = -np.inf
-        count = _solve(scores, n, forest, queue, sets, heads[made])
-        if made + 1 < k:
-            _find_split(scores, n, original, count, forest, queue, sets, made, heads)
+    chosen, new = -1, 0  # a set with two trees or more, and the first of two sets in its place
+    queue.parent[new] = -1
+    for made in range(k):
+        if made > 0:
+            new = 2 * made - 1
+            chosen = _greatest(queue.weight, new)
+            if queue.weight[chosen] == -np.inf:
+                return
+            _split(queue, chosen, new)
+        count = _solve(scores, n, forest, queue, new, heads[made])
+        totals[made] = _total(scores, n, heads[made])
+        if made + 1 == k:
+            return
+        queue.tree[new] = made
+        _find_split(scores, n, original, count, forest, queue, new, heads[made])
+        if made > 0:
             if not original:
-                count = _solve(scores, n, forest, queue, sets + 1, again)
-            _find_split(scores, n, original, count, forest, queue, sets + 1, queue.tree[chosen], heads)
-        sets += 2
-        made += 1
-    for rank in range(made):
-        totals[rank] = 0.0
-        for j in range(1, n + 1):
-            totals[rank] += scores[heads[rank, j], j]
+                count = _solve(scores, n, forest, queue, new + 1, again)
+            queue.tree[new + 1] = queue.tree[chosen]
+            _find_split(scores, n, original, count, forest, queue, new + 1, heads[queue.tree[chosen]])
+
+
+@jit
+def _total(scores, n, heads):
+    """A tree's score."""
+    total = 0.0
+    for j in range(1, n + 1):
+        total += scores[heads[j], j]
+    return total
 
 
 @jit
@@ -126,41 +132,39 @@ def _greatest(weights, count):
 
 
 @jit
-def _split(queue, chosen, without, having):
-    """Two sets out of one, by its arc."""
-    for new in (without, having):
-        queue.parent[new] = chosen
-        queue.split_head[new], queue.split_word[new] = queue.head[chosen], queue.word[chosen]
-        queue.included[new] = new == having
-        queue.weight[new] = -np.inf
+def _split(queue, chosen, new):
+    """Put two sets in the place of one: first the trees without its arc, then those with the arc."""
+    for number in range(new, new + 2):
+        queue.parent[number] = chosen
+        queue.split_head[number], queue.split_word[number] = queue.head[chosen], queue.word[chosen]
+        queue.included[number] = number - new
+    queue.weight[chosen] = -np.inf
 
 
 @jit
 def _solve(scores, n, forest, queue, number, heads):
     """The best tree of a set, by a contraction and its expansion, and the walk through it; the number of nodes."""
+    queue.tree[number] = UNKNOWN
     _load(scores, n, forest, queue, number)
-    count = _contract(n, forest, False, heads, queue, number)
+    count = _contract(n, forest, heads, queue, number)
     _expand(count, forest, heads)
     _walk(n, heads, forest)
     return count
 
 
 @jit
-def _find_split(scores, n, original, count, forest, queue, number, tree, heads):
-    """The arc whose replacement costs the best tree of a set least; [KBest]'s algorithm has just solved the set."""
-    total = 0.0
-    for j in range(1, n + 1):
-        total += scores[heads[tree, j], j]
-    queue.tree[number], queue.weight[number] = tree, -np.inf
+def _find_split(scores, n, original, count, forest, queue, number, heads):
+    """The arc whose replacement costs a set's best tree least; for [KBest]'s algorithm the set has just been solved."""
+    queue.weight[number] = -np.inf
     if original:
-        _walk(n, heads[tree], forest)
+        _walk(n, heads, forest)
         _load(scores, n, forest, queue, number)
-        _contract(n, forest, True, heads[tree], queue, number)
+        _contract(n, forest, heads, queue, number)
     else:
         for node in range(1, count):
             if forest.status[node] == FINISHED:
                 _weigh_replacement(n, forest, node, queue, number)
-    queue.weight[number] += total
+    queue.weight[number] += _total(scores, n, heads)
 
 
 @jit
@@ -179,10 +183,10 @@ def _load(scores, n, forest, queue, number):
 
 
 @jit
-def _contract(n, forest, seek, heads, queue, number):
+def _contract(n, forest, heads, queue, number):
     """Choose an arc into every node, contracting cycles; returns the number of nodes.
 
-    With ``seek``, an arc of the tree ``heads`` is weighed against its replacements as it is chosen.
+    Where the set's best tree is known, its arcs are weighed against their replacements as they are chosen.
     """
     for j in range(n + 1):
         forest.top[j], forest.parent[j], forest.status[j] = j, 0, FRESH
@@ -194,7 +198,7 @@ def _contract(n, forest, seek, heads, queue, number):
             head = _greatest(forest.best[node], n + 1)
             forest.head[node], forest.value[node] = head, forest.best[node, head]
             forest.word[node] = forest.entry[node, head]
-            if seek and heads[forest.word[node]] == head:
+            if queue.tree[number] != UNKNOWN and heads[forest.word[node]] == head:
                 _weigh_replacement(n, forest, node, queue, number)
             forest.path[depth] = node
             depth += 1

@@ -28,8 +28,8 @@ DECODERS = ("nonprojective", "projective", "minimum_risk")
 ROUNDING = 1e-5  # of a score, relative: float32 sums
 HEADER = """# One scorer, three decoders
 
-Non-projective trees and words are shares of the parses. Score and log probability are means over sentences; the latter
-in nats, of the labelled tree among all labelled non-projective trees. Gold: the trees of the test file."""
+Non-projective trees are a share of the parses. Score and log probability are means over sentences, the latter in nats,
+of the labelled tree among all labelled trees, non-projective ones included."""
 
 
 def table(treebank: Treebank, parser: Parser, gold: Sequence[Sentence]) -> Iterator[str]:
