@@ -122,12 +122,12 @@ def test_never_above_the_best_tree_of_all(single_root: bool) -> None:
 
 @ROOTS
 def test_two_thousand_words(single_root: bool) -> None:
-    n = 2000
+    n, sure = 2000, 1000
     scores = np.random.default_rng(4).normal(size=(n + 1, n + 1))
+    scores[np.arange(2, sure + 1), np.arange(1, sure)] += 1e6  # which no way to avoid these arcs makes up for
     heads = best_tree(scores, single_root)
+    assert heads[: sure - 1].tolist() == [*range(2, sure + 1)]
     assert are_projective_trees(np.array([[-1, *heads]]), np.array([n]), single_root=single_root)[0]
-    scores[np.arange(2, n + 1), np.arange(1, n)] += 1000.0
-    assert best_tree(scores, single_root).tolist() == [*range(2, n + 1), 0]
 
 
 @ROOTS

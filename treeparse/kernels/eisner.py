@@ -11,9 +11,9 @@ where left_arc(k, j) = inner(k, j) + scores[j, k], and right(i, i) = left(i, i) 
 derivation of right(0, n) and no other, so the best derivations are the best trees. For a single root right(0, j) is
 -inf where 0 < j < n: after its first dependent node 0 cannot take a second one.
 
-A chart is ``(4, cells)``: of every kind the rows j = 0 .. n one after the other, row j holding i = 0 .. j. A row is
-filled from the right to the left. As soon as the score of a span from i to j is known, it is combined with whatever
-ends where it begins, for all beginnings at once; so every inner loop runs over contiguous cells and is vectorised.
+A chart is ``(4, n+1, n+1)``, and ``chart[kind, j, i]`` the score of the span from i to j. Row j is filled from right to
+left. As soon as a span from i to j is known, it is appended to all spans that end where it begins; so the inner loops
+run over contiguous cells and are vectorised.
 """
 
 import numpy as np
@@ -78,40 +78,20 @@ def _reduces(heads, n, stack, missing):
 
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
-    longest = 0
-    for b in range(start, stop):
-        longest = max(longest, lengths[b])
-    buffer, stack = np.empty(4 * cells(longest)), np.empty(longest + 2, np.int64)
+    size = scores.shape[1]
+    buffer, stack = np.empty(4 * size * size), np.empty(size, np.int64)
     arc_keys, key_buffer = np.empty((0, 0), np.int64), np.empty(0, np.int64)
     for b in range(start, stop):
         n = lengths[b]
-        chart = chart_of(buffer, n)
+        chart = chart_of(buffer, 4, n)
         fill_chart(scores[b], n, single_root, chart, None, None)
-        if chart[RIGHT, cell(0, n)] == -np.inf or _read_tree(scores[b], n, chart, None, None, stack, heads[b]):
+        if chart[RIGHT, n, 0] == -np.inf or _read_tree(scores[b], n, chart, None, None, stack, heads[b]):
             continue
         if len(key_buffer) == 0:
-            arc_keys, key_buffer = all_arc_keys(longest), np.empty(4 * cells(longest), np.int64)
-        keys = chart_of(key_buffer, n)
+            arc_keys, key_buffer = all_arc_keys(size - 1), np.empty(4 * size * size, np.int64)
+        keys = chart_of(key_buffer, 4, n)
         fill_chart(scores[b], n, single_root, chart, arc_keys, keys)
         _read_tree(scores[b], n, chart, arc_keys, keys, stack, heads[b])
-
-
-@jit
-def cells(n):
-    """The number of spans of one kind over nodes 0 to n."""
-    return (n + 1) * (n + 2) // 2
-
-
-@jit
-def cell(i, j):
-    """The place of the span from i to j in a chart."""
-    return j * (j + 1) // 2 + i
-
-
-@jit
-def chart_of(buffer, n):
-    """A chart whose strides depend on n alone."""
-    return buffer[: 4 * cells(n)].reshape(4, cells(n))
 
 
 @jit
@@ -125,89 +105,93 @@ def all_arc_keys(n):
 
 
 @jit
-def fill_chart(scores, n, single_root, chart, arc_keys, keys):
-    """Fill the chart of one item; with ``keys``, a second chart for the summed keys, ties are broken by them."""
-    for j in range(n + 1):
-        _begin_row(j, chart, -np.inf)
-        _begin_row(j, keys, 0)
-        for i in range(j - 1, 0, -1):
-            here = cell(i, j)
-            left_arc = chart[INNER, here] + scores[j, i]
-            left_key = 0 if keys is None else keys[INNER, here] + arc_keys[j, i]
-            chart[RIGHT_ARC, here] = chart[INNER, here] + scores[i, j]
-            if keys is not None:
-                keys[RIGHT_ARC, here] = keys[INNER, here] + arc_keys[i, j]
-            _raise(chart, keys, LEFT, here, left_arc, left_key)
-            _raise(chart, keys, RIGHT, here, chart[RIGHT_ARC, here], _at(keys, RIGHT_ARC, here))
-            _combine(chart, keys, INNER, i, j, RIGHT, i - 1, chart[LEFT, here], _at(keys, LEFT, here))
-            _combine(chart, keys, LEFT, i, j, LEFT, i, left_arc, left_key)
-            _combine(chart, keys, RIGHT, i, j, RIGHT_ARC, i, chart[RIGHT, here], _at(keys, RIGHT, here))
-        if j > 0:
-            _close_at_root(scores, n, single_root, chart, arc_keys, keys, j)
+def chart_of(buffer, kinds, n):
+    """A chart whose strides depend on n alone."""
+    return buffer[: kinds * (n + 1) * (n + 1)].reshape(kinds, n + 1, n + 1)
 
 
 @jit
-def _close_at_root(scores, n, single_root, chart, arc_keys, keys, j):
-    """The spans from node 0 to word j, the last ones of row j."""
-    here = cell(0, j)
-    chart[RIGHT_ARC, here] = chart[INNER, here] + scores[0, j]
-    if keys is not None:
-        keys[RIGHT_ARC, here] = keys[INNER, here] + arc_keys[0, j]
-    _raise(chart, keys, RIGHT, here, chart[RIGHT_ARC, here], _at(keys, RIGHT_ARC, here))
-    if single_root and j < n:
-        chart[RIGHT, here] = -np.inf
+def fill_chart(scores, n, single_root, chart, arc_keys, keys):
+    """Fill the chart of one item; with ``keys``, the chart of the keys that go with the scores, these decide ties."""
+    for j in range(n + 1):
+        _begin_row(j, chart, -np.inf)
+        if keys is None:
+            _fill_row(j, scores, chart)
+        else:
+            _begin_row(j, keys, 0)
+            _fill_row_by_keys(j, scores, chart, arc_keys, keys)
+        if single_root and 0 < j < n:
+            chart[RIGHT, j, 0] = -np.inf
 
 
 @jit
 def _begin_row(j, chart, worst):
-    """Row j before any span that ends at j is known but the one of j alone."""
-    if chart is None:
-        return
-    begin = cell(0, j)
-    for kind in (RIGHT, LEFT):
-        for i in range(j):
-            chart[kind, begin + i] = worst
-        chart[kind, begin + j] = 0
+    """Row j as far as what ends before j and the span of j alone decide it."""
     for i in range(j):
-        chart[INNER, begin + i] = chart[RIGHT, begin - j + i]
+        chart[RIGHT, j, i] = chart[LEFT, j, i] = worst
+        chart[INNER, j, i] = chart[RIGHT, j - 1, i]
+    chart[RIGHT, j, j] = chart[LEFT, j, j] = 0
 
 
 @jit
-def _at(chart, kind, place):
-    return 0 if chart is None else chart[kind, place]
+def _fill_row(j, scores, chart):
+    """For every i add the arcs between i and j, then append the spans from i to j to those that end at i or i - 1.
 
-
-@jit
-def _row(chart, kind, j, count):
-    """The first cells of a row."""
-    return chart[kind, cell(0, j) : cell(count, j)]
-
-
-@jit
-def _raise(chart, keys, kind, place, score, key):
-    """Put a better score into a cell."""
-    best = chart[kind, place]
-    if keys is None:
-        chart[kind, place] = score if score > best else best
-    elif score > best or (score == best and key > keys[kind, place]):
-        chart[kind, place], keys[kind, place] = score, key
-
-
-@jit
-def _combine(chart, keys, kind, i, j, other_kind, end, score, key):
-    """Append a span that ends at j to those of another kind from 0 .. i-1 to ``end``, for spans to j of this kind."""
-    best, other = _row(chart, kind, j, i), _row(chart, other_kind, end, i)
-    if keys is None:
+    What that makes of the ignored arcs into node 0 is never used.
+    """
+    for i in range(j - 1, -1, -1):
+        left_arc, right_arc = chart[INNER, j, i] + scores[j, i], chart[INNER, j, i] + scores[i, j]
+        left, right = chart[LEFT, j, i], chart[RIGHT, j, i]
+        left, right = left_arc if left_arc > left else left, right_arc if right_arc > right else right
+        chart[LEFT, j, i], chart[RIGHT, j, i], chart[RIGHT_ARC, j, i] = left, right, right_arc
         for begin in range(i):
-            candidate = other[begin] + score
-            best[begin] = candidate if candidate > best[begin] else best[begin]
-    else:
-        best_keys, other_keys = _row(keys, kind, j, i), _row(keys, other_kind, end, i)
+            score, best = chart[RIGHT, i - 1, begin] + left, chart[INNER, j, begin]
+            chart[INNER, j, begin] = score if score > best else best
         for begin in range(i):
-            candidate, candidate_key = other[begin] + score, other_keys[begin] + key
-            better = candidate > best[begin] or (candidate == best[begin] and candidate_key > best_keys[begin])
-            best[begin] = candidate if better else best[begin]
-            best_keys[begin] = candidate_key if better else best_keys[begin]
+            score, best = chart[LEFT, i, begin] + left_arc, chart[LEFT, j, begin]
+            chart[LEFT, j, begin] = score if score > best else best
+        for begin in range(i):
+            score, best = chart[RIGHT_ARC, i, begin] + right, chart[RIGHT, j, begin]
+            chart[RIGHT, j, begin] = score if score > best else best
+
+
+@jit
+def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
+    """``_fill_row`` where keys decide between equal scores."""
+    for i in range(j - 1, -1, -1):
+        left_arc, right_arc = chart[INNER, j, i] + scores[j, i], chart[INNER, j, i] + scores[i, j]
+        left_arc_key, right_arc_key = keys[INNER, j, i] + arc_keys[j, i], keys[INNER, j, i] + arc_keys[i, j]
+        left, left_key = chart[LEFT, j, i], keys[LEFT, j, i]
+        if _better(left_arc, left_arc_key, left, left_key):
+            left, left_key = left_arc, left_arc_key
+        right, right_key = chart[RIGHT, j, i], keys[RIGHT, j, i]
+        if _better(right_arc, right_arc_key, right, right_key):
+            right, right_key = right_arc, right_arc_key
+        chart[LEFT, j, i], chart[RIGHT, j, i], chart[RIGHT_ARC, j, i] = left, right, right_arc
+        keys[LEFT, j, i], keys[RIGHT, j, i], keys[RIGHT_ARC, j, i] = left_key, right_key, right_arc_key
+        for begin in range(i):
+            score, best = chart[RIGHT, i - 1, begin] + left, chart[INNER, j, begin]
+            key, best_key = keys[RIGHT, i - 1, begin] + left_key, keys[INNER, j, begin]
+            better = _better(score, key, best, best_key)
+            chart[INNER, j, begin] = score if better else best
+            keys[INNER, j, begin] = key if better else best_key
+        for begin in range(i):
+            score, best = chart[LEFT, i, begin] + left_arc, chart[LEFT, j, begin]
+            key, best_key = keys[LEFT, i, begin] + left_arc_key, keys[LEFT, j, begin]
+            better = _better(score, key, best, best_key)
+            chart[LEFT, j, begin] = score if better else best
+            keys[LEFT, j, begin] = key if better else best_key
+        for begin in range(i):
+            score, best = chart[RIGHT_ARC, i, begin] + right, chart[RIGHT, j, begin]
+            key, best_key = keys[RIGHT_ARC, i, begin] + right_key, keys[RIGHT, j, begin]
+            better = _better(score, key, best, best_key)
+            chart[RIGHT, j, begin] = score if better else best
+            keys[RIGHT, j, begin] = key if better else best_key
+
+
+@jit
+def _better(score, key, other, other_key):
+    return (score > other) | ((score == other) & (key > other_key))  # no "or": loops with it are not vectorised
 
 
 @jit
@@ -243,10 +227,10 @@ def halves(kind, i, j, k):
 def split_score(arcs, chart, kind, i, j, k):
     """The best score of a span split at k, or the key that goes with it; the same bits as in ``fill_chart``."""
     if kind == RIGHT:
-        return chart[RIGHT_ARC, cell(i, k)] + chart[RIGHT, cell(k, j)]
+        return chart[RIGHT_ARC, k, i] + chart[RIGHT, j, k]
     if kind == LEFT:
-        return (chart[INNER, cell(k, j)] + arcs[j, k]) + chart[LEFT, cell(i, k)]
-    return chart[RIGHT, cell(i, k)] + chart[LEFT, cell(k + 1, j)]
+        return (chart[INNER, j, k] + arcs[j, k]) + chart[LEFT, k, i]
+    return chart[RIGHT, k, i] + chart[LEFT, j, k + 1]
 
 
 @jit
@@ -273,14 +257,14 @@ def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
 @jit
 def _best_split(scores, chart, arc_keys, keys, kind, i, j):
     """The place whose split has the score of the span and, with keys, the key of it; -1 if that leaves two places."""
-    here, found = cell(i, j), -1
+    found = -1
     begin, end = split_range(kind, i, j)
     for k in range(begin, end):
-        if split_score(scores, chart, kind, i, j, k) == chart[kind, here]:
+        if split_score(scores, chart, kind, i, j, k) == chart[kind, j, i]:
             if keys is None:
                 if found >= 0:
                     return -1
                 found = k
-            elif split_score(arc_keys, keys, kind, i, j, k) == keys[kind, here]:
+            elif split_score(arc_keys, keys, kind, i, j, k) == keys[kind, j, i]:
                 found = k
     return found

@@ -9,22 +9,24 @@ import numpy as np
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
 from treeparse.kernels._derivations import (
     FIRST,
+    LINKS,
     NEXT,
     NONE,
     SECOND,
     SPAN,
     SPLIT,
     UNKNOWN,
+    USED,
     best_derivation,
+    clear_pool,
     find_next,
-    half_of,
     has_room,
+    look_up_half,
 )
-from treeparse.kernels.eisner import INNER, RIGHT, all_arc_keys, cells, fill_chart, parts_of_span, span
+from treeparse.kernels.eisner import INNER, RIGHT, all_arc_keys, chart_of, fill_chart, parts_of_span, span
 
-# Of a batch item: trees made; the last one's derivation; derivations in the pool; whether the pool ran out.
-MADE, LAST, USED, FULL = range(4)
-ROOM_A_WORD = 64  # derivations, in a new pool; memory that is never used is never taken
+MADE, LAST, FULL = range(3)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
+ROOM_A_WORD = 64  # derivations in a pool at first; memory that is not used is not taken
 STEPS_A_WORD = 300  # about what one more tree costs
 
 
@@ -42,12 +44,12 @@ class ProjectiveKBest:
         self._scores, self._lengths, self._single_root = scores.copy(), lengths.copy(), single_root
         self._made = 0
         self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
-        self._state = np.zeros((batch, 4), np.int64)
-        self._spans = _starts((lengths + 1) * (lengths + 2) // 2)  # where every item's cells begin, of one kind
+        self._state = np.zeros((batch, 3), np.int64)
+        self._arc_keys = all_arc_keys(size - 1)
+        self._spans = _starts((lengths + 1) ** 2)  # where every item's spans of one kind begin
         total = int(self._spans[-1])
         self._charts = np.empty(4 * total), np.empty(4 * total, np.int64), np.full(3 * total, UNKNOWN)
-        self._arc_keys = all_arc_keys(size - 1)
-        self._rooms = _starts(ROOM_A_WORD * (self._lengths + 1))  # where every item's pool begins
+        self._rooms = _starts(ROOM_A_WORD * (lengths + 1))  # where every item's pool begins
         self._pools = _new_pools(int(self._rooms[-1]))
 
     @property
@@ -66,15 +68,14 @@ class ProjectiveKBest:
             return
         self._lengthen_lists(count)
         items = self._scores, self._arc_keys, self._spans, *self._charts
-        if self._made == 0:
-            run_batch(_fill_charts, lambda n: n**3, self._lengths, items, self._single_root, threads=threads)
         steps = STEPS_A_WORD * (count - self._made)
+        if self._made == 0:
+            begin = items, self._single_root, self._rooms, self._pools
+            run_batch(_begin, lambda n: n**3, self._lengths, *begin, threads=threads)
         self._state[:, FULL] = True
         while self._state[:, FULL].any():
-            lists = count, self._state, self._heads, self._tree_scores
-            run_batch(
-                _extend, lambda n: steps * n, self._lengths, items, self._rooms, self._pools, *lists, threads=threads
-            )
+            go_on = items, self._rooms, self._pools, count, self._state, self._heads, self._tree_scores
+            run_batch(_extend, lambda n: steps * n, self._lengths, *go_on, threads=threads)
             self._enlarge_pools(self._state[:, FULL] == 1)
         self._made = count
 
@@ -93,9 +94,10 @@ class ProjectiveKBest:
         old_rooms, old_pools = self._rooms, self._pools
         self._rooms = _starts(np.diff(old_rooms) * np.where(full, 2, 1))
         self._pools = _new_pools(int(self._rooms[-1]))
-        for b, used in enumerate(self._state[:, USED]):
-            for old, new in zip(old_pools, self._pools, strict=True):
-                new[self._rooms[b] : self._rooms[b] + used] = old[old_rooms[b] : old_rooms[b] + used]
+        for old, new in zip(old_rooms[:-1], self._rooms[:-1], strict=True):
+            used = old_pools[1][old, USED]
+            for old_pool, pool in zip(old_pools, self._pools, strict=True):
+                pool[new : new + used] = old_pool[old : old + used]
 
 
 def _starts(sizes: IntArray) -> IntArray:
@@ -103,75 +105,68 @@ def _starts(sizes: IntArray) -> IntArray:
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _new_pools(room: int) -> tuple[FloatArray, IntArray, IntArray]:
-    """Room for the scores, the keys and the links of so many derivations."""
-    return np.empty(room), np.empty(room, np.int64), np.empty((room, 8), np.int64)
+def _new_pools(room: int) -> tuple[FloatArray, IntArray]:
+    """Room for so many derivations: their scores and their links."""
+    return np.empty(room), np.empty((room, LINKS), np.int64)
 
 
 @jit
 def _item(b, n, items):
-    """What belongs to one batch item: scores, their chart, keys, theirs, and the spans' best derivations."""
+    """What belongs to one batch item: scores, their chart, arc keys, theirs, and the spans' best derivations."""
     scores, arc_keys, spans, charts, key_charts, best = items
-    begin, end = spans[b], spans[b + 1]
-    chart = charts[4 * begin : 4 * end].reshape(4, cells(n))
-    keys = key_charts[4 * begin : 4 * end].reshape(4, cells(n))
-    return scores[b], chart, arc_keys, keys, best[3 * begin : 3 * end].reshape(3, cells(n))
+    chart, keys = chart_of(charts[4 * spans[b] :], 4, n), chart_of(key_charts[4 * spans[b] :], 4, n)
+    return scores[b], chart, arc_keys, keys, chart_of(best[3 * spans[b] :], 3, n)
 
 
 @jit
-def _fill_charts(start, stop, lengths, items, single_root):
+def _begin(start, stop, lengths, items, single_root, rooms, pools):
+    """Fill the charts and clear the pools."""
+    values, links = pools
     for b in range(start, stop):
         scores, chart, arc_keys, keys, _ = _item(b, lengths[b], items)
         fill_chart(scores, lengths[b], single_root, chart, arc_keys, keys)
+        clear_pool(values[rooms[b] : rooms[b + 1]], links[rooms[b] : rooms[b + 1]])
 
 
 @jit
 def _extend(start, stop, lengths, items, rooms, pools, count, state, heads, tree_scores):
-    values, keys, links = pools
+    """Bring the lists of those whose pool was called full to ``count`` trees or to their end."""
+    all_values, all_links = pools
     stack = np.empty(2 * heads.shape[2], np.int64)
     for b in range(start, stop):
         if state[b, FULL]:
-            begin, end = rooms[b], rooms[b + 1]
-            pool = values[begin:end], keys[begin:end], links[begin:end], state[b, USED : USED + 1]
-            item = _item(b, lengths[b], items)
-            fits = _extend_item(lengths[b], item, pool, count, state[b], stack, heads[b], tree_scores[b])
-            state[b, FULL] = not fits
+            values, links = all_values[rooms[b] : rooms[b + 1]], all_links[rooms[b] : rooms[b + 1]]
+            item, n = _item(b, lengths[b], items), lengths[b]
+            state[b, FULL] = not _extend_item(n, item, values, links, count, state[b], stack, heads[b], tree_scores[b])
 
 
 @jit
-def _extend_item(n, item, pool, count, state, stack, heads, tree_scores):
-    """Bring the list of one item to ``count`` trees or its end; False if the pool ran out."""
-    scores, links = item[0], pool[2]
+def _extend_item(n, item, values, links, count, state, stack, heads, tree_scores):
+    """Bring the list of one item to ``count`` trees or to its end; False if the pool is full."""
     while state[MADE] < count:
-        if not has_room(n, pool):
-            return False
         if state[MADE] == 0:
-            derivation = best_derivation(span(RIGHT, 0, n), item, pool)
+            derivation = best_derivation(span(RIGHT, 0, n), item, values, links) if has_room(n, links) else UNKNOWN
         else:
-            if not find_next(state[LAST], n, item, pool, stack):
-                return False
+            find_next(state[LAST], n, item, values, links, stack)
             derivation = links[state[LAST], NEXT]
         if derivation == NONE:
             return True
-        if not _write_heads(derivation, n, item, pool, stack, heads[state[MADE]]):
+        made = state[MADE]
+        if derivation == UNKNOWN or not _write_heads(derivation, n, item, values, links, stack, heads[made]):
             return False
-        total = 0.0
-        for j in range(1, n + 1):
-            total += scores[heads[state[MADE], j], j]
-        tree_scores[state[MADE]] = total
+        tree_scores[made] = _score(heads[made], n, item[0])
         state[LAST] = derivation
         state[MADE] += 1
     return True
 
 
 @jit
-def _write_heads(derivation, n, item, pool, stack, heads):
-    """Write the heads of a tree; False if the pool ran out, and then it is to be done again."""
-    links = pool[2]
+def _write_heads(derivation, n, item, values, links, stack, heads):
+    """Write the heads of a tree; False if the pool is full, and then it is to be done again."""
     stack[0] = derivation
     depth = 1
     while depth > 0:
-        if not has_room(n, pool):
+        if not has_room(n, links):
             return False
         depth -= 1
         derivation = stack[depth]
@@ -179,8 +174,17 @@ def _write_heads(derivation, n, item, pool, stack, heads):
         if kind != INNER:
             heads[links[derivation, SPLIT]] = i if kind == RIGHT else j
         for which in (FIRST, SECOND):
-            half = half_of(derivation, which, item, pool)
-            if half != NONE:
-                stack[depth] = half
-                depth += 1
+            if links[derivation, which] == UNKNOWN:
+                look_up_half(derivation, which, item, values, links)
+            stack[depth] = links[derivation, which]
+            depth += stack[depth] != NONE
     return True
+
+
+@jit
+def _score(heads, n, scores):
+    """The sum of a tree's scores over its words in order."""
+    total = 0.0
+    for j in range(1, n + 1):
+        total += scores[heads[j], j]
+    return total
