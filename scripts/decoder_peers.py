@@ -187,7 +187,7 @@ def supar_projective(directory: Path, lists: bool) -> Decoder:
         return lambda: crf(arcs).argmax.numpy()
 
     name = f"SuPar DependencyCRF.{'topk' if lists else 'argmax'}"
-    return Decoder(name, prepare, max_words=40 if lists else LONGEST, rounding=IN_SINGLE)
+    return Decoder(name, prepare, max_words=80 if lists else LONGEST, rounding=IN_SINGLE)
 
 
 def torch_struct_projective(directory: Path, lists: bool) -> Decoder:
@@ -207,7 +207,7 @@ def torch_struct_projective(directory: Path, lists: bool) -> Decoder:
         return lambda: heads(crf(arcs, multiroot=False).argmax)
 
     name = f"torch-struct DependencyCRF.{'topk' if lists else 'argmax'}"
-    return Decoder(name, prepare, max_words=40 if lists else LONGEST, rounding=IN_SINGLE)
+    return Decoder(name, prepare, max_words=80 if lists else LONGEST, rounding=IN_SINGLE)
 
 
 def spanningtrees(directory: Path) -> Decoder:
