@@ -478,7 +478,8 @@ def test_a_gpu_agrees_with_the_cpu(objective: Objective) -> None:
     loss = parser.loss(parser.collate(TRAINING), objective)
     loss.backward()
     gradients = {name: parameter.grad for name, parameter in parser.named_parameters()}
-    parses = parser.parse(UNSEEN)
+    parses, cautious = parser.parse(UNSEEN), parser.parse(UNSEEN, decoder="minimum_risk")
+    lists = parser.kbest(UNSEEN, 5, decoder="projective")
     parser.zero_grad(set_to_none=True)
     parser.cuda()
     for module in parser.modules():
@@ -491,3 +492,6 @@ def test_a_gpu_agrees_with_the_cpu(objective: Objective) -> None:
     for name, parameter in parser.named_parameters():
         torch.testing.assert_close(parameter.grad, gradients[name], check_device=False, rtol=1e-5, atol=1e-7)
     assert all(map(same, parser.parse(UNSEEN), parses))
+    assert all(map(same, parser.parse(UNSEEN, decoder="minimum_risk"), cautious))
+    for found, expected in zip(parser.kbest(UNSEEN, 5, decoder="projective"), lists, strict=True):
+        assert all(map(same, found, expected)) and len(found) == len(expected)

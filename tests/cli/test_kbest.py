@@ -1,6 +1,7 @@
 """``treeparse kbest``: the parser's lists in both formats, all else of a sentence kept, a sentence for every fault."""
 
 import io
+import itertools
 import json
 import os
 import sys
@@ -11,12 +12,14 @@ import pytest
 import torch
 from sentences import learnable_sentences
 from udtools import Validator
+from udtools.incident import Incident
 
 from treeparse.cli.main import main
-from treeparse.data.conllu import read_conllu
+from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest import read_nbest
 from treeparse.model import Parse, Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
+from treeparse.trees.decoders import Decoder
 
 SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]
 MULTIWORD = (
@@ -71,6 +74,11 @@ def lists_of(path: Path) -> list[tuple[str | None, list[Parse]]]:
     return [(nbest.sent_id, list(nbest.parses)) for nbest in read_nbest(path)]
 
 
+def incidents(path: Path) -> list[Incident]:
+    """What the official validator finds, up to level 2."""
+    return Validator(lang="ud", level=2, output=None).validate_files([str(path)]).error_tracker
+
+
 def assert_same(found: list[list[Parse]], expected: list[list[Parse]]) -> None:
     """The same trees; figures within the rounding of single precision, which depends on the batch."""
     for some, others in zip(found, expected, strict=True):
@@ -83,13 +91,13 @@ def assert_same(found: list[list[Parse]], expected: list[list[Parse]]) -> None:
 @pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
 @pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
 def test_lists_are_the_parsers(
-    model: str, parser: Parser, source: str, tmp_path: Path, name: str, decoder: "str"
+    model: str, parser: Parser, source: str, tmp_path: Path, name: str, decoder: Decoder
 ) -> None:
     assert kbest(model, source, "-k", 7, "-o", tmp_path / name, "--decoder", decoder) == 0
     found = lists_of(tmp_path / name)
     assert [sent_id for sent_id, _ in found] == ["s1", "s2", "s3", "s4"]
     assert [len(parses) for _, parses in found] == [7, 1, 7, 4]
-    expected = parser.kbest(SENTENCES, 7, decoder="projective" if decoder == "projective" else "nonprojective")
+    expected = parser.kbest(SENTENCES, 7, decoder=decoder)
     assert_same([parses for _, parses in found], expected)
 
 
@@ -118,8 +126,7 @@ def test_several_files_of_both_formats(model: str, source: str, tmp_path: Path) 
 def test_official_validator_accepts_the_blocks(model: str, tmp_path: Path) -> None:
     source, target = written(tmp_path / "in.conllu", MULTIWORD * 2), tmp_path / "out.conllu"
     assert kbest(model, source, "-k", 20, "-o", target, "--drop-empty") == 0
-    state = Validator(lang="es", level=2, output=None).validate_files([str(target)])
-    assert [str(incident) for incident in state.error_tracker] == []
+    assert incidents(target) == []
     text = target.read_text(encoding="utf-8")
     assert text.count("# rank = ") == text.count("1-3\tdámelo") == 40
     assert text.count("# newdoc") == 2 and "3.1" not in text
@@ -223,3 +230,17 @@ def test_a_model_whose_decoder_has_no_lists(
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     assert kbest(tmp_path / "model", source, "-k", 2) == 2
     assert "these settings are missing or not known: decoder" in capsys.readouterr().err
+
+
+@pytest.mark.treebank
+@pytest.mark.parametrize("name", ["UD_English-EWT/en_ewt", "UD_Latin-Perseus/la_perseus", "UD_Turkish-IMST/tr_imst"])
+def test_treebanks_stay_as_valid_as_they_are(model: str, tmp_path: Path, name: str) -> None:
+    root = os.environ.get("TREEPARSE_TREEBANKS")
+    if not root:
+        pytest.skip("TREEPARSE_TREEBANKS is not set")
+    source, target = tmp_path / "in.conllu", tmp_path / "out.conllu"
+    write_conllu(source, itertools.islice(read_conllu(Path(root, f"{name}-ud-test.conllu")), 150))
+    assert kbest(model, source, "-k", 3, "-o", target, "--drop-empty", "-q") == 0
+    found, expected = ({incident.testid for incident in incidents(path)} for path in (target, source))
+    assert found <= expected
+    assert [nbest.sent_id for nbest in read_nbest(target)] == [sentence.sent_id for sentence in read_conllu(source)]
