@@ -3,11 +3,14 @@
 Charts hold a span of head ``h`` up to ``m`` at ``[h, m]``, and transposed beside, so that all terms of a sum are in two
 rows; each sum is taken at once, relative to its largest term. A cell is a log and its tangent, which is the derivative
 along a vector: that of a sum is the weighted mean of its terms'. Without a vector tangents are not kept.
+
+Nothing here may be reordered (``vector_jit``): a helper that is first compiled for such a caller may be reordered too,
+and ``exponentiate`` must not be.
 """
 
 import numpy as np
 
-from treeparse.kernels._compile import jit, vector_jit
+from treeparse.kernels._compile import jit
 from treeparse.kernels._logspace import log_add, log_sum
 from treeparse.kernels._weights import exponentiate, load_log_weights, range_sum
 from treeparse.kernels.hessian import _load_vectors
@@ -44,7 +47,7 @@ def _load(scores, vectors, n, top, weights):
     return scale
 
 
-@vector_jit
+@jit
 def _inside(charts, n, single_root, work):
     """Fill the full spans and the arc spans."""
     weights, full, full_t, arc, arc_t = charts[WEIGHTS], charts[FULL], charts[FULL_T], charts[ARC], charts[ARC_T]
@@ -59,7 +62,7 @@ def _inside(charts, n, single_root, work):
             _put(full, full_t, j, i, _dot(arc, j, i, full_t, i, i, j - i, work))
 
 
-@vector_jit
+@jit
 def _outside(charts, n, single_root, work):
     """Fill the derivatives of log Z in the full spans, and turn the arc spans into marginals ``[dependent, head]``.
 
@@ -88,7 +91,7 @@ def _outside(charts, n, single_root, work):
             _put(between, between, i, j, _sum(left, right))
 
 
-@vector_jit
+@jit
 def _dot(x, row, start, y, other, offset, count, work):
     """The sum of the products of ``x[row, start + k]`` and ``y[other, offset + k]`` over ``count`` terms."""
     top = -np.inf
@@ -137,7 +140,7 @@ def _put(chart, transpose, i, j, cell):
     _set(transpose, j, i, cell)
 
 
-@vector_jit
+@jit
 def _store(marginals, n, wanted, scale, result):
     """Store what is wanted of the marginals ``[dependent, head]``.
 

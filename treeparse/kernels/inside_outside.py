@@ -12,14 +12,14 @@ where right(i, i) = left(i, i) = 1. Every projective tree is one derivation of r
 For a single root right(0, j) is 0 where 0 < j < n: after its first dependent node 0 cannot take a second one.
 
 The outside of a span is the derivative of log Z in it, by reverse mode through the inside pass. The probability of an
-arc is the inside times the outside of its span. Nothing is subtracted, so the smallest keep their relative accuracy.
+arc is the inside times the outside of its span. Nothing is subtracted, so small ones keep their relative accuracy.
 
 A product with the Hessian is the derivative of the marginals along a vector v, by a complex step (Squire and Trapp
 1998): the same passes run on ``w (1 + i STEP v)``. Imaginary parts are then ``STEP`` times the derivatives along v of
 real parts, which themselves change by no more than rounding.
 
 Weights are scaled so that each column sums to 1. No span's weight is then above 1, and a cell loses 1e-308 at most by
-underflow: where Z is above ``SAFE``, that is nothing. Otherwise the item is done in logs.
+underflow: where Z is above ``SAFE``, no more than 1e-28 of any probability. Otherwise the item is done in logs.
 
 Spans from i to j are at ``[j, i]``. Rows are filled from the right to the left. As soon as the weight of a span is
 known, it is combined with whatever ends where it begins, for all beginnings at once; so every inner loop runs over

@@ -1,0 +1,117 @@
+"""Hessian-vector products over projective trees against 50-digit arithmetic, and what holds for any vector."""
+
+import decimal
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from oracles import PRECISE, Array, projective_partition
+from projective_sums import product_of, random_arcs
+
+from treeparse.kernels.inside_outside import hessian_vector_product
+
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+def assert_precise_product(
+    scores: Array, vector: Array, arcs: list[tuple[int, int]], single_root: bool, scale: float
+) -> None:
+    """Scores of a scale are given to that scale times 1e-16, and products cannot be better."""
+    product = product_of(scores, vector, single_root)
+    heads, words = np.array(arcs).T
+    expected = precise_products(scores, vector, arcs, single_root)
+    tolerance = max(1e-14, 3e-16 * scale) * np.abs(vector).max()
+    np.testing.assert_allclose(product[heads, words], expected, rtol=0, atol=tolerance)
+
+
+def precise_products(scores: Array, vector: Array, arcs: list[tuple[int, int]], single_root: bool) -> Array:
+    """Central differences of marginals in 50-digit arithmetic."""
+    step = Decimal("1e-15")
+
+    def marginals(sign: int) -> list[Decimal]:
+        exponents = zip(scores.ravel().tolist(), vector.ravel().tolist(), strict=True)
+        weights = [(Decimal(score) + sign * step * Decimal(v)).exp() for score, v in exponents]
+        weights = np.array(weights).reshape(scores.shape)
+        total = projective_partition(weights, single_root)
+        found = []
+        for head, word in arcs:
+            restricted = weights.copy()
+            restricted[:, word] = Decimal(0)
+            restricted[head, word] = weights[head, word]
+            found.append(projective_partition(restricted, single_root) / total)
+        return found
+
+    with decimal.localcontext(PRECISE):
+        pairs = zip(marginals(1), marginals(-1), strict=True)
+        return np.array([float((ahead - behind) / (2 * step)) for ahead, behind in pairs])
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 10.0, 50.0, 100.0, 300.0, 1e3, 1e4])
+def test_products_at_50_digits(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(9)
+    for n in (8, 20):
+        scores, vector = stream.normal(size=(2, n + 1, n + 1))
+        assert_precise_product(scores * scale, vector, random_arcs(stream, n, 4), single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30.0, 100.0, 300.0, 1000.0])
+def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
+    stream = np.random.default_rng(8)
+    scores, vector = stream.normal(size=(2, 16, 16))
+    for first, second in ((3, 4), (8, 15), (1, 12)):
+        scores[first, second] += gap
+        scores[second, first] += gap
+    assert_precise_product(scores, vector, random_arcs(stream, 15, 4), single_root, gap)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> None:
+    """Multiples of the scale tie, so that much is left open however large the scores."""
+    stream = np.random.default_rng(10)
+    for _ in range(5):
+        noise, vector = stream.normal(size=(2, 11, 11))
+        scores = stream.integers(-1, 2, size=(11, 11)) * scale + noise
+        assert_precise_product(scores, vector, random_arcs(stream, 10, 5), single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e3])
+def test_the_hessian_is_symmetric_and_its_columns_sum_to_zero(single_root: bool, scale: float) -> None:
+    scores, first, second = np.random.default_rng(11).normal(size=(3, 31, 31))
+    scores *= scale
+    product, other = (product_of(scores, vector, single_root) for vector in (first, second))
+    assert abs((second * product).sum() - (first * other).sum()) <= 1e-14 * max(100.0, scale)
+    np.testing.assert_allclose(product.sum(0), 0.0, atol=1e-14)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_a_constant_of_a_column_changes_nothing(single_root: bool, scale: float) -> None:
+    scores, vector = np.random.default_rng(12).normal(size=(2, 13, 13))
+    scores *= scale
+    constant = np.broadcast_to(1e3 * np.arange(13.0), (13, 13))
+    assert not product_of(scores, constant, single_root).any()
+    shifted, product = (product_of(scores, v, single_root) for v in (vector + constant, vector))
+    np.testing.assert_allclose(shifted, product, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_vectors_of_any_magnitude(scale: float) -> None:
+    scores, vector = np.random.default_rng(13).normal(size=(2, 9, 9))
+    product = product_of(scores * scale, vector, single_root=True)
+    for magnitude in (2.0**-900, 2.0**-60, 2.0**60, 2.0**1020):
+        scaled = product_of(scores * scale, vector * magnitude, single_root=True)
+        np.testing.assert_allclose(scaled / magnitude, product, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_vector_that_is_not_finite_shows(wrong: float) -> None:
+    scores, vectors = np.random.default_rng(14).normal(size=(2, 2, 6, 6))
+    expected = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    vectors[0, 2, 3] = wrong
+    product = hessian_vector_product(scores, np.array([5, 5]), vectors, single_root=True)
+    assert np.isnan(product[0, 2, 3])
+    np.testing.assert_array_equal(product[1], expected[1])
