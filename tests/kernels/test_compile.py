@@ -22,7 +22,33 @@ from package.helper import helper
 def kernel(x):
     return 10.0 * helper(x)
 """
+ROUNDING_HELPER = """
+from package._compile import jit
+
+@jit
+def helper(x):
+    return (x + 1.5 * 2.0**52) - 1.5 * 2.0**52  # to a whole number, unless the sum is reordered
+"""
+REORDERED_KERNEL = """
+from package._compile import vector_jit
+from package.helper import helper
+
+@vector_jit
+def kernel(x):
+    return 10.0 * helper(x)
+"""
 PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
+
+
+def write_package(folder: Path, kernel: str, helper: str) -> Path:
+    """A package of two kernel files, compiled as ours are."""
+    package = folder / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "_compile.py").write_bytes(Path(_compile.__file__).read_bytes())
+    (package / "kernel.py").write_text(kernel, encoding="utf-8")
+    (package / "helper.py").write_text(helper, encoding="utf-8")
+    return package
 
 
 def answer(folder: Path) -> tuple[float, int]:
@@ -35,14 +61,16 @@ def answer(folder: Path) -> tuple[float, int]:
 
 
 def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path) -> None:
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "_compile.py").write_bytes(Path(_compile.__file__).read_bytes())
-    (package / "kernel.py").write_text(KERNEL, encoding="utf-8")
-    (package / "helper.py").write_text(HELPER.format("x + 1.0"), encoding="utf-8")
+    package = write_package(tmp_path, KERNEL, HELPER.format("x + 1.0"))
     assert answer(tmp_path) == (20.0, 0)
     assert answer(tmp_path) == (20.0, 1)
     (package / "helper.py").write_text(HELPER.format("x + 22.0"), encoding="utf-8")
     assert answer(tmp_path) == (230.0, 0)
     assert answer(tmp_path) == (230.0, 1)
+
+
+def test_a_helper_does_not_take_the_flags_of_its_first_caller(tmp_path: Path) -> None:
+    write_package(tmp_path, REORDERED_KERNEL, ROUNDING_HELPER)
+    program = "from package.kernel import kernel; print(kernel(0.3), kernel(1.3))"
+    output = subprocess.check_output([sys.executable, "-c", program], cwd=tmp_path, text=True, timeout=120)
+    assert output.split() == ["0.0", "10.0"]

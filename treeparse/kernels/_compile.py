@@ -47,7 +47,8 @@ def _compiler(**options: Any) -> Any:
     return compile_function
 
 
-jit = _compiler()
+# fastmath is said to be off: otherwise numba compiles a helper with the flags of the first caller that needs it.
+jit = _compiler(fastmath=False)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
 vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
 

@@ -13,7 +13,7 @@ import numpy as np
 from treeparse.kernels._compile import jit
 from treeparse.kernels._logspace import log_add, log_sum
 from treeparse.kernels._weights import exponentiate, load_log_weights, range_sum
-from treeparse.kernels.hessian import _load_vectors
+from treeparse.kernels.hessian import load_vectors
 
 LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = range(4)  # what is wanted
 CHARTS = 7
@@ -42,7 +42,7 @@ def _load(scores, vectors, n, top, weights):
     weights[0, 0] = -np.inf  # node 0 has no head
     if len(weights) == 1:
         return 1.0
-    scale = _load_vectors(vectors, n, weights[0], -np.inf, 0.0, weights[1])
+    scale = load_vectors(vectors, n, weights[0], -np.inf, 0.0, weights[1])
     weights[1, 0] = 0.0
     return scale
 

@@ -84,9 +84,7 @@ def contract(arcs, keys, n, single_root, tables):
             if node <= n:
                 tied = _choose_word_arc(arcs, keys, single_root, node, weights, nodes)
             else:
-                place = node - n - 1
-                row = rows[place], row_keys[place], entries[place]
-                tied = _choose_arc(arcs, keys, n, single_root, node, row, weights, nodes)
+                tied = _choose_arc(arcs, keys, n, single_root, node, weights, nodes, rows, row_keys, entries)
             if tied and keys is None:
                 return TIED
             roots += nodes[HEAD, node] == 0
@@ -97,7 +95,9 @@ def contract(arcs, keys, n, single_root, tables):
             nodes[STATUS, node] = ON_PATH
             node = nodes[TOP, nodes[HEAD, node]]
             if nodes[STATUS, node] == ON_PATH:
-                depth, tied = _contract_cycle(arcs, keys, n, node, count, depth, tables)
+                depth, tied = _contract_cycle(
+                    arcs, keys, n, node, count, depth, weights, nodes, rows, row_keys, entries
+                )
                 if tied:
                     return TIED
                 node = count
@@ -116,23 +116,22 @@ def _start(n, weights, nodes):
 
 
 @jit
-def _choose_arc(arcs, keys, n, single_root, node, into, weights, nodes):
+def _choose_arc(arcs, keys, n, single_root, node, weights, nodes, rows, row_keys, entries):
     """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
-    row, row_keys, entries = into
-    choice, tied = 1 if single_root else 0, False
+    place, choice, tied = node - n - 1, 1 if single_root else 0, False
     for i in range(choice + 1, n + 1):
-        if row[i] > row[choice]:
+        if rows[place, i] > rows[place, choice]:
             choice = i
-        elif row[i] == row[choice] and row[i] > -np.inf:
+        elif rows[place, i] == rows[place, choice] and rows[place, i] > -np.inf:
             tied = True
-            if keys is not None and row_keys[i] > row_keys[choice]:
+            if keys is not None and row_keys[place, i] > row_keys[place, choice]:
                 choice = i
-    if single_root and row[choice] == -np.inf:
+    if single_root and rows[place, choice] == -np.inf:
         choice = 0
-    weights[VALUE, node], nodes[KEY, node] = row[choice], row_keys[choice]
+    weights[VALUE, node], nodes[KEY, node] = rows[place, choice], row_keys[place, choice]
     nodes[HEAD, node] = choice
-    if row[choice] > -np.inf:
-        nodes[WORD, node] = entries[choice]
+    if rows[place, choice] > -np.inf:
+        nodes[WORD, node] = entries[place, choice]
         tied |= _find_second(arcs, keys, node, weights, nodes)
     return tied
 
@@ -172,14 +171,12 @@ def _find_second(arcs, keys, node, weights, nodes):
 
 
 @jit
-def _contract_cycle(arcs, keys, n, last, new, depth, tables):
+def _contract_cycle(arcs, keys, n, last, new, depth, weights, nodes, rows, row_keys, entries):
     """Contract the path from node ``last`` on into node ``new``; the length of what is left, and if keys are needed."""
-    weights, nodes, rows, row_keys, entries = tables
     place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
-    into = rows[place], row_keys[place], entries[place]
-    row, tied = into[0], False
-    row[: n + 1] = -np.inf
-    shift_key = 0
+    shift_key, tied = 0, False
+    for i in range(n + 1):
+        rows[place, i] = -np.inf
     node = -1
     while node != last:
         depth -= 1
@@ -189,19 +186,16 @@ def _contract_cycle(arcs, keys, n, last, new, depth, tables):
         if keys is not None:
             shift_key = nodes[KEY, last] - nodes[KEY, node]
         if node <= n:
-            word_keys = None if keys is None else keys[node]
-            tied |= _merge_word(n, shift, shift_key, arcs[node], word_keys, node, into)
+            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, place, rows, row_keys, entries)
         else:
-            other = node - n - 1
-            source = rows[other], row_keys[other], entries[other]
-            tied |= _merge_rows(n, shift, shift_key, keys, source, into)
+            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, place, rows, row_keys, entries)
         if node != last:
             _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
     nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
     inside = ring
     while True:
         nodes[TOP, inside] = new
-        row[inside] = -np.inf
+        rows[place, inside] = -np.inf
         inside = nodes[MEMBER, inside]
         if inside == ring:
             break
@@ -222,41 +216,38 @@ def _join_ring(start, ring, shift, shift_key, weights, nodes):
 
 
 @jit
-def _merge_word(n, shift, shift_key, arcs, keys, word, into):
+def _merge_word(n, shift, shift_key, arcs, keys, word, place, rows, row_keys, entries):
     """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
-    row, row_keys, entries = into
     tied = False
     for i in range(n + 1):
-        value = arcs[i] + shift
+        value, best = arcs[word, i] + shift, rows[place, i]
         if keys is None:
-            tied |= (value == row[i]) & (value > -np.inf)
-            better = value > row[i]
+            tied |= (value == best) & (value > -np.inf)
+            better = value > best
         else:
-            key = keys[i] + shift_key
-            better = (value > row[i]) | ((value == row[i]) & (key > row_keys[i]))
-            row_keys[i] = key if better else row_keys[i]
-        row[i] = value if better else row[i]
-        entries[i] = word if better else entries[i]
+            key = keys[word, i] + shift_key
+            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
+            row_keys[place, i] = key if better else row_keys[place, i]
+        rows[place, i] = value if better else best
+        entries[place, i] = word if better else entries[place, i]
     return tied
 
 
 @jit
-def _merge_rows(n, shift, shift_key, keys, source, into):
-    """The same by a node of its cycle that is contracted itself."""
-    row, row_keys, entries = into
-    other_row, other_keys, other_entries = source
+def _merge_rows(n, shift, shift_key, keys, other, place, rows, row_keys, entries):
+    """The same by a node of its cycle that is contracted itself, and has its arcs in row ``other``."""
     tied = False
     for i in range(n + 1):
-        value = other_row[i] + shift
+        value, best = rows[other, i] + shift, rows[place, i]
         if keys is None:
-            tied |= (value == row[i]) & (value > -np.inf)
-            better = value > row[i]
+            tied |= (value == best) & (value > -np.inf)
+            better = value > best
         else:
-            key = other_keys[i] + shift_key
-            better = (value > row[i]) | ((value == row[i]) & (key > row_keys[i]))
-            row_keys[i] = key if better else row_keys[i]
-        row[i] = value if better else row[i]
-        entries[i] = other_entries[i] if better else entries[i]
+            key = row_keys[other, i] + shift_key
+            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
+            row_keys[place, i] = key if better else row_keys[place, i]
+        rows[place, i] = value if better else best
+        entries[place, i] = entries[other, i] if better else entries[place, i]
     return tied
 
 

@@ -52,7 +52,7 @@ def _linear_item(vectors, n, root_word, values, tangents, lines, product):
     """One item with plain weights; returns whether that was safe: tangents may overflow where weights just do not."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
-    scale = _load_vectors(vectors, n, original, 0.0, 1.0, v)
+    scale = load_vectors(vectors, n, original, 0.0, 1.0, v)
     _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent)
     _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
     if not all_finite(adjoint_tangent, n):
@@ -66,14 +66,14 @@ def _log_item(vectors, n, root_word, values, tangents, lines, product):
     """One item in logs, slower and safe for any finite scores."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
-    scale = _load_vectors(vectors, n, original, -np.inf, 0.0, v)
+    scale = load_vectors(vectors, n, original, -np.inf, 0.0, v)
     _eliminate_log_tangents(w, n, root_word, lines, original, v, adjoint_tangent, w_tangent)
     _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
     _store_log_product(values, tangents, n, scale, product)
 
 
 @vector_jit
-def _load_vectors(vectors, n, weights, zero, best, v):
+def load_vectors(vectors, n, weights, zero, best, v):
     """Fill ``v`` with the vectors over their largest magnitude, each column less its best arc's; returns the magnitude.
 
     ``zero`` and ``best`` are the weights of a forbidden arc and of a best arc.

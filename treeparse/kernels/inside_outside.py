@@ -31,7 +31,7 @@ import numpy as np
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
 from treeparse.kernels._inside_outside_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, log_item
 from treeparse.kernels._weights import column_maxima, exponentiate, load_log_weights, range_sum, square
-from treeparse.kernels.hessian import _load_vectors
+from treeparse.kernels.hessian import load_vectors
 
 SAFE = 1e-280
 STEP = 2.0**-40  # its square, times that of a thousand words, is below rounding
@@ -116,7 +116,7 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
             continue
         charts, w, v = _charts(buffer, n), square(real[0], n), square(real[1], n)
         _load_weights(scores[b], n, top, w)
-        scale = _load_vectors(vectors[b], n, w, 0.0, 1.0, v)
+        scale = load_vectors(vectors[b], n, w, 0.0, 1.0, v)
         _divide_by_sums(w, n)
         charts[WEIGHTS] = w
         for j in range(1, n + 1):

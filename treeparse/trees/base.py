@@ -75,8 +75,7 @@ class TreeCRF(BestTrees):
     def log_marginals(self) -> Tensor:
         """Log probability of every arc ``(*batch, n+1, n+1)``, a constant: exact for the most improbable arcs too.
 
-        By divide and conquer, which never subtracts: -inf exactly where no tree has the arc, and at column 0, the
-        diagonal and padding.
+        By sums that never subtract: -inf exactly where no tree has the arc, and at column 0, the diagonal and padding.
         """
         return self._round(self._log_marginals.reshape(self.scores.shape))
 

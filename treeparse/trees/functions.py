@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import arborescence, conditionals, eisner, elimination, hessian, inside_outside
+from treeparse.kernels import arborescence, conditionals, eisner, elimination, gabow_tarjan, hessian, inside_outside
 from treeparse.kernels._compile import FloatArray, IntArray
 from treeparse.kernels.kbest import NonprojectiveKBest
 from treeparse.kernels.projective_kbest import ProjectiveKBest
@@ -186,9 +186,15 @@ def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, project
 
 
 def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
-    """Heads of the best trees ``(B, n+1)``, -1 where there is none."""
-    kernel = eisner.best_trees if projective else arborescence.best_trees
-    return _run(kernel, scores, lengths, single_root=single_root)
+    """Heads of the best trees ``(B, n+1)``, -1 where there is none.
+
+    One root is found by Gabow and Tarjan's way; ``arborescence`` has another, slower one for it, which checks the first.
+    """
+    if projective:
+        return _run(eisner.best_trees, scores, lengths, single_root=single_root)
+    if single_root:
+        return _run(gabow_tarjan.best_trees, scores, lengths)
+    return _run(arborescence.best_trees, scores, lengths, single_root=False)
 
 
 def k_best(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> KBest:
@@ -203,10 +209,10 @@ def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: 
     return torch.from_numpy(kernel(_integers(heads), _integers(lengths), single_root=single_root)).to(heads.device)
 
 
-def _run(kernel: Callable[..., Any], scores: Tensor, lengths: Tensor, *vectors: Tensor, single_root: bool) -> Any:
+def _run(kernel: Callable[..., Any], scores: Tensor, lengths: Tensor, *vectors: Tensor, **options: bool) -> Any:
     """A kernel's answer as tensors of the scores' device; CUDA tensors are copied to the CPU and back."""
     arrays = _floats(scores), _integers(lengths), *map(_floats, vectors)
-    found = kernel(*arrays, single_root=single_root, threads=torch.get_num_threads())
+    found = kernel(*arrays, **options, threads=torch.get_num_threads())
     if isinstance(found, tuple):
         return tuple(torch.from_numpy(array).to(scores.device) for array in found)
     return torch.from_numpy(found).to(scores.device)
