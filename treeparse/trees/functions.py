@@ -188,7 +188,7 @@ def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, project
 def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
     """Heads of the best trees ``(B, n+1)``, -1 where there is none.
 
-    One root is found by Gabow and Tarjan's way; ``arborescence`` has another, slower one for it, which checks the first.
+    For one root by Gabow and Tarjan's way; ``arborescence`` has another for it, slower, which is there to check it.
     """
     if projective:
         return _run(eisner.best_trees, scores, lengths, single_root=single_root)
