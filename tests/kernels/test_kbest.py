@@ -78,6 +78,16 @@ def test_graphs_without_a_tree(single_root: bool) -> None:
     assert_ranked(scores, single_root, 3)
 
 
+def test_a_tie_that_forbidding_an_arc_makes() -> None:
+    """Two heads of a word tie for the best only once its best head is forbidden."""
+    inf = np.inf
+    scores = np.array(
+        [[0, 2, -inf, 3, -inf], [0, 0, 6, 0, 0], [0, -inf, 0, -2, 2], [0, -inf, 0, 0, 0], [0, 0, -1, 7, 0]]
+    )
+    for count in range(1, 25):
+        assert_ranked(scores, False, count)
+
+
 def changed_trees(heads: Array, n: int) -> np.ndarray:
     """All trees (trees, n+1) that have another head than a tree in one or two places, and the tree itself."""
     lists = [heads]

@@ -197,7 +197,9 @@ def _contract_class(new, graph, keys, classes, tables):
     part = new
     while part:
         j = classes[part, DEPENDENT]
-        choose_word_head(arcs[j], None if keys is None else keys[j], j, n, weights, nodes)
+        word_keys = None if keys is None else keys[j]
+        if choose_word_head(arcs[j], word_keys, j, n, weights, nodes) and keys is None:
+            return TIED
         part = classes[part, PARENT]
     return contract(arcs, keys, n, single_root, tables)
 
