@@ -56,24 +56,24 @@ def lengths_of(scores: Array) -> NDArray[np.int64]:
     return np.full(len(scores), scores.shape[-1] - 1)
 
 
-def best_trees(single_root: bool) -> Decoder:
-    """The kernel, one call a batch."""
-
-    def prepare(scores: Array, k: int) -> Decode:
-        lengths = lengths_of(scores)
-        return lambda: arborescence.best_trees(scores, lengths, single_root=single_root)
-
-    return Decoder("treeparse" if single_root else "treeparse, any roots", prepare, single_root)
-
-
-def gabow_tarjan_trees() -> Decoder:
-    """The second kernel for one root."""
+def best_trees() -> Decoder:
+    """The kernel for one root, by Gabow and Tarjan's way, one call a batch."""
 
     def prepare(scores: Array, k: int) -> Decode:
         lengths = lengths_of(scores)
         return lambda: gabow_tarjan.best_trees(scores, lengths)
 
-    return Decoder("treeparse, Gabow-Tarjan", prepare)
+    return Decoder("treeparse", prepare)
+
+
+def reweighted_trees(single_root: bool) -> Decoder:
+    """The kernel for any roots, one call a batch, which also has a second way to one root."""
+
+    def prepare(scores: Array, k: int) -> Decode:
+        lengths = lengths_of(scores)
+        return lambda: arborescence.best_trees(scores, lengths, single_root=single_root)
+
+    return Decoder("treeparse, reweighting" if single_root else "treeparse, any roots", prepare, single_root)
 
 
 def projective_trees() -> Decoder:

@@ -189,8 +189,8 @@ def plot(shares: Mapping[tuple[str, str], NDArray], path: Path) -> None:
             axes.plot(TREES, 100 * values[place], style, marker="o", markersize=3, color=color, label=label)
         axes.set(title=title, xlabel="K", ylabel="%", ylim=(0, None))
         axes.set_xticks(TREES)
-    axes = figure.axes[0]
-    axes.legend(title=f"{OBJECTIVES[0]}; dashed: {OBJECTIVES[1]}", fontsize="small", title_fontsize="small")
+    entries = figure.axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside right center", title=f"{OBJECTIVES[0]}\ndashed: {OBJECTIVES[1]}")
     figure.savefig(path, dpi=120)
 
 

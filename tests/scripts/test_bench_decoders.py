@@ -15,7 +15,7 @@ from oracles import all_trees
 def test_installed_decoders_find_the_same_trees(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 1)
     optional = [decoder_peers.networkx(), decoder_peers.ufal(True), decoder_peers.ufal(False)]
-    decoders = [decoder_peers.best_trees(True), decoder_peers.best_trees(False), decoder_peers.gabow_tarjan_trees()]
+    decoders = [decoder_peers.best_trees(), *map(decoder_peers.reweighted_trees, (True, False))]
     decoders += [decoder for decoder in optional if decoder is not None]
     scores = KINDS[kind](np.random.default_rng(1), 6, 32)
     entries = bench_decoders.race(decoders, scores, 1)
@@ -25,7 +25,7 @@ def test_installed_decoders_find_the_same_trees(kind: str, monkeypatch: pytest.M
 
 def test_mistakes_of_a_list_by_hand() -> None:
     """Trees of two words under one root; 1 -> 2 scores higher than 2 -> 1."""
-    decoder = decoder_peers.best_trees(True)
+    decoder = decoder_peers.best_trees()
     scores = np.array([[0.0, 0, 0], [0, 0, 2], [0, 1, 0]])
     ours = np.array([2.0, 1.0, -np.inf])
     best, second, none = [-1, 0, 1], [-1, 2, 0], [-1, -1, -1]
@@ -43,7 +43,7 @@ def test_mistakes_of_a_list_by_hand() -> None:
 def test_trees_of_equal_score_may_take_the_place_of_others() -> None:
     trees = np.pad(all_trees(3, True), ((0, 0), (1, 0)), constant_values=-1)
     assert len(trees) == 9
-    assert mistakes(decoder_peers.best_trees(True), np.ones((4, 4)), trees[4:7], np.full(3, 3.0)) == (0, 0, 0)
+    assert mistakes(decoder_peers.best_trees(), np.ones((4, 4)), trees[4:7], np.full(3, 3.0)) == (0, 0, 0)
 
 
 def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
@@ -61,7 +61,7 @@ def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_contest_leaves_out_who_cannot_do_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_decoders, "MAX_ROUNDS", 2)
-    ours = decoder_peers.best_trees(True)
+    ours = decoder_peers.best_trees()
     short = decoder_peers.Decoder("short", ours.prepare, max_words=5)
     contest = Contest("Best tree", [ours, short], [(5, 1), (6, 1)], kinds=["random"])
     lines = list(bench_decoders.tables(contest, bench_decoders.Curves()))
