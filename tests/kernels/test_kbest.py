@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from oracles import Array, all_trees, tree_scores
-from ranking import KINDS, random_graph, ranked_trees
+from ranking import KINDS, Trees, random_graph, ranked_trees
 
 from treeparse.kernels.arborescence import are_trees, best_trees
 from treeparse.kernels.kbest import NonprojectiveKBest
@@ -88,7 +88,7 @@ def test_a_tie_that_forbidding_an_arc_makes() -> None:
         assert_ranked(scores, False, count)
 
 
-def changed_trees(heads: Array, n: int) -> np.ndarray:
+def changed_trees(heads: Trees, n: int) -> Trees:
     """All trees (trees, n+1) that have another head than a tree in one or two places, and the tree itself."""
     lists = [heads]
     for first in range(1, n + 1):

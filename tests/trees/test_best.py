@@ -1,6 +1,7 @@
 """The best trees, their lists, minimum risk and conditions of unlabelled distributions, against enumeration."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def test_one_by_one_is_lazy(case: Case, monkeypatch: pytest.MonkeyPatch) -> None
     counts = []
     for family in (NonprojectiveKBest, ProjectiveKBest):
 
-        def extend(found: object, count: int, threads: int = 1, original=family.extend) -> None:
+        def extend(found: Any, count: int, threads: int = 1, original: Any = family.extend) -> None:
             counts.append(count)
             original(found, count, threads)
 
