@@ -4,17 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 from oracles import Array, tree_scores
 
-from treeparse.kernels.ties import arc_key
+from treeparse.kernels.ties import arc_keys
 
 Trees = NDArray[np.int64]
-KINDS = ("random", "tied", "equal", "large", "rootward")
+KINDS = ("random", "tied", "equal", "ranked", "large", "rootward")
 
 
 def tree_keys(trees: Trees) -> Trees:
     """Summed arc keys of head lists (trees, n)."""
     n = trees.shape[1]
-    keys = np.array([[arc_key(i, j) for j in range(n + 1)] for i in range(n + 1)])
-    return keys[trees, np.arange(1, n + 1)].sum(1)
+    return arc_keys(n + 1)[trees, np.arange(1, n + 1)].sum(1)
 
 
 def ranked_trees(scores: Array, trees: Trees) -> tuple[Trees, Array]:
@@ -32,6 +31,8 @@ def random_graph(stream: np.random.Generator, n: int, kind: str, forbidden: floa
         scores = stream.integers(0, 4, size=scores.shape).astype(float)
     elif kind == "equal":
         scores[:] = 1.0
+    elif kind == "ranked":  # no word has equal arcs, but contracted cycles do
+        scores = stream.permuted(np.tile(np.arange(n + 1.0)[:, None], n + 1), axis=0)
     elif kind == "large":
         scores *= 1e4
     elif kind == "rootward":  # the best tree hangs most words from the root

@@ -3,52 +3,24 @@
 import networkx
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-from oracles import all_trees, tree_scores
+from oracles import Array, all_trees, tree_scores
+from ranking import KINDS, Trees, random_graph, ranked_trees
 
 from treeparse.kernels import arborescence
 from treeparse.kernels.gabow_tarjan import best_trees
-from treeparse.kernels.ties import arc_keys
-
-Array = NDArray[np.float64]
-Heads = NDArray[np.int64]
-KINDS = ("random", "tied", "equal", "ranked", "large", "rootward")
 
 
-def graph(stream: np.random.Generator, kind: str, n: int, forbidden: float) -> Array:
-    """Scores (n+1, n+1) with NaN where they are to be ignored."""
-    scores = stream.normal(size=(n + 1, n + 1))
-    if kind == "tied":
-        scores = stream.integers(0, 4, size=scores.shape).astype(float)
-    elif kind == "equal":
-        scores[:] = 1.0
-    elif kind == "ranked":  # no word has equal arcs, but contracted cycles do
-        scores = stream.permuted(np.tile(np.arange(n + 1.0)[:, None], n + 1), axis=0)
-    elif kind == "large":
-        scores *= 1e4
-    elif kind == "rootward":  # the best tree hangs most words from the root
-        scores[0] += 3.0
-    scores[stream.random(scores.shape) < forbidden] = -np.inf
-    scores[:, 0] = np.nan
-    np.fill_diagonal(scores, np.nan)
-    return scores
-
-
-def best_tree(scores: Array) -> Heads:
+def best_tree(scores: Array) -> Trees:
     """The head list (n,) of one item."""
     heads = best_trees(scores[None], np.array([len(scores) - 1]))[0]
     assert heads[0] == -1
     return heads[1:]
 
 
-def best_of(scores: Array, trees: Heads) -> Heads:
+def best_of(scores: Array, trees: Trees) -> Trees:
     """The best of some head lists (trees, n) by (score, summed keys); all -1 if none is allowed."""
-    totals = tree_scores(scores, trees)
-    trees = trees[totals == totals.max()]
-    if totals.max() == -np.inf:
-        return np.full(trees.shape[1], -1)
-    keys = arc_keys(len(scores))
-    return trees[keys[trees, np.arange(1, len(scores))].sum(1).argmax()]
+    ranked, _ = ranked_trees(scores, trees)
+    return ranked[0] if len(ranked) else np.full(trees.shape[1], -1)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -56,7 +28,7 @@ def best_of(scores: Array, trees: Heads) -> Heads:
 def test_the_very_tree_of_enumeration(kind: str, forbidden: float) -> None:
     stream = np.random.default_rng(1)
     for n in (1, 2, 3, 3, 4, 4, 5, 5, 6) * 25:
-        scores = graph(stream, kind, n, forbidden)
+        scores = random_graph(stream, n, kind, forbidden)
         np.testing.assert_array_equal(best_tree(scores), best_of(scores, all_trees(n, True)))
 
 
@@ -65,11 +37,11 @@ def test_the_very_tree_of_enumeration(kind: str, forbidden: float) -> None:
 def test_small_graphs(kind: str) -> None:
     stream = np.random.default_rng(2)
     for trial in range(60):
-        scores = graph(stream, kind, 1 + trial % 4, 0.2 * (trial % 3))
+        scores = random_graph(stream, 1 + trial % 4, kind, 0.2 * (trial % 3))
         np.testing.assert_array_equal(best_tree(scores), best_of(scores, all_trees(len(scores) - 1, True)))
 
 
-def root_by_root(scores: Array) -> Heads:
+def root_by_root(scores: Array) -> Trees:
     """The best single-root tree as the best over all choices of the root's word, each without a constraint."""
     n = len(scores) - 1
     allowed = np.repeat(scores[None], n, 0)
@@ -86,7 +58,7 @@ def root_by_root(scores: Array) -> Heads:
 def test_all_ways_find_one_tree(n: int, kind: str) -> None:
     stream = np.random.default_rng(n)
     for forbidden in (0.0, 0.0, 0.5, 0.9, 1.0 - 2.5 / n):
-        scores = graph(stream, kind, n, forbidden)
+        scores = random_graph(stream, n, kind, forbidden)
         lengths = np.array([n])
         heads = best_tree(scores)
         np.testing.assert_array_equal(heads, root_by_root(scores))
@@ -100,7 +72,7 @@ def test_all_ways_find_one_tree(n: int, kind: str) -> None:
 @pytest.mark.parametrize("kind", ["random", "tied", "rootward"])
 def test_networkx_agrees(n: int, forbidden: float, kind: str) -> None:
     """Its arborescence, with root arcs so low that it takes as few as it can."""
-    scores = graph(np.random.default_rng(n), kind, n, forbidden)
+    scores = random_graph(np.random.default_rng(n), n, kind, forbidden)
     found = networkx.DiGraph()
     found.add_nodes_from(range(n + 1))
     for (i, j), score in np.ndenumerate(scores):
@@ -131,7 +103,7 @@ def test_an_item_is_the_same_alone_and_in_a_batch() -> None:
     lengths = np.array([5, 8, 1, 8, 3])
     scores = np.full((5, 9, 9), np.nan)
     for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = graph(stream, "tied", n, 0.0)
+        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "tied", 0.0)
     scores[3, :, 4] = -np.inf
     before = scores.copy()
     heads = best_trees(scores, lengths)
@@ -145,7 +117,7 @@ def test_an_item_is_the_same_alone_and_in_a_batch() -> None:
 
 def test_threads_change_nothing() -> None:
     stream = np.random.default_rng(5)
-    scores = np.stack([graph(stream, "tied", 40, 0.0) for _ in range(300)])
+    scores = np.stack([random_graph(stream, 40, "tied", 0.0) for _ in range(300)])
     lengths = stream.integers(1, 41, size=300)
     np.testing.assert_array_equal(best_trees(scores, lengths), best_trees(scores, lengths, threads=2))
 

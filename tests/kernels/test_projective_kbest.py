@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from projective_oracles import projective_trees, random_graph, ranked_projective_trees, tree_keys
+from oracles import all_trees
+from ranking import random_graph, ranked_trees, tree_keys
 
 from treeparse.kernels.eisner import are_projective_trees, best_trees
 from treeparse.kernels.projective_kbest import ProjectiveKBest
@@ -22,7 +23,7 @@ def k_best(scores: np.ndarray, single_root: bool, count: int) -> tuple[np.ndarra
 def assert_ranked(scores: np.ndarray, single_root: bool, count: int) -> None:
     """The list is the enumerated one as far as it goes, and -1 and -inf behind its end."""
     n = len(scores) - 1
-    expected, totals = ranked_projective_trees(scores, single_root)
+    expected, totals = ranked_trees(scores, all_trees(len(scores) - 1, single_root, True))
     heads, found = k_best(scores, single_root, count)
     known = min(count, len(expected))
     np.testing.assert_array_equal(heads[:known], expected[:known])
@@ -47,7 +48,7 @@ def test_whole_lists_equal_enumeration(single_root: bool, kind: str, forbidden: 
     stream = np.random.default_rng(2)
     for n in (1, 2, 3, 4, 5) * 40 + (6,) * 10:
         scores = random_graph(stream, n, kind, forbidden)
-        assert_ranked(scores, single_root, len(projective_trees(n, single_root)) + 2)
+        assert_ranked(scores, single_root, len(all_trees(n, single_root, True)) + 2)
 
 
 @ROOTS
