@@ -26,8 +26,8 @@ def log_item(scores, vectors, n, single_root, wanted, top, result):
     """Store in the first item of ``result`` what is wanted; returns log Z', of scores less ``top`` of their columns."""
     charts = np.empty((CHARTS, 2 if wanted == PRODUCT else 1, n + 1, n + 1))
     work = np.empty(n + 1)
-    scale = _load(scores, vectors, n, top, charts[WEIGHTS])
-    _inside(charts, n, single_root, work)
+    scale = load(scores, vectors, n, top, charts[WEIGHTS])
+    inside(charts, n, single_root, work)
     log_z = charts[FULL, 0, 0, n]
     if wanted != LOG_PARTITION and log_z > -np.inf:
         _outside(charts, n, single_root, work)
@@ -36,7 +36,7 @@ def log_item(scores, vectors, n, single_root, wanted, top, result):
 
 
 @jit
-def _load(scores, vectors, n, top, weights):
+def load(scores, vectors, n, top, weights):
     """Fill the log weights ``w[dependent, head]`` and their tangents, of which it returns the scale."""
     load_log_weights(scores, n, top, weights[0], weights[0])
     weights[0, 0] = -np.inf  # node 0 has no head
@@ -48,7 +48,7 @@ def _load(scores, vectors, n, top, weights):
 
 
 @jit
-def _inside(charts, n, single_root, work):
+def inside(charts, n, single_root, work):
     """Fill the full spans and the arc spans."""
     weights, full, full_t, arc, arc_t = charts[WEIGHTS], charts[FULL], charts[FULL_T], charts[ARC], charts[ARC_T]
     for j in range(n + 1):

@@ -90,12 +90,12 @@ def _sum_trees(start, stop, lengths, scores, single_root, wanted, log_z, result)
         log_z[b] = column_maxima(scores[b], n, top)
         if log_z[b] == -np.inf:
             continue
-        charts = _charts(buffer, n)
+        charts = new_charts(buffer, n)
         total = log_sums = 0.0
         if wanted != LOG_MARGINALS:
-            _load_weights(scores[b], n, top, charts[WEIGHTS])
-            log_sums = _divide_by_sums(charts[WEIGHTS], n)
-            total = _inside(charts, n, single_root, lines)
+            load_scaled_weights(scores[b], n, top, charts[WEIGHTS])
+            log_sums = divide_by_sums(charts[WEIGHTS], n)
+            total = inside(charts, n, single_root, lines)
         if total > SAFE:
             log_z[b] += log_sums + np.log(total)
             if wanted == MARGINALS:
@@ -114,15 +114,15 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
         n = lengths[b]
         if column_maxima(scores[b], n, top) == -np.inf:
             continue
-        charts, w, v = _charts(buffer, n), square(real[0], n), square(real[1], n)
-        _load_weights(scores[b], n, top, w)
+        charts, w, v = new_charts(buffer, n), square(real[0], n), square(real[1], n)
+        load_scaled_weights(scores[b], n, top, w)
         scale = load_vectors(vectors[b], n, w, 0.0, 1.0, v)
-        _divide_by_sums(w, n)
+        divide_by_sums(w, n)
         charts[WEIGHTS] = w
         for j in range(1, n + 1):
             for i in range(n + 1):
                 charts[WEIGHTS, j, i] += 1j * (STEP * v[j, i] * w[j, i])
-        if _inside(charts, n, single_root, lines).real > SAFE:
+        if inside(charts, n, single_root, lines).real > SAFE:
             _outside(charts, n, single_root, lines)
             _store(charts.imag, n, 1.0 / STEP, product[b])
             product[b] *= scale
@@ -131,13 +131,13 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
 
 
 @jit
-def _charts(buffer, n):
+def new_charts(buffer, n):
     """Charts whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
     return buffer[: CHARTS * (n + 1) * (n + 1)].reshape(CHARTS, n + 1, n + 1)
 
 
 @jit
-def _load_weights(scores, n, top, w):
+def load_scaled_weights(scores, n, top, w):
     """Fill ``w[dependent, head]`` with weights whose columns have maximum 1; node 0 has no head."""
     load_log_weights(scores, n, top, w, w)
     w[0] = -np.inf
@@ -145,7 +145,7 @@ def _load_weights(scores, n, top, w):
 
 
 @vector_jit
-def _divide_by_sums(w, n):
+def divide_by_sums(w, n):
     """Divide every word's weights by their sum; returns the log of the product of the sums."""
     divided = 0.0
     for j in range(1, n + 1):
@@ -157,7 +157,7 @@ def _divide_by_sums(w, n):
 
 
 @vector_jit
-def _inside(charts, n, single_root, lines):
+def inside(charts, n, single_root, lines):
     """Fill the charts of spans; returns Z."""
     w, right, left = charts[WEIGHTS], charts[RIGHT], charts[LEFT]
     right_arc, left_arc = charts[RIGHT_ARC], charts[LEFT_ARC]
@@ -187,7 +187,7 @@ def _inside(charts, n, single_root, lines):
 
 @vector_jit
 def _outside(charts, n, single_root, lines):
-    """Fill the charts of derivatives, and turn the arcs' spans into their marginals: ``_inside`` in reverse."""
+    """Fill the charts of derivatives, and turn the arcs' spans into their marginals: ``inside`` in reverse."""
     w, right, left = charts[WEIGHTS], charts[RIGHT], charts[LEFT]
     right_arc, left_arc = charts[RIGHT_ARC], charts[LEFT_ARC]
     outer_right, outer_left, outer_right_arc = charts[OUTER_RIGHT], charts[OUTER_LEFT], charts[OUTER_RIGHT_ARC]
