@@ -202,8 +202,12 @@ def plot(curves: Curves, path: Path) -> None:
     from matplotlib.figure import Figure
 
     titles = list(dict.fromkeys(title for (title, _, _), points in curves.points.items() if len(points) > 1))
-    figure = Figure(figsize=(6 * len(titles), 5), layout="constrained")
-    for axes, title in zip(np.atleast_1d(figure.subplots(1, len(titles))), titles, strict=True):
+    rows, columns = -(-len(titles) // 3), min(3, len(titles))
+    figure = Figure(figsize=(5 * columns, 4.5 * rows), layout="constrained")
+    panels = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axes in panels[len(titles) :]:
+        axes.remove()
+    for axes, title in zip(panels, titles, strict=False):
         colors: dict[str, str] = {}
         for (contest, kind, name), points in curves.points.items():
             if contest != title:
@@ -216,7 +220,9 @@ def plot(curves: Curves, path: Path) -> None:
             axes.plot(places, list(points.values()), style, marker="o", markersize=3, color=color, label=label)
             axes.set(xscale="log", yscale="log", xlabel="n" if in_n else "K", ylabel="µs a sentence")
         axes.set(title=f"{title}\n(random scores; dashed: peaked)")
-        axes.legend(fontsize="x-small")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high * 2.0 ** len(colors))  # room for the legend
+        axes.legend(loc="upper left", fontsize="x-small")
     figure.savefig(path, dpi=110)
 
 
