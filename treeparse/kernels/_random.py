@@ -33,3 +33,20 @@ def _mixed(bits):
     bits = (bits ^ (bits >> SHIFTS[0])) * FIRST_FACTOR
     bits = (bits ^ (bits >> SHIFTS[1])) * SECOND_FACTOR
     return bits ^ (bits >> SHIFTS[2])
+
+
+def uniforms(seeds: np.ndarray, samples: int, draws: int, *, salt: int) -> np.ndarray:
+    """Uniform numbers ``(B, samples, draws)``, by seeds ``(B,)`` uint64 and a number that sets them apart."""
+    values = np.empty((len(seeds), samples, draws))
+    with np.errstate(over="ignore"):
+        _fill_uniforms(seeds ^ np.uint64(salt), values)
+    return values
+
+
+@jit
+def _fill_uniforms(seeds, values):
+    for item in range(values.shape[0]):
+        for sample in range(values.shape[1]):
+            stream = new_stream(seeds[item], sample)
+            for draw in range(values.shape[2]):
+                stream, values[item, sample, draw] = uniform(stream)

@@ -10,14 +10,14 @@ from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.trees import families
-from treeparse.trees.best import BestTrees
 from treeparse.trees.checks import check_heads_in_range, check_scores, full_lengths, no_tree_error
 from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.sampling import SampledTrees
 
 MAX_ENUMERATED_WORDS = 7
 
 
-class TreeCRF(BestTrees):
+class TreeCRF(SampledTrees):
     """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
 
     Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc. Column

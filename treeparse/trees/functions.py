@@ -8,19 +8,32 @@ the torch form, which runs on any device.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import arborescence, conditionals, eisner, elimination, gabow_tarjan, hessian, inside_outside
+from treeparse.kernels import (
+    arborescence,
+    conditionals,
+    eisner,
+    elimination,
+    gabow_tarjan,
+    hessian,
+    inside_outside,
+    projective_sampling,
+    sampling,
+)
 from treeparse.kernels._compile import FloatArray, IntArray
 from treeparse.kernels.kbest import NonprojectiveKBest
 from treeparse.kernels.projective_kbest import ProjectiveKBest
 from treeparse.trees import dense
 
 Backend = Literal["numba", "torch"]
+Sampler = Literal["expansion", "wilson", "wilson_marginal", "wilson_reject", "colbourn"]
+SAMPLERS = (None, *get_args(Sampler))  # in the order of the kernels' numbers; None takes what is fast
 
 
 class KBest(Protocol):
@@ -201,6 +214,35 @@ def k_best(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bo
     """The lazy list of the best trees; it is kept in CPU memory."""
     family = ProjectiveKBest if projective else NonprojectiveKBest
     return family(_floats(scores), _integers(lengths), single_root=single_root)
+
+
+def sample_trees(
+    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool, sampler: Sampler | None
+) -> Tensor:
+    """Heads ``(B, count, n+1)`` of non-projective trees drawn with replacement, -1 where there is none."""
+    arrays, threads = (_floats(scores), _integers(lengths), seeds), torch.get_num_threads()
+    method = SAMPLERS.index(sampler)
+    heads, _ = sampling.sample_trees(*arrays, count, single_root=single_root, method=method, threads=threads)
+    return torch.from_numpy(heads).to(scores.device)
+
+
+def check_sampler(sampler: str | None, *, single_root: bool) -> None:
+    """Raise for a sampler that does not exist, or draws trees with another number of roots."""
+    if sampler not in SAMPLERS:
+        raise TreeparseError(f"There is no sampler {sampler!r}: choose one of {', '.join(map(repr, SAMPLERS[1:]))}.")
+    if single_root and sampler == "wilson":
+        raise TreeparseError("Wilson's sampler draws trees with any number of roots: choose 'wilson_marginal'.")
+    if not single_root and sampler in ("wilson_marginal", "wilson_reject"):
+        raise TreeparseError(f"The sampler {sampler!r} draws trees with a single root: choose 'wilson'.")
+
+
+def sample_projective_trees(
+    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool
+) -> Tensor:
+    """Heads ``(B, count, n+1)`` of projective trees drawn with replacement, -1 where there is none."""
+    arrays, threads = (_floats(scores), _integers(lengths), seeds), torch.get_num_threads()
+    heads = projective_sampling.sample_trees(*arrays, count, single_root=single_root, threads=threads)
+    return torch.from_numpy(heads).to(scores.device)
 
 
 def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,6 +62,18 @@ class LabelScores:
         places = (arcs * self.count + labels.clamp(0, self.count - 1)).transpose(0, 1)
         found = self.values.flatten(1).gather(1, places.flatten(1)).reshape(places.shape).transpose(0, 1)
         return torch.where(heads >= 0, found, 0.0).to(torch.float64)
+
+    def sample_of_trees(self, heads: Tensor, draws: np.ndarray) -> Tensor:
+        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc by uniform numbers ``(B, S, n+1)``."""
+        size = heads.shape[-1]
+        labels = []
+        for lists, numbers in zip(heads, torch.from_numpy(draws).to(heads.device).unbind(1), strict=True):
+            weights = label_sums.log_probs(self.of_trees(lists)).exp()
+            bounds = weights.cumsum(-1)
+            chosen = (bounds <= numbers.unsqueeze(-1) * bounds[..., -1:]).sum(-1)
+            last = (bounds < bounds[..., -1:]).sum(-1)  # the last possible one, should rounding lead past it
+            labels.append(torch.where(lists >= 0, torch.minimum(chosen, last), -1))
+        return torch.stack(labels) if labels else heads.new_empty(0, heads.shape[1], size)
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
         """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""

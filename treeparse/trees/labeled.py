@@ -1,14 +1,15 @@
 """Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
+from treeparse.kernels._random import uniforms
 from treeparse.trees import label_sums
 from treeparse.trees.base import TreeCRF
 from treeparse.trees.checks import check_count, check_label_scores
@@ -16,8 +17,10 @@ from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.labeled_expectations import LabeledExpectations
 from treeparse.trees.labeled_kbest import LabeledKBest
 from treeparse.trees.lists import in_order, places
+from treeparse.trees.sampling import Generators, item_seeds
 
 LabeledTree = tuple[Tensor, Tensor]
+LABELS = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
 
 class LabeledCRF(LabeledExpectations):
@@ -105,6 +108,17 @@ class LabeledCRF(LabeledExpectations):
         result = type(self)(self.base.given(heads), scores, validate_args=False)
         result._validate_args = self._validate_args
         return result
+
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
+    ) -> LabeledTree:
+        """Heads and labels ``(*sample, *batch, n+1)`` of exact, independent samples; generators as for the base."""
+        shape = Size(sample_shape)
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        heads = self.arcs._sample_by(seeds, shape)
+        lists = heads.reshape(shape.numel(), len(seeds), heads.shape[-1])
+        labels = self._labels.sample_of_trees(lists, uniforms(seeds, len(lists), heads.shape[-1], salt=LABELS))
+        return heads, labels.reshape(heads.shape)
 
     def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.

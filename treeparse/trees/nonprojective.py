@@ -1,13 +1,16 @@
 """The distribution over all dependency trees, crossing arcs included."""
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
-from torch import Tensor
+import numpy as np
+from torch import Size, Tensor
 
 from treeparse.trees import functions
 from treeparse.trees.base import TreeCRF
-from treeparse.trees.functions import Backend, KBest, Primitives
+from treeparse.trees.functions import Backend, KBest, Primitives, Sampler
+from treeparse.trees.sampling import Generators, item_seeds
 
 
 class NonProjectiveCRF(TreeCRF):
@@ -56,6 +59,27 @@ class NonProjectiveCRF(TreeCRF):
 
     def _k_best(self, scores: Tensor, lengths: Tensor) -> KBest:
         return functions.k_best(scores, lengths, single_root=self.single_root)
+
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        sample_shape: Size | Sequence[int] = (),
+        *,
+        generator: Generators = None,
+        method: Sampler | None = None,
+    ) -> Tensor:
+        """Heads ``(*sample, *batch, n+1)`` of exact, independent samples, whichever the method.
+
+        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree whatever the scores; "wilson" (any number
+        of roots) or "wilson_marginal" and "wilson_reject" (a single one), random walks, which are faster on flat scores
+        ([Samp]; [Unb]); or "colbourn", word by word ([Samp]). None takes what is fast. Generators are as for every
+        distribution: one, or one for each item.
+        """
+        functions.check_sampler(method, single_root=self.single_root)
+        return self._sample_by(item_seeds(generator, self.batch_shape.numel()), Size(sample_shape), sampler=method)
+
+    def _sample_of(self, scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, **options: Any) -> Tensor:
+        sampler = options.get("sampler")
+        return functions.sample_trees(scores, lengths, seeds, count, single_root=self.single_root, sampler=sampler)
 
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         return functions.are_trees(heads, lengths, single_root=self.single_root)

@@ -1,0 +1,91 @@
+"""The law of draws without replacement, against which samplers are tested: the order of the trees, and their keys."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+from oracles import Array, all_trees, tree_scores
+
+Trees = NDArray[np.int64]
+Drawn = tuple[Trees, Array, Array]  # heads (R, k, n+1), log probabilities (R, k) and keys (R, k) of R repetitions
+
+
+def support(scores: Array, single_root: bool) -> tuple[Trees, Array]:
+    """All trees (trees, n) of one item, and their log probabilities; those with a forbidden arc are left out."""
+    trees = all_trees(len(scores) - 1, single_root)
+    totals = tree_scores(scores, trees)
+    trees, totals = trees[totals > -np.inf], totals[totals > -np.inf]
+    return trees, totals - np.logaddexp.reduce(totals)
+
+
+def repeated(scores: Array, count: int, seed: int) -> tuple[Array, Trees, NDArray[np.uint64]]:
+    """A batch of one item over and over: scores, lengths and seeds."""
+    seeds = np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
+    return np.repeat(scores[None], count, 0), np.full(count, len(scores) - 1), seeds
+
+
+def places_in(trees: Trees, heads: Trees) -> Trees:
+    """Which of the trees (T, W) every drawn one (R, k, W) is, -1 where there is none."""
+    places = {tuple(row): place for place, row in enumerate(trees.tolist())}
+    flat = heads.reshape(-1, heads.shape[-1])
+    return np.array([places.get(tuple(row), -1) for row in flat.tolist()], np.int64).reshape(heads.shape[:-1])
+
+
+def sequence_probabilities(probs: Array, count: int) -> dict[tuple[int, ...], float]:
+    """The probability of every ordered draw of ``count`` different elements, each from those that are left."""
+    result = {}
+    for sequence in itertools.permutations(range(len(probs)), count):
+        taken = np.cumsum([0.0, *probs[list(sequence)]])[:-1]
+        result[sequence] = float(np.prod(probs[list(sequence)] / (1.0 - taken)))
+    return result
+
+
+def chi_square_deviate(counts: Array, expected: Array) -> float:
+    """Pearson's statistic as a standard normal deviate (Wilson and Hilferty 1931); rare cells are put together."""
+    rare = expected < 8.0
+    if rare.any():
+        counts = np.append(counts[~rare], counts[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+    if expected[-1] < 8.0 and len(expected) > 1:
+        counts = np.append(counts[:-2], counts[-2:].sum())
+        expected = np.append(expected[:-2], expected[-2:].sum())
+    freedom = len(expected) - 1
+    if freedom == 0:
+        return 0.0
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    spread = 2.0 / (9.0 * freedom)
+    return float(((statistic / freedom) ** (1 / 3) - (1.0 - spread)) / np.sqrt(spread))
+
+
+def assert_sequence_law(drawn: Trees, log_probs: Array) -> None:
+    """Draws (R, k) of elements come in the order of sequential sampling without replacement, at 4 sigma."""
+    repetitions, count = drawn.shape
+    expected = sequence_probabilities(np.exp(log_probs), count)
+    found = Counter(map(tuple, drawn.tolist()))
+    assert set(found) <= set(expected)
+    counts = np.array([found[sequence] for sequence in expected], float)
+    assert abs(chi_square_deviate(counts, repetitions * np.array(list(expected.values())))) < 4.0
+
+
+def assert_gumbel(values: Array) -> None:
+    """Independent values are standard Gumbel, by Kolmogorov and Smirnov's test at a level of 1e-4."""
+    levels = np.exp(-np.exp(-np.sort(values)))
+    count = len(levels)
+    distance = max((np.arange(1, count + 1) / count - levels).max(), (levels - np.arange(count) / count).max())
+    assert np.sqrt(count) * distance < 2.23
+
+
+def assert_keys_law(drawn: Trees, keys: Array, log_probs: Array) -> None:
+    """Keys (R, k) of exhaustive draws are log probabilities plus independent standard Gumbel noise, descending."""
+    repetitions, count = len(drawn), len(log_probs)
+    assert (np.diff(keys[:, :count]) <= 0).all()
+    noise = np.empty((repetitions, count))
+    np.put_along_axis(noise, drawn[:, :count], keys[:, :count], 1)
+    noise -= log_probs
+    for element in range(count):
+        assert_gumbel(noise[:, element])
+    # Uniform numbers of independent elements do not correlate.
+    correlations = np.corrcoef(np.exp(-np.exp(-noise)), rowvar=False)
+    np.fill_diagonal(correlations, 0.0)
+    assert np.abs(correlations).max() < 4.5 / np.sqrt(repetitions)

@@ -1,0 +1,156 @@
+"""Draws with replacement without their repeats: the law of draws without replacement, and the switch to the trie."""
+
+import itertools
+
+import numpy as np
+import pytest
+from drawn_orders import (
+    assert_gumbel,
+    assert_keys_law,
+    assert_sequence_law,
+    places_in,
+    repeated,
+    support,
+)
+from oracles import Array, score_scale
+from ranking import random_graph
+
+from treeparse.kernels import sampling
+from treeparse.kernels._random import uniforms
+from treeparse.trees import distinct
+from treeparse.trees.distinct import Drawn
+
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+SCALES = (0.0, 1.0, 4.0)
+
+
+class Enumerating:
+    """Draws with replacement from the support of one item, by the inverse of the distribution function."""
+
+    def __init__(self, scores: Array, single_root: bool) -> None:
+        self.trees, self.log_probs = support(scores, single_root)
+        self.bounds = np.cumsum(np.exp(self.log_probs))
+        self.largest = 0
+
+    def __call__(self, scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+        self.largest = max(self.largest, count)
+        chosen = np.searchsorted(self.bounds[:-1], uniforms(seeds, count, 1, salt=0)[..., 0])
+        return np.pad(self.trees[chosen], ((0, 0), (0, 0), (1, 0)), constant_values=-1)
+
+
+def random_scores(n: int, scale: float, seed: int) -> Array:
+    return random_graph(np.random.default_rng(seed), n, "random", 0.0) * scale
+
+
+def drawn(scores: Array, count: int, repetitions: int, single_root: bool) -> Drawn:
+    sampler = Enumerating(scores, single_root)
+    return distinct.sample_trees(sampler, *repeated(scores, repetitions, 1), count, single_root=single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_first_trees_come_in_the_order_of_the_law(single_root: bool, scale: float) -> None:
+    for n, count in ((2, 2), (3, 2), (3, 3)):
+        scores = random_scores(n, scale, n)
+        trees, log_probs = support(scores, single_root)
+        found = drawn(scores, min(count, len(trees)), 20000, single_root)
+        assert_sequence_law(places_in(trees, found.rows[:, :, 1:]), log_probs)
+        assert_gumbel(found.keys[:, 0])
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+def test_keys_are_perturbed_log_probabilities_and_every_tree_comes_once(single_root: bool, scale: float) -> None:
+    scores = random_scores(3, scale, 5)
+    trees, log_probs = support(scores, single_root)
+    found = drawn(scores, len(trees) + 2, 5000, single_root)
+    places = places_in(trees, found.rows[:, :, 1:])
+    assert (np.sort(places[:, :-2], 1) == np.arange(len(trees))).all()
+    np.testing.assert_allclose(found.log_probs[:, :-2], log_probs[places[:, :-2]], rtol=0, atol=1e-12)
+    assert_keys_law(places, found.keys, log_probs)
+    assert (found.rows[:, -2:] == -1).all()
+    assert (found.log_probs[:, -2:] == -np.inf).all()
+    assert (found.keys[:, -2:] == -np.inf).all()
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0, 1e3])
+def test_repeats_that_dominate_do_no_harm(single_root: bool, scale: float) -> None:
+    """From scale 10 on, the tree that comes last is too improbable ever to be drawn with replacement."""
+    for seed in range(5):
+        scores = random_scores(4, scale, seed)
+        trees, log_probs = support(scores, single_root)
+        sampler = Enumerating(scores, single_root)
+        found = distinct.sample_trees(sampler, *repeated(scores, 1, 1), len(trees), single_root=single_root)
+        places = places_in(trees, found.rows[0, :, 1:])
+        assert sorted(places) == list(range(len(trees)))
+        np.testing.assert_allclose(found.log_probs[0], log_probs[places], rtol=0, atol=1e-13 * score_scale(scores))
+        assert (np.diff(found.keys[0]) <= 0).all()
+        assert sampler.largest <= 8 * len(trees)
+
+
+@ROOTS
+def test_fewer_trees_are_the_first_of_more_in_any_batch(single_root: bool) -> None:
+    stream = np.random.default_rng(6)
+    lengths, seeds = np.array([5, 8, 1, 8, 3]), np.arange(5, dtype=np.uint64)
+    scores = np.full((5, 9, 9), np.nan)
+    for item, n in enumerate(lengths):
+        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "random", 0.0) * (1.0, 3.0, 10.0)[item % 3]
+    scores[3, :, 4] = -np.inf
+
+    def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+        return sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
+
+    before = scores.copy()
+    found = distinct.sample_trees(sampler, scores, lengths, seeds, 30, single_root=single_root, threads=2)
+    np.testing.assert_array_equal(scores, before)
+    assert (found.rows[3] == -1).all()
+    assert (found.keys[3] == -np.inf).all()
+    for item, n in enumerate(lengths):
+        own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
+        arguments = own, lengths[item : item + 1], seeds[item : item + 1]
+        for count in (1, 4, 13):
+            few = distinct.sample_trees(sampler, *arguments, count, single_root=single_root)
+            np.testing.assert_array_equal(few.rows[0], found.rows[item, :count, : n + 1])
+            np.testing.assert_allclose(few.log_probs[0], found.log_probs[item, :count], rtol=0, atol=1e-12)
+            np.testing.assert_allclose(few.keys[0], found.keys[item, :count], rtol=0, atol=1e-12)
+        assert (found.rows[item, :, n + 1 :] == -1).all()
+        exists = found.rows[item, :, 1] >= 0
+        assert len(np.unique(found.rows[item, exists], axis=0)) == exists.sum()
+
+
+def test_labelled_trees() -> None:
+    n, labels = 2, 2
+    scores = random_scores(n, 1.0, 7)
+    label_logs = np.log(np.random.default_rng(8).dirichlet(np.ones(labels), size=(n + 1, n + 1)))
+    heads, log_probs = support(scores, True)
+    trees = np.array([[*tree, *given] for tree in heads for given in itertools.product(range(labels), repeat=n)])
+    words = np.arange(1, n + 1)
+    log_probs = np.repeat(log_probs, labels**n) + label_logs[trees[:, :n], words, trees[:, n:]].sum(1)
+    bounds = np.cumsum(np.exp(log_probs))
+
+    def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+        chosen = trees[np.searchsorted(bounds[:-1], uniforms(seeds, count, 1, salt=0)[..., 0])]
+        rows = np.full((*chosen.shape[:2], 2 * n + 2), -1)
+        rows[:, :, [1, 2, 4, 5]] = chosen
+        return rows
+
+    batch = repeated(scores, 10000, 9)
+    options = {"single_root": True, "label_logs": np.repeat(label_logs[None], 10000, 0)}
+    found = distinct.sample_trees(sampler, *batch, 2, **options)
+    assert_sequence_law(places_in(trees, found.rows[:, :, [1, 2, 4, 5]]), log_probs)
+    found = distinct.sample_trees(sampler, *batch, len(trees), **options)
+    places = places_in(trees, found.rows[:, :, [1, 2, 4, 5]])
+    np.testing.assert_allclose(found.log_probs, log_probs[places], rtol=0, atol=1e-12)
+    assert_keys_law(places, found.keys, log_probs)
+
+
+def test_an_empty_batch() -> None:
+    scores, lengths, seeds = np.empty((0, 4, 4)), np.empty(0, np.int64), np.empty(0, np.uint64)
+
+    def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+        return np.empty((len(scores), count, 4), np.int64)
+
+    found = distinct.sample_trees(sampler, scores, lengths, seeds, 3, single_root=True)
+    assert found.rows.shape == (0, 3, 4)
+    assert found.keys.shape == (0, 3)

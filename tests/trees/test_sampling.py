@@ -1,0 +1,98 @@
+"""Samples of every kind of distribution: their law over the support, their shapes, and where randomness comes from."""
+
+import numpy as np
+import pytest
+import torch
+from sampling_oracles import chi_square_z, tree_counts
+from torch import Tensor
+from tree_cases import CASES, Case, Enumerated
+
+from treeparse import NoTreeError, TreeparseError
+
+LIMIT = 4.5  # standard deviations: one in 300,000
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def columns(value: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
+    """Heads, or heads and labels."""
+    return [value] if isinstance(value, Tensor) else list(value)
+
+
+@every_case
+@pytest.mark.parametrize(("scale", "forbidden"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.3), (8.0, 0.0)])
+def test_the_law_over_the_support(case: Case, scale: float, forbidden: float) -> None:
+    for words in range(1, 4 if case.labels else 6):
+        parameters = case.parameters(words, seed=words, scale=scale, forbidden=forbidden)
+        oracle = Enumerated(case, parameters)
+        if not oracle.exists:
+            continue
+        drawn = columns(case.make(parameters).sample((20_000,), generator=generator(words)))
+        values = torch.cat([column[:, 1:] for column in oracle.values], 1).numpy()
+        counts = tree_counts(torch.cat([column[:, 1:] for column in drawn], 1).numpy(), values)
+        assert chi_square_z(counts, oracle.probs.numpy()) < LIMIT
+
+
+@every_case
+def test_shapes_batches_and_generators(case: Case) -> None:
+    lengths = torch.tensor([[4, 2, 3], [1, 4, 4]])
+    p = case.make(case.parameters(4, seed=5, batch=(2, 3)), lengths)
+    for column in columns(p.sample()):
+        assert column.shape == (2, 3, 5)
+    assert columns(p.sample((0,)))[0].shape == (0, 2, 3, 5)
+    whole = columns(p.sample((2, 7), generator=generator(1)))
+    few = columns(p.sample((5,), generator=generator(1)))
+    own = columns(p.sample((5,), generator=[generator(seed) for seed in range(6)]))
+    for column, first, by_item in zip(whole, few, own, strict=True):
+        assert column.shape == (2, 7, 2, 3, 5)
+        assert torch.equal(column.flatten(0, 1)[:5], first)
+        assert ((column >= 0).sum(-1) == lengths).all()
+        assert not torch.equal(first, by_item)
+    for item, place in enumerate(np.ndindex(2, 3)):
+        n = int(lengths[place])
+        parameters = [part[place][: n + 1, : n + 1] for part in case.parameters(4, seed=5, batch=(2, 3))]
+        alone = columns(case.make(parameters).sample((5,), generator=generator(item)))
+        for column, by_item in zip(alone, own, strict=True):
+            assert torch.equal(column, by_item[(slice(None), *place)][:, : n + 1])
+
+
+@every_case
+def test_torch_seeds_the_default_generator(case: Case) -> None:
+    p = case.make(case.parameters(5, seed=6))
+    torch.manual_seed(3)
+    first, second = columns(p.sample((9,))), columns(p.sample((9,)))
+    torch.manual_seed(3)
+    again = columns(p.sample((9,)))
+    assert all(torch.equal(*pair) for pair in zip(first, again, strict=True))
+    assert not torch.equal(first[0], second[0])
+
+
+@every_case
+def test_what_cannot_be_sampled(case: Case) -> None:
+    parameters = case.parameters(3, seed=7, batch=(2,))
+    parameters[0][1, :, 2] = -torch.inf
+    with pytest.raises(NoTreeError, match="in batch item 1"):
+        case.make(parameters).sample()
+    drawn = columns(case.make(parameters, validate_args=False).sample((3,)))
+    assert all((column[:, 1] == -1).all() and (column[:, 0, 1:] >= 0).all() for column in drawn)
+    with pytest.raises(TreeparseError, match="There are 3 generators for 2 batch items"):
+        case.make(parameters).sample(generator=[generator(seed) for seed in range(3)])
+
+
+@pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+def test_every_method_draws_by_the_same_law(single_root: bool) -> None:
+    case = Case(single_root, "numba")
+    parameters = case.parameters(4, seed=8, forbidden=0.1)
+    oracle, p = Enumerated(case, parameters), case.make(parameters)
+    walks = ("wilson_marginal", "wilson_reject") if single_root else ("wilson",)
+    for method in ("expansion", "colbourn", *walks):
+        drawn = p.sample((20_000,), generator=generator(9), method=method)[:, 1:].numpy()
+        counts = tree_counts(drawn, oracle.values[0][:, 1:].numpy())
+        assert chi_square_z(counts, oracle.probs.numpy()) < LIMIT
+    other = ("wilson",) if single_root else ("wilson_marginal", "wilson_reject")
+    for method in (*other, "guess"):
+        with pytest.raises(TreeparseError, match="choose"):
+            p.sample(method=method)

@@ -1,0 +1,147 @@
+"""A trie of the trees drawn from one sentence: its nodes, what remains under them, and ways through it.
+
+What the nodes mean is told in ``trie``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels._compile import FloatArray, IntArray, jit
+from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._prefix import choose
+
+# Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
+# are (0: it is closed), and the tree drawn last under it while it was closed (-1: none).
+ENTRY, PARENT, LEVEL, BEGIN, COUNT, TREE = range(6)
+MASS, DRAWN = range(2)  # logs
+VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or -1 where nothing was drawn yet
+OLDER, HASH = range(2)  # of a tree: the one drawn before it under the same closed node, and what tells most trees apart
+NODES, ENTRIES = range(2)  # what is counted
+
+
+class Trie(NamedTuple):
+    """The trie of one item, and the trees drawn so far."""
+
+    rows: IntArray  # (K, n+1) heads or, with labels, (K, 2n+2) heads and labels
+    log_probs: FloatArray  # (K,)
+    marks: IntArray  # (K, 2)
+    nodes: IntArray  # (N, 6)
+    masses: FloatArray  # (N, 2)
+    entries: IntArray  # (E, 2)
+    remaining: FloatArray  # (E,) log of what remains under an entry
+    sizes: IntArray  # (2,)
+
+
+@jit
+def new_trie(levels, rows, log_probs):
+    """A trie that is a closed root, with entry 0 to itself."""
+    nodes = len(rows) * levels + 1  # at most: a tree stands under every one of them
+    trie = Trie(
+        rows,
+        log_probs,
+        np.empty((len(rows), 2), np.int64),
+        np.empty((nodes, 6), np.int64),
+        np.empty((nodes, 2)),
+        np.empty((1, 2), np.int64),
+        np.zeros(1),
+        np.array([0, 1]),
+    )
+    _add_node(trie, 0, -1, 0)
+    return trie
+
+
+@jit
+def _add_node(trie, entry, parent, level):
+    """A closed node, under which nothing is drawn yet, at an entry that says what mass remains."""
+    node = trie.sizes[NODES]
+    trie.sizes[NODES] += 1
+    trie.entries[entry, NODE] = node
+    facts = trie.nodes[node]
+    facts[ENTRY], facts[PARENT], facts[LEVEL], facts[COUNT], facts[TREE] = entry, parent, level, 0, -1
+    trie.masses[node, MASS], trie.masses[node, DRAWN] = trie.remaining[entry], -np.inf
+    return node
+
+
+@jit
+def with_room(trie, more):
+    """The trie with room for so many more entries."""
+    used = trie.sizes[ENTRIES]
+    if used + more <= len(trie.remaining):
+        return trie
+    entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
+    entries[:used], remaining[:used] = trie.entries[:used], trie.remaining[:used]
+    return Trie(trie.rows, trie.log_probs, trie.marks, trie.nodes, trie.masses, entries, remaining, trie.sizes)
+
+
+@jit
+def place_of(level, sentence):
+    """Where in a row the head or label of a level stands."""
+    n = sentence.words
+    return sentence.order[level] if level < n else len(sentence.order) + sentence.order[level - n]
+
+
+@jit
+def walk_down(trie, sentence, row, shares, stream):
+    """Walk from the root to a closed node by what remains, and fill in the row on the way."""
+    node = 0
+    while trie.nodes[node, COUNT] > 0:
+        begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
+        for child in range(count):
+            shares[child] = trie.remaining[begin + child]
+        stream, child = choose(shares, count, stream)
+        row[place_of(trie.nodes[node, LEVEL], sentence)] = trie.entries[begin + child, VALUE]
+        node = child_at(trie, node, begin + child)
+    return stream, node
+
+
+@jit
+def walk_along(trie, sentence, row):
+    """Walk from the root to a closed node along a known tree."""
+    node = 0
+    while trie.nodes[node, COUNT] > 0:
+        entry, value = trie.nodes[node, BEGIN], row[place_of(trie.nodes[node, LEVEL], sentence)]
+        while trie.entries[entry, VALUE] != value:
+            entry += 1
+        node = child_at(trie, node, entry)
+    return node
+
+
+@jit
+def child_at(trie, node, entry):
+    child = trie.entries[entry, NODE]
+    return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
+
+
+@jit
+def put(trie, node, tree):
+    """Note a drawn tree under a closed node."""
+    trie.marks[tree, OLDER] = trie.nodes[node, TREE]
+    trie.nodes[node, TREE] = tree
+    trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
+
+
+@jit
+def sum_up(trie, node):
+    """What remains of an open node is the sum of what remains of its children."""
+    begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
+    trie.remaining[trie.nodes[node, ENTRY]] = log_sum(trie.remaining, begin, begin + count)
+
+
+@jit
+def hash_of(row):
+    value = 0
+    for place in range(len(row)):
+        value = (value ^ row[place]) * 0x100000001B3
+    return value
+
+
+@jit
+def is_drawn(trie, node, row):
+    """Whether a tree is one of those drawn under a closed node."""
+    own, other = hash_of(row), trie.nodes[node, TREE]
+    while other >= 0:
+        if trie.marks[other, HASH] == own and (trie.rows[other] == row).all():
+            return True
+        other = trie.marks[other, OLDER]
+    return False

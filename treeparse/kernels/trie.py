@@ -1,0 +1,268 @@
+"""Trees without replacement, one after the other, through a trie ([Unb] §5, mended as in DESIGN §6.10).
+
+A node of the trie is a *prefix*: known heads of the first words of an order that is fixed for the sentence. It holds
+the *mass* of all trees with that prefix and what *remains* of it, without the trees drawn already. The next tree is
+drawn by walking down: to every child with the probability of what remains under it.
+
+Nodes stay *closed* as long as the trees drawn under them have no more than half of their mass: what remains is then a
+difference that loses one bit, and trees are drawn from all trees of the prefix until one is new. Otherwise the node is
+opened: its children are the possible heads of the next word, their masses are found without subtraction (``_prefix``),
+and what remains of the node is the sum of what remains of them. Of a whole tree nothing remains once it is drawn, so
+that an exhausted node is known for certain.
+
+The words whose heads are most certain come first: improbable trees part late, where little is left to be done. With
+labels, the levels of the heads are followed by as many levels of the same words' labels.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels import _prefix, elimination
+from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
+from treeparse.kernels._random import new_stream, uniforms
+from treeparse.kernels._trie import (
+    BEGIN,
+    COUNT,
+    DRAWN,
+    ENTRIES,
+    ENTRY,
+    HASH,
+    LEVEL,
+    MASS,
+    NODE,
+    OLDER,
+    PARENT,
+    TREE,
+    VALUE,
+    child_at,
+    hash_of,
+    is_drawn,
+    new_trie,
+    place_of,
+    put,
+    sum_up,
+    walk_along,
+    walk_down,
+    with_room,
+)
+
+GRAPHS = 8  # that are kept
+HALF = -float(np.log(2.0))
+MAX_TRIES = 64  # by then a node is opened; as half of its mass is left, a new tree mostly comes at once
+TREES, KEYS = np.uint64(0x7472696573), np.uint64(0x6B657973)  # set streams apart from those of other draws by a seed
+
+
+class Memory(NamedTuple):
+    """The graphs under the last prefixes, and working memory."""
+
+    graphs: _prefix.Graphs
+    options: FloatArray  # (M,)
+    entry_of: IntArray  # (M,)
+    row: IntArray  # a tree
+
+
+def sample_trees(
+    scores: FloatArray,
+    lengths: IntArray,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    single_root: bool,
+    known: IntArray | None = None,
+    label_logs: FloatArray | None = None,
+    threads: int = 1,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """``count`` different trees an item in the order in which they are drawn, each from all that are left.
+
+    Args:
+        scores: ``(B, n+1, n+1)``.
+        lengths: ``(B,)``.
+        seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
+        count: of trees.
+        single_root: whether exactly one word hangs from the root.
+        known: ``(B, K, n+1)`` different trees that have been drawn already and come first; -1 where there are fewer.
+        label_logs: ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and n+1
+            labels, the known ones too, and differ where labels do.
+        threads: at most so many.
+
+    Returns:
+        Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``,
+        which descend; past the number of trees -1, -inf and -inf.
+    """
+    batch, size = scores.shape[:2]
+    log_z, marginals = elimination.log_partition_and_marginals(
+        scores, lengths, single_root=single_root, threads=threads
+    )
+    order = _words_by_certainty(marginals, lengths)
+    rows = np.full((batch, count, size if label_logs is None else 2 * size), -1)
+    if known is not None:
+        rows[:, : known.shape[1]] = known[:, :count]
+    if label_logs is None:
+        label_logs = np.empty((batch, 1, 1, 0))
+    log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
+    arguments = scores, label_logs, seeds ^ TREES, single_root, log_z, order, rows, log_probs, left
+    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, *arguments, threads=threads)
+    return rows, log_probs, keys_of(left, seeds)
+
+
+def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
+    """Keys ``(B, K)`` of trees, from the log mass ``(B, K)`` that was left before each was drawn, -inf past the last.
+
+    exp(-key) grows from tree to tree by an exponential variable whose rate is that mass (Kool et al. 2019, *Stochastic
+    beams and where to find them*): so keys are the log probabilities of all trees plus Gumbel noise, in their order.
+    """
+    draws = uniforms(seeds, left.shape[1], 1, salt=int(KEYS))[..., 0]
+    return -np.logaddexp.accumulate(np.log(-np.log(draws)) - left, 1)
+
+
+def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
+    """The words of every item ``(B, n+1)``, those of the most probable best heads first; other nodes follow them."""
+    certainty = marginals.max(1)
+    certainty[:, 0] = -1.0
+    certainty[np.arange(certainty.shape[1]) > lengths[:, None]] = -1.0
+    return (-certainty).argsort(1, kind="stable")
+
+
+@jit
+def _sample(start, stop, lengths, scores, label_logs, seeds, single_root, log_z, order, rows, log_probs, left):
+    size, width = scores.shape[1], max(scores.shape[1], label_logs.shape[3])
+    memory = Memory(
+        _prefix.new_graphs(GRAPHS, size),
+        np.empty(width),
+        np.empty(width, np.int64),
+        np.empty(rows.shape[2], np.int64),
+    )
+    for b in range(start, stop):
+        if log_z[b] > -np.inf:
+            n = lengths[b]
+            levels = n if rows.shape[2] == size else 2 * n
+            sentence = _prefix.Sentence(n, levels, single_root, order[b], scores[b], label_logs[b])
+            memory.graphs.facts[:] = -1
+            _draw_trees(new_trie(levels, rows[b], log_probs[b]), sentence, memory, log_z[b], seeds[b], left[b])
+
+
+@jit
+def _draw_trees(trie, sentence, memory, log_z, seed, left):
+    """Fill in the trees, their log probabilities, and what was left before they were drawn."""
+    for tree in range(len(left)):
+        left[tree] = trie.remaining[0]
+        if left[tree] == -np.inf:
+            break
+        if trie.rows[tree, 1] < 0:
+            trie, node = _draw_tree(trie, sentence, memory, tree, new_stream(seed, tree))
+        else:
+            node = walk_along(trie, sentence, trie.rows[tree])
+        trie.marks[tree, HASH] = hash_of(trie.rows[tree])
+        trie.log_probs[tree] = min(_score(trie.rows[tree], sentence) - log_z, 0.0)
+        put(trie, node, tree)
+        trie = _settle(trie, sentence, memory, node, False)
+
+
+@jit
+def _score(row, sentence):
+    total, scores, size = 0.0, sentence.scores, len(sentence.scores)
+    for j in range(1, sentence.words + 1):
+        total += scores[row[j], j]
+        if sentence.levels > sentence.words:
+            total += sentence.label_logs[row[j], j, row[size + j]]
+    return total
+
+
+@jit
+def _draw_tree(trie, sentence, memory, tree, stream):
+    """Draw a new tree; returns the trie and the closed node under which it stands."""
+    row = trie.rows[tree]
+    while True:
+        stream, node = walk_down(trie, sentence, row, memory.options, stream)
+        level = trie.nodes[node, LEVEL]
+        if level == sentence.levels:
+            return trie, node
+        for _ in range(MAX_TRIES):
+            stream = _complete(node, row, level, sentence, memory, stream)
+            if not is_drawn(trie, node, row):
+                return trie, node
+        trie = _settle(trie, sentence, memory, node, True)
+
+
+@jit
+def _complete(node, row, level, sentence, memory, stream):
+    """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
+    n, options = sentence.words, memory.options
+    if level < n:
+        graph = _prefix.graph_under(memory.graphs, node, row, level, sentence)
+        stream = _prefix.draw(memory.graphs, graph, row, level, sentence, stream)
+    for later in range(max(n, level), sentence.levels):
+        word = sentence.order[later - n]
+        options[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
+        stream, label = _prefix.choose(options, sentence.label_logs.shape[2], stream)
+        row[place_of(later, sentence)] = label
+    return stream
+
+
+@jit
+def _settle(trie, sentence, memory, node, is_worn):
+    """Find what remains of a closed node and of those above; nodes are opened where it is little, or if ``is_worn``."""
+    above, opened, waiting = trie.nodes[node, PARENT], [node][:0], [node]
+    while len(waiting) > 0:
+        node = waiting.pop()
+        mass, drawn = trie.masses[node, MASS], trie.masses[node, DRAWN]
+        if trie.nodes[node, LEVEL] == sentence.levels:
+            trie.remaining[trie.nodes[node, ENTRY]] = -np.inf
+        elif drawn - mass <= HALF and not is_worn:
+            trie.remaining[trie.nodes[node, ENTRY]] = mass + np.log1p(-np.exp(drawn - mass))
+        else:
+            trie = _open(trie, sentence, memory, node)
+            opened.append(node)
+            for entry in range(trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]):
+                if trie.entries[entry, NODE] >= 0:
+                    waiting.append(trie.entries[entry, NODE])
+        is_worn = False
+    while len(opened) > 0:  # children were opened after their parents
+        sum_up(trie, opened.pop())
+    while above >= 0:
+        sum_up(trie, above)
+        above = trie.nodes[above, PARENT]
+    return trie
+
+
+@jit
+def _open(trie, sentence, memory, node):
+    """Make the entries of a closed node, and share out the trees drawn under it; returns the trie."""
+    facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
+    logs, entry_of = memory.options, memory.entry_of
+    trie = with_room(trie, len(logs))
+    begin, count = trie.sizes[ENTRIES], 0
+    for value in range(_next_logs(trie, sentence, memory, node, logs)):
+        if logs[value] > -np.inf:
+            entry = entry_of[value] = begin + count
+            trie.entries[entry, VALUE], trie.entries[entry, NODE] = value, -1
+            trie.remaining[entry] = trie.masses[node, MASS] + logs[value]
+            count += 1
+    trie.sizes[ENTRIES] += count
+    facts[BEGIN], facts[COUNT] = begin, count
+    tree = facts[TREE]
+    while tree >= 0:
+        older = trie.marks[tree, OLDER]
+        entry = entry_of[trie.rows[tree, place_of(level, sentence)]]
+        put(trie, child_at(trie, node, entry), tree)
+        tree = older
+    return trie
+
+
+@jit
+def _next_logs(trie, sentence, memory, node, logs):
+    """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
+    level, n, row = trie.nodes[node, LEVEL], sentence.words, memory.row
+    above = node
+    while above > 0:
+        facts = trie.nodes[above]
+        row[place_of(facts[LEVEL] - 1, sentence)] = trie.entries[facts[ENTRY], VALUE]
+        above = facts[PARENT]
+    word = sentence.order[level if level < n else level - n]
+    if level >= n:
+        logs[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
+        return sentence.label_logs.shape[2]
+    graph = _prefix.graph_under(memory.graphs, node, row, level, sentence)
+    _prefix.next_heads(memory.graphs, graph, word, sentence, logs)
+    return n + 1

@@ -1,0 +1,137 @@
+"""Trees without replacement in the simplest way: draw with replacement and drop repeats, which is the same law.
+
+Once the trees drawn have more than half of all mass, most further draws would be repeats: from there on trees come from
+the trie. The trees drawn before stay, since either way each tree is drawn from those that all before it have left.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from treeparse.kernels import elimination, trie
+from treeparse.kernels._compile import FloatArray, IntArray
+
+ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
+FACTOR = 0x100000001B3
+
+
+class Drawn(NamedTuple):
+    """Different trees of every item in the order in which they were drawn; past the last -1, -inf and -inf."""
+
+    rows: IntArray  # (B, K, n+1) heads or, with labels, (B, K, 2n+2) heads and labels
+    log_probs: FloatArray  # (B, K)
+    keys: FloatArray  # (B, K) log probabilities plus Gumbel noise, descending
+
+
+class Sampler(Protocol):
+    """Draws rows ``(B, count, W)`` with replacement, -1 where an item has no tree; the first of more are the same."""
+
+    def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
+
+
+class Source(NamedTuple):
+    """Where trees come from. ``items`` ``(I,)`` are the items of a batch that are asked for.
+
+    ``draw(items, count)`` gives rows ``(I, count, W)`` with replacement; ``log_probs(items, rows)`` theirs, ``(I,
+    count)``. ``finish(items, known)`` gives ``K`` trees an item without replacement; those of ``known`` ``(I, K, W)``
+    come first, -1 where they end.
+    """
+
+    draw: Callable[[IntArray, int], IntArray]
+    log_probs: Callable[[IntArray, IntArray], FloatArray]
+    finish: Callable[[IntArray, IntArray], tuple[IntArray, FloatArray, FloatArray]]
+
+
+def sample_trees(
+    sampler: Sampler,
+    scores: FloatArray,
+    lengths: IntArray,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    single_root: bool,
+    label_logs: FloatArray | None = None,
+    threads: int = 1,
+) -> Drawn:
+    """``trie.sample_trees`` by way of a sampler of non-projective trees with replacement; arguments as there."""
+    options = {"single_root": single_root, "threads": threads}
+    log_z = np.nan_to_num(elimination.log_partition(scores, lengths, **options), neginf=0.0)
+
+    def draw(items: IntArray, draws: int) -> IntArray:
+        return sampler(scores[items], lengths[items], seeds[items], draws)
+
+    def log_probs(items: IntArray, rows: IntArray) -> FloatArray:
+        labels = None if label_logs is None else label_logs[items]
+        return np.minimum(sums_of(rows, scores[items], lengths[items], labels) - log_z[items, None], 0.0)
+
+    def finish(items: IntArray, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        labels = None if label_logs is None else label_logs[items]
+        parts = scores[items], lengths[items], seeds[items]
+        return trie.sample_trees(*parts, count, known=known, label_logs=labels, **options)
+
+    return drop_repeats(Source(draw, log_probs, finish), seeds, count)
+
+
+def drop_repeats(source: Source, seeds: np.ndarray, count: int) -> Drawn:
+    """``count`` different trees an item, with keys by seeds ``(B,)`` uint64. The first of more are the same."""
+    items, draws, found = np.arange(len(seeds)), count, None
+    while found is None or len(items):
+        rows = source.draw(items, draws)
+        trees, log_probs, left = _first_trees(rows, source.log_probs(items, rows), count)
+        if found is None:
+            found = Drawn(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
+        is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
+        is_worn = ~is_full & (np.exp(log_probs).sum(1) > ENOUGH)
+        _store(found, items[is_full], (trees[is_full], log_probs[is_full], trie.keys_of(left, seeds[items])[is_full]))
+        if is_worn.any():
+            _store(found, items[is_worn], source.finish(items[is_worn], trees[is_worn]))
+        items, draws = items[~is_full & ~is_worn], 2 * draws
+    return found
+
+
+def _first_trees(rows: IntArray, log_probs: FloatArray, count: int) -> tuple[IntArray, FloatArray, FloatArray]:
+    """The first ``count`` different rows, their log probabilities, and the log mass that each was drawn from.
+
+    Rows end, as -1 and -inf, with the first one that leaves less than half of the mass.
+    """
+    is_new = ~_is_repeat(rows) & (log_probs > -np.inf)
+    probs = np.where(is_new, np.exp(log_probs), 0.0)
+    taken = np.cumsum(np.pad(probs, ((0, 0), (1, 0))), 1)[:, :-1]
+    places = is_new.cumsum(1) - 1
+    item, draw = (is_new & (places < count) & (taken <= ENOUGH)).nonzero()
+    place = places[item, draw]
+    trees = np.full((len(rows), count, rows.shape[2]), -1)
+    logs, left = (np.full((len(rows), count), -np.inf) for _ in range(2))
+    trees[item, place] = rows[item, draw]
+    logs[item, place] = log_probs[item, draw]
+    left[item, place] = np.log1p(-taken[item, draw])
+    return trees, logs, left
+
+
+def _is_repeat(rows: IntArray) -> np.ndarray:
+    """Which rows ``(B, S, W)`` an item has had before, ``(B, S)`` bool, by 64-bit hashes."""
+    hashes = np.zeros(rows.shape[:2], np.int64)
+    for column in range(rows.shape[2]):
+        hashes = (hashes ^ rows[:, :, column]) * FACTOR
+    order = hashes.argsort(1, kind="stable")
+    hashes = np.take_along_axis(hashes, order, 1)
+    result = np.zeros(hashes.shape, bool)
+    np.put_along_axis(result, order[:, 1:], hashes[:, 1:] == hashes[:, :-1], 1)
+    return result
+
+
+def _store(found: Drawn, items: IntArray, parts: tuple[IntArray, FloatArray, FloatArray]) -> None:
+    for whole, part in zip(found, parts, strict=True):
+        whole[items] = part
+
+
+def sums_of(rows: IntArray, scores: FloatArray, lengths: IntArray, label_logs: FloatArray | None = None) -> FloatArray:
+    """Summed scores ``(B, S)`` of heads ``(B, S, n+1)``, or of heads and labels ``(B, S, 2n+2)``; -inf for no tree."""
+    size = scores.shape[1]
+    heads, item, word = rows[:, :, :size], np.arange(len(rows))[:, None, None], np.arange(size)
+    real = (word > 0) & (word <= lengths[:, None, None])
+    totals = np.where(real, scores[item, heads, word], 0.0)
+    if label_logs is not None:
+        totals += np.where(real, label_logs[item, heads, word, rows[:, :, size:]], 0.0)
+    return np.where(heads[:, :, 1] < 0, -np.inf, totals.sum(2))
