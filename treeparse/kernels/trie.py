@@ -1,4 +1,4 @@
-"""Trees without replacement, one after the other, through a trie ([Unb] §5, mended as in DESIGN §6.10).
+"""Trees without replacement, one after the other, through a trie ([Unb] §5), whose masses are never subtracted.
 
 A node of the trie is a *prefix*: known heads of the first words of an order that is fixed for the sentence. It holds
 the *mass* of all trees with that prefix and what *remains* of it, without the trees drawn already. The next tree is
