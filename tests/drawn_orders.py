@@ -1,6 +1,5 @@
 """The law of draws without replacement, against which samplers are tested: the order of the trees, and their keys."""
 
-import itertools
 from collections import Counter
 
 import numpy as np
@@ -34,10 +33,14 @@ def places_in(trees: Trees, heads: Trees) -> Trees:
 
 def sequence_probabilities(probs: Array, count: int) -> dict[tuple[int, ...], float]:
     """The probability of every ordered draw of ``count`` different elements, each from those that are left."""
-    result = {}
-    for sequence in itertools.permutations(range(len(probs)), count):
-        taken = np.cumsum([0.0, *probs[list(sequence)]])[:-1]
-        result[sequence] = float(np.prod(probs[list(sequence)] / (1.0 - taken)))
+    result = {(): 1.0}
+    for _ in range(count):
+        longer = {}
+        for sequence, probability in result.items():
+            left = np.delete(np.arange(len(probs)), sequence)
+            shares = probability * probs[left] / probs[left].sum()
+            longer |= {(*sequence, element): share for element, share in zip(left.tolist(), shares, strict=True)}
+        result = longer
     return result
 
 

@@ -8,6 +8,7 @@ from tree_samples import LIMIT, ROOTS, deviation, draw, flat_graphs, hostile_gra
 from treeparse.kernels.arborescence import are_trees
 from treeparse.kernels.sampling import (
     AUTO,
+    AUTO_LIMIT,
     COLBOURN,
     EXPANSION,
     WILSON,
@@ -15,6 +16,7 @@ from treeparse.kernels.sampling import (
     WILSON_REJECT,
     sample_trees,
 )
+from treeparse.kernels.walks import STEPS_A_PAIR
 
 SAMPLERS = pytest.mark.parametrize(
     ("method", "single_root"),
@@ -50,7 +52,7 @@ def test_trees_at_every_scale(method: int, single_root: bool, scale: float, shif
         heads, steps = draw(scores, single_root, method, 4)
         assert are_trees(heads, np.full(4, n), single_root=single_root).all()
         assert (n - 1 <= steps).all()
-        assert (steps <= max(16 * n**2, 32 * n)).all()
+        assert (steps <= max(STEPS_A_PAIR * n**2, AUTO_LIMIT * n)).all()
 
 
 @SAMPLERS

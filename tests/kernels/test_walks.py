@@ -7,7 +7,7 @@ from ranking import KINDS, random_graph
 from tree_samples import LIMIT, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.sampling import WILSON, WILSON_MARGINAL, WILSON_REJECT
-from treeparse.kernels.walks import fill_bins, new_bins
+from treeparse.kernels.walks import STEPS_A_PAIR, fill_bins, new_bins
 
 METHODS = pytest.mark.parametrize(
     ("method", "single_root"),
@@ -46,7 +46,7 @@ def test_no_walk_goes_past_its_limit(method: int, single_root: bool) -> None:
     scores = random_graph(np.random.default_rng(4), 8, "random", 0.0)
     scores[[3, 5, 2, 7], [5, 3, 7, 2]] += 100.0
     _, steps = draw(scores, single_root, method, 50)
-    assert (steps == 16 * 64).all()
+    assert (steps == STEPS_A_PAIR * 64).all()
 
 
 def laplacian(scores: Array, top: int) -> Array:

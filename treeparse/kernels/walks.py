@@ -22,7 +22,7 @@ from treeparse.kernels._weights import column_maxima, exponentiate, range_sum, s
 from treeparse.kernels.elimination import linear_item
 from treeparse.kernels.expansion import NO, YES, draw_root, draw_tree, new_memory, set_up
 
-STEPS_A_PAIR = 16.0  # times n^2: the limit of the steps for one tree
+STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 SHIFT_STEP, SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
 

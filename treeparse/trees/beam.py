@@ -1,0 +1,181 @@
+"""Trees without replacement by stochastic beam search (Kool et al. 2019), in tensor operations for any device.
+
+Trees grow word by word; a partial tree has the log probability of all trees with its heads, and a *key*, the largest
+key of these trees: Gumbel noise of that location. The keys of its children are drawn so that their maximum is its own.
+So the K partial trees of the largest keys lead to the K trees of the largest keys, which are trees drawn without
+replacement, in order.
+
+The heads of the next word, given those before, are found as in ``treeparse.kernels._prefix``: words of known head are
+joined to their heads, all others are eliminated, in log space, and nothing is subtracted. Weights are head-major,
+``w[head, word]``; the next word is always word 1.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.trees.checks import arc_mask
+
+# SplitMix64 as in `treeparse.kernels._random`, on signed numbers
+GAMMA, FIRST_FACTOR, SECOND_FACTOR = (
+    constant - 2**64 for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+SALT = 0x6265616D  # sets streams apart from those of other draws by a seed
+MAX_WEIGHTS = 2**26  # of the items that are done at once
+
+
+@torch.no_grad()
+def sample_trees(
+    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
+
+    Args:
+        scores: float64 ``(B, n+1, n+1)``.
+        lengths: int64 ``(B,)``.
+        seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
+        count: of trees.
+        single_root: whether exactly one word hangs from the root.
+
+    Returns:
+        Heads ``(B, count, n+1)``, log probabilities ``(B, count)`` and keys ``(B, count)``; past the number of trees
+        -1, -inf and -inf.
+    """
+    streams = torch.from_numpy(seeds.view(np.int64)).to(scores.device) ^ SALT
+    items = max(1, MAX_WEIGHTS // (count * scores[0].numel())) if len(scores) else 1
+    parts = [
+        _search(*part, count, single_root)
+        for part in zip(scores.split(items), lengths.split(items), streams.split(items), strict=True)
+    ]
+    heads, log_probs, keys = (torch.cat(part) for part in zip(*parts, strict=True))
+    return heads, log_probs, keys
+
+
+def _search(
+    scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """``sample_trees`` of as many items as fit into memory. The beam ``(B, K)`` starts with the empty tree alone."""
+    batch, nodes = scores.shape[:2]
+    arcs = _arcs(scores, lengths)
+    w = arcs.unsqueeze(1)
+    heads = torch.full((batch, 1, nodes), -1, device=scores.device)
+    component = torch.arange(nodes, device=scores.device).expand(batch, 1, nodes)
+    root_is_used = torch.zeros(batch, 1, dtype=torch.bool, device=scores.device)
+    log_probs = torch.zeros(batch, 1, dtype=scores.dtype, device=scores.device)
+    keys = _gumbel(seeds, 0, 1, 1).squeeze(-1)
+    for word in range(1, nodes):
+        closed = root_is_used & single_root
+        logits = arcs[:, None, :, word] + _reach(w, closed | (not single_root)).gather(-1, component)
+        logits[..., 0].masked_fill_(closed, -torch.inf)
+        logits = log_probs.unsqueeze(-1) + logits - _finite(logits.logsumexp(-1, keepdim=True))
+        noisy = _with_maximum(keys, logits + _gumbel(seeds, word, keys.shape[1], nodes))
+        keys, chosen = noisy.flatten(1).topk(min(count, keys.shape[1] * nodes))
+        log_probs = logits.flatten(1).gather(1, chosen)
+        parent, head = chosen // nodes, chosen % nodes
+        w, component, heads = (_select(tensor, parent) for tensor in (w, component, heads))
+        root_is_used = root_is_used.gather(1, parent) | (head == 0)
+        heads[..., word] = head
+        w, component = _join(w, component, head, single_root)
+    word = torch.arange(nodes, device=scores.device)
+    no_word = (word == 0) | (word > lengths.unsqueeze(-1))
+    is_tree = keys > -torch.inf
+    heads = torch.where(is_tree.unsqueeze(-1) & ~no_word.unsqueeze(1), heads, -1)
+    missing = count - keys.shape[1]
+    pad = torch.nn.functional.pad
+    return (
+        pad(heads, (0, 0, 0, missing), value=-1),
+        pad(torch.where(is_tree, log_probs, -torch.inf), (0, missing), value=-torch.inf),
+        pad(keys, (0, missing), value=-torch.inf),
+    )
+
+
+def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
+    """Log weights, -inf for what is no arc; the best of every column is 0."""
+    nodes = scores.shape[-1]
+    arcs = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
+    # Padding hangs from word 1 by arcs of weight 1, which changes no probability.
+    arcs[:, 1].masked_fill_(torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1), 0.0)
+    return arcs - _finite(arcs.amax(1, keepdim=True))
+
+
+def _reach(w: Tensor, rooted: Tensor) -> Tensor:
+    """``g`` of ``treeparse.kernels.conditionals`` for word 1 and all nodes ``(B, K, m+1)``, in logs.
+
+    ``rooted`` ``(B, K)`` is true where any number of words may hang from node 0.
+    """
+    w = w.clone()
+    last = w.shape[-1] - 1
+    root_words = [rooted] * (last + 1)  # whether only node 0 reaches a word, though one word only may hang from it
+    for e in range(last, 1, -1):
+        column = w[..., :e, e]
+        from_words = column[..., 1:].logsumexp(-1)
+        root_words[e] = ~rooted & (from_words == -torch.inf)
+        rooted = rooted | root_words[e]
+        w[..., 0, :e].masked_fill_(root_words[e].unsqueeze(-1), -torch.inf)
+        pivot = torch.where(rooted, torch.logaddexp(column[..., 0], from_words), from_words)
+        column -= _finite(pivot).unsqueeze(-1)
+        block = w[..., :e, :e]
+        torch.logaddexp(block, column.unsqueeze(-1) + w[..., e, :e].unsqueeze(-2), out=block)
+    reach = torch.full_like(w[..., 0], -torch.inf)
+    reach[..., 0] = 0.0
+    for e in range(2, last + 1):
+        reach[..., e] = (w[..., :e, e] + reach[..., :e]).logsumexp(-1)
+        reach[..., 0].masked_fill_(root_words[e], -torch.inf)
+    return reach
+
+
+def _join(w: Tensor, component: Tensor, head: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    """Join word 1 to the component of its ``head`` ``(B, K)``; words behind it move up by one."""
+    target = component.gather(-1, head.unsqueeze(-1))
+    if single_root:  # node 0 may head no more words
+        w[..., 0, :].masked_fill_((head == 0).unsqueeze(-1), -torch.inf)
+    rows = torch.arange(w.shape[-1], device=w.device) == target
+    w = torch.where(rows.unsqueeze(-1), torch.logaddexp(w, w[..., 1:2, :]), w)
+    w = torch.cat([w[..., :1, :], w[..., 2:, :]], -2)
+    w = torch.cat([w[..., :1], w[..., 2:]], -1)
+    w.diagonal(dim1=-2, dim2=-1).fill_(-torch.inf)
+    component = torch.where(component == 1, target, component)
+    return w, component - (component > 1).to(component.dtype)
+
+
+def _with_maximum(keys: Tensor, noisy: Tensor) -> Tensor:
+    """Keys ``(B, K, C)`` of children, given that the largest is that of their parent ``(B, K)``.
+
+    ``noisy`` are their log probabilities plus Gumbel noise. By Kool et al. 2019, appendix B.3, without overflow.
+    """
+    gaps = noisy - _finite(noisy.amax(-1, keepdim=True))  # at most 0
+    log_rest = torch.where(gaps > -0.7, (-gaps.expm1()).log(), (-gaps.exp()).log1p())  # of 1 - exp(gap)
+    v = keys.unsqueeze(-1) - noisy + log_rest
+    result = keys.unsqueeze(-1) - v.clamp(min=0.0) - (-v.abs()).exp().log1p()
+    return torch.where((noisy > -torch.inf) & (keys > -torch.inf).unsqueeze(-1), result, -torch.inf)
+
+
+def _select(tensor: Tensor, parent: Tensor) -> Tensor:
+    """The parents' parts ``(B, K', ...)`` of ``(B, K, ...)``."""
+    return tensor[torch.arange(len(parent), device=parent.device).unsqueeze(-1), parent]
+
+
+def _gumbel(seeds: Tensor, step: int, places: int, count: int) -> Tensor:
+    """Standard Gumbel noise ``(B, places, count)``; a number does not depend on how many there are."""
+    place = torch.arange(places, device=seeds.device)
+    stream = _mixed(seeds.unsqueeze(-1) ^ _mixed((place + (step << 32)) * GAMMA + GAMMA))
+    draw = torch.arange(1, count + 1, device=seeds.device)
+    bits = _mixed(stream.unsqueeze(-1) + draw * GAMMA)
+    uniform = (_shifted(bits, 12).to(torch.float64) + 0.5) * 2.0**-52
+    return -(-uniform.log()).log()
+
+
+def _mixed(bits: Tensor) -> Tensor:
+    bits = (bits ^ _shifted(bits, 30)) * FIRST_FACTOR
+    bits = (bits ^ _shifted(bits, 27)) * SECOND_FACTOR
+    return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Tensor, places: int) -> Tensor:
+    """Shifted right, with zeros coming in from the left."""
+    return (bits >> places) & (2 ** (64 - places) - 1)
+
+
+def _finite(logs: Tensor) -> Tensor:
+    """Logarithms with 0 for -inf, to be subtracted from -inf."""
+    return torch.where(logs > -torch.inf, logs, 0.0)
