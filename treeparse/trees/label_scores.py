@@ -65,15 +65,21 @@ class LabelScores:
 
     def sample_of_trees(self, heads: Tensor, draws: np.ndarray) -> Tensor:
         """A label for every word of trees ``(S, B, n+1)``, drawn given its arc by uniform numbers ``(B, S, n+1)``."""
-        size = heads.shape[-1]
-        labels = []
-        for lists, numbers in zip(heads, torch.from_numpy(draws).to(heads.device).unbind(1), strict=True):
-            weights = label_sums.log_probs(self.of_trees(lists)).exp()
-            bounds = weights.cumsum(-1)
-            chosen = (bounds <= numbers.unsqueeze(-1) * bounds[..., -1:]).sum(-1)
-            last = (bounds < bounds[..., -1:]).sum(-1)  # the last possible one, should rounding lead past it
-            labels.append(torch.where(lists >= 0, torch.minimum(chosen, last), -1))
-        return torch.stack(labels) if labels else heads.new_empty(0, heads.shape[1], size)
+        step = max(1, label_sums.SLICE // (heads.shape[1] * heads.shape[2] * self.count))
+        numbers = torch.from_numpy(draws).to(heads.device).transpose(0, 1)
+        parts = zip(heads.split(step), numbers.split(step), strict=True)
+        return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()
+
+    def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
+        """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
+        samples, items, size = heads.shape
+        arcs = (heads.clamp_min(0) * size + torch.arange(size, device=heads.device)).transpose(0, 1).reshape(items, -1)
+        found = self.values.flatten(1, 2).gather(1, arcs.unsqueeze(-1).expand(-1, -1, self.count))
+        scores = found.reshape(items, samples, size, -1).transpose(0, 1)
+        bounds = label_sums.log_probs(label_sums.real_scores(heads >= 0, scores)).exp().cumsum(-1)
+        chosen = (bounds <= numbers.unsqueeze(-1) * bounds[..., -1:]).sum(-1)
+        last = (bounds < bounds[..., -1:]).sum(-1)  # the last possible one, should rounding lead past it
+        return torch.where(heads >= 0, torch.minimum(chosen, last), -1)
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
         """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""
