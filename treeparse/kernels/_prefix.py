@@ -26,17 +26,6 @@ from treeparse.kernels._weights import column_maxima, load_log_weights, load_wei
 OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(7)
 
 
-class Sentence(NamedTuple):
-    """What is fixed for one item."""
-
-    words: int
-    levels: int  # the number of words or, with labels, twice that
-    single_root: bool
-    order: IntArray  # (n+1,) words, the most certain first
-    scores: FloatArray  # (n+1, n+1)
-    label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
-
-
 class Graphs(NamedTuple):
     """The graphs that were used last, and working memory."""
 

@@ -33,6 +33,20 @@ class Trie(NamedTuple):
     sizes: IntArray  # (2,)
 
 
+class Sentence(NamedTuple):
+    """What is fixed for one item."""
+
+    words: int
+    head_levels: int  # in which the heads are settled: the number of words or, of decisions, twice that
+    levels: int  # these and, with labels, the number of words
+    single_root: bool
+    projective: bool
+    order: IntArray  # (n+1,) words, the most certain first
+    scores: FloatArray  # (n+1, n+1)
+    label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
+    charts: FloatArray  # (3, n+1, n+1) of projective trees
+
+
 @jit
 def new_trie(levels, rows, log_probs):
     """A trie that is a closed root, with entry 0 to itself."""
@@ -76,9 +90,16 @@ def with_room(trie, more):
 
 @jit
 def place_of(level, sentence):
-    """Where in a row the head or label of a level stands."""
-    n = sentence.words
-    return sentence.order[level] if level < n else len(sentence.order) + sentence.order[level - n]
+    """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
+    if level >= sentence.head_levels:
+        return len(sentence.order) + sentence.order[level - sentence.head_levels]
+    return decisions_at(sentence) + level if sentence.projective else sentence.order[level]
+
+
+@jit
+def decisions_at(sentence):
+    """Where in a row decisions begin."""
+    return len(sentence.order) * (2 if sentence.levels > sentence.head_levels else 1)
 
 
 @jit
