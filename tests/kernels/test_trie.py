@@ -12,6 +12,8 @@ from drawn_orders import (
     assert_gumbel,
     assert_keys_law,
     assert_sequence_law,
+    labelled_support,
+    labels_of_arcs,
     places_in,
     repeated,
     support,
@@ -239,27 +241,6 @@ def test_going_on_from_trees_drawn_before_keeps_the_law(family: Options, scale: 
     assert_sequence_law(places[:, :3], log_probs)
     assert_gumbel(keys[:, 0])
     assert (np.diff(keys) <= 0).all()
-
-
-def labelled_support(scores: Array, label_logs: Array, family: Options) -> tuple[np.ndarray, Array]:
-    """All labelled trees as rows of heads and labels (trees, 2n), and their log probabilities."""
-    trees, log_probs = support(scores, **family)
-    n, labels = trees.shape[1], label_logs.shape[2]
-    rows, logs = [], []
-    for tree, log_prob in zip(trees, log_probs, strict=True):
-        for labelling in itertools.product(range(labels), repeat=n):
-            total = log_prob + label_logs[tree, np.arange(1, n + 1), labelling].sum()
-            if total > -np.inf:
-                rows.append([*tree, *labelling])
-                logs.append(total)
-    return np.array(rows), np.array(logs)
-
-
-def labels_of_arcs(n: int, scale: float, seed: int) -> Array:
-    label_scores = scale * np.random.default_rng(seed).normal(size=(n + 1, n + 1, 3))
-    label_scores[..., 2] -= 1.0
-    label_scores[1:, 2, 1] = -np.inf
-    return label_scores - np.logaddexp.reduce(label_scores, 2)[..., None]
 
 
 @EVERY_FAMILY
