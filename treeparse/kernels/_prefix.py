@@ -17,7 +17,7 @@ import numpy as np
 
 from treeparse.kernels import conditionals, expansion
 from treeparse.kernels._compile import FloatArray, IntArray, jit, vector_jit
-from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._logspace import NEGLIGIBLE, log_add, log_sum
 from treeparse.kernels._random import uniform
 from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
 
@@ -212,7 +212,8 @@ def choose(logs, count, stream):
     for option in range(count):
         top = max(top, logs[option])
     for option in range(count):
-        logs[option] = np.exp(logs[option] - top)
+        share = logs[option] - top
+        logs[option] = np.exp(share) if share > NEGLIGIBLE else 0.0
     stream, u = uniform(stream)
     rest = u * range_sum(logs, 0, count)
     for option in range(count):

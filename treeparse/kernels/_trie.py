@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit
-from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._logspace import NEGLIGIBLE, log_add
 from treeparse.kernels._prefix import choose
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
@@ -145,8 +145,15 @@ def put(trie, node, tree):
 @jit
 def sum_up(trie, node):
     """What remains of an open node is the sum of what remains of its children."""
-    begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
-    trie.remaining[trie.nodes[node, ENTRY]] = log_sum(trie.remaining, begin, begin + count)
+    begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
+    top, total = -np.inf, 0.0
+    for entry in range(begin, end):
+        top = max(top, trie.remaining[entry])
+    for entry in range(begin, end):
+        share = trie.remaining[entry] - top
+        if share > NEGLIGIBLE:
+            total += np.exp(share)
+    trie.remaining[trie.nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
 @jit
