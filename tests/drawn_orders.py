@@ -1,21 +1,60 @@
 """The law of draws without replacement, against which samplers are tested: the order of the trees, and their keys."""
 
-from collections import Counter
+import itertools
+from typing import NotRequired, TypedDict
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from oracles import Array, all_trees, tree_scores
 
 Trees = NDArray[np.int64]
+
+
+class Options(TypedDict):
+    """Of a family of trees."""
+
+    single_root: bool
+    projective: NotRequired[bool]
+
+
+FAMILIES: dict[str, Options] = {
+    "single-root": {"single_root": True},
+    "multi-root": {"single_root": False},
+    "projective-single-root": {"single_root": True, "projective": True},
+    "projective-multi-root": {"single_root": False, "projective": True},
+}
+EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 Drawn = tuple[Trees, Array, Array]  # heads (R, k, n+1), log probabilities (R, k) and keys (R, k) of R repetitions
 
 
-def support(scores: Array, single_root: bool) -> tuple[Trees, Array]:
+def support(scores: Array, single_root: bool, projective: bool = False) -> tuple[Trees, Array]:
     """All trees (trees, n) of one item, and their log probabilities; those with a forbidden arc are left out."""
-    trees = all_trees(len(scores) - 1, single_root)
+    trees = all_trees(len(scores) - 1, single_root, projective)
     totals = tree_scores(scores, trees)
     trees, totals = trees[totals > -np.inf], totals[totals > -np.inf]
     return trees, totals - np.logaddexp.reduce(totals)
+
+
+def labelled_support(scores: Array, label_logs: Array, family: Options) -> tuple[Trees, Array]:
+    """All labelled trees as rows of heads and labels (trees, 2n), and their log probabilities."""
+    trees, log_probs = support(scores, **family)
+    n, labels = trees.shape[1], label_logs.shape[2]
+    rows, logs = [], []
+    for tree, log_prob in zip(trees, log_probs, strict=True):
+        for labelling in itertools.product(range(labels), repeat=n):
+            total = log_prob + label_logs[tree, np.arange(1, n + 1), labelling].sum()
+            if total > -np.inf:
+                rows.append([*tree, *labelling])
+                logs.append(total)
+    return np.array(rows), np.array(logs)
+
+
+def labels_of_arcs(n: int, scale: float, seed: int) -> Array:
+    label_scores = scale * np.random.default_rng(seed).normal(size=(n + 1, n + 1, 3))
+    label_scores[..., 2] -= 1.0
+    label_scores[1:, 2, 1] = -np.inf
+    return label_scores - np.logaddexp.reduce(label_scores, 2)[..., None]
 
 
 def repeated(scores: Array, count: int, seed: int) -> tuple[Array, Trees, NDArray[np.uint64]]:
@@ -26,22 +65,23 @@ def repeated(scores: Array, count: int, seed: int) -> tuple[Array, Trees, NDArra
 
 def places_in(trees: Trees, heads: Trees) -> Trees:
     """Which of the trees (T, W) every drawn one (R, k, W) is, -1 where there is none."""
-    places = {tuple(row): place for place, row in enumerate(trees.tolist())}
-    flat = heads.reshape(-1, heads.shape[-1])
-    return np.array([places.get(tuple(row), -1) for row in flat.tolist()], np.int64).reshape(heads.shape[:-1])
+    base = 1 + max(trees.max(initial=0), heads.max(initial=0)) - min(trees.min(initial=0), heads.min(initial=0))
+    codes, drawn = (rows @ base ** np.arange(rows.shape[-1]) for rows in (trees, heads))
+    if not len(trees):
+        return np.full(drawn.shape, -1)
+    order = codes.argsort()
+    places = order[np.searchsorted(codes[order], drawn).clip(max=len(trees) - 1)]
+    return np.where(codes[places] == drawn, places, -1)
 
 
-def sequence_probabilities(probs: Array, count: int) -> dict[tuple[int, ...], float]:
-    """The probability of every ordered draw of ``count`` different elements, each from those that are left."""
-    result = {(): 1.0}
-    for _ in range(count):
-        longer = {}
-        for sequence, probability in result.items():
-            left = np.delete(np.arange(len(probs)), sequence)
-            shares = probability * probs[left] / probs[left].sum()
-            longer |= {(*sequence, element): share for element, share in zip(left.tolist(), shares, strict=True)}
-        result = longer
-    return result
+def sequence_probabilities(probs: Array, count: int) -> tuple[Trees, Array]:
+    """All ordered draws (S, k) of different elements, and their probabilities: each is drawn from those left."""
+    sequences = np.array(list(itertools.permutations(range(len(probs)), count)))
+    result, is_left = np.ones(len(sequences)), np.ones((len(sequences), len(probs)))
+    for column in sequences.T:
+        result *= probs[column] / (is_left @ probs)
+        is_left[np.arange(len(sequences)), column] = 0.0
+    return sequences, result
 
 
 def chi_square_deviate(counts: Array, expected: Array) -> float:
@@ -64,11 +104,11 @@ def chi_square_deviate(counts: Array, expected: Array) -> float:
 def assert_sequence_law(drawn: Trees, log_probs: Array) -> None:
     """Draws (R, k) of elements come in the order of sequential sampling without replacement, at 4 sigma."""
     repetitions, count = drawn.shape
-    expected = sequence_probabilities(np.exp(log_probs), count)
-    found = Counter(map(tuple, drawn.tolist()))
-    assert set(found) <= set(expected)
-    counts = np.array([found[sequence] for sequence in expected], float)
-    assert abs(chi_square_deviate(counts, repetitions * np.array(list(expected.values())))) < 4.0
+    sequences, probabilities = sequence_probabilities(np.exp(log_probs), count)
+    found = places_in(sequences, drawn)
+    assert (found >= 0).all()
+    counts = np.bincount(found, minlength=len(sequences)).astype(float)
+    assert abs(chi_square_deviate(counts, repetitions * probabilities)) < 4.0
 
 
 def assert_gumbel(values: Array) -> None:

@@ -3,7 +3,17 @@
 import numpy as np
 import pytest
 import torch
-from drawn_orders import Drawn, assert_gumbel, assert_keys_law, assert_sequence_law, places_in, repeated, support
+from drawn_orders import (
+    Drawn,
+    assert_gumbel,
+    assert_keys_law,
+    assert_sequence_law,
+    labelled_support,
+    labels_of_arcs,
+    places_in,
+    repeated,
+    support,
+)
 from oracles import Array, score_scale, tree_scores
 from ranking import random_graph
 
@@ -115,6 +125,26 @@ def test_an_item_is_the_same_alone_in_a_batch_and_in_a_longer_list(
         assert (heads[item, :, n + 1 :] == -1).all()
     monkeypatch.setattr(beam, "MAX_WEIGHTS", 1)
     np.testing.assert_array_equal(sample(scores, lengths, seeds, 12, single_root)[0], heads)
+
+
+@ROOTS
+def test_labelled_trees(single_root: bool) -> None:
+    scores, label_logs = random_scores(2, 1.0, 13), labels_of_arcs(2, 1.0, 14)
+    trees, log_probs = labelled_support(scores, label_logs, {"single_root": single_root})
+    scores, lengths, seeds = repeated(scores, 5000, 4)
+    # a word of padding, as in a batch
+    scores = np.pad(scores, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
+    label_logs = np.pad(label_logs, ((0, 1), (0, 1), (0, 0)), constant_values=np.nan)
+    tensors = torch.from_numpy(scores), torch.from_numpy(lengths)
+    labels = torch.from_numpy(label_logs).expand(5000, -1, -1, -1)
+    found = beam.sample_trees(*tensors, seeds, len(trees) + 1, single_root=single_root, label_logs=labels)
+    rows, found, keys = (part.numpy() for part in found)
+    assert (rows[:, :, [0, 3, 4, 7]] == -1).all()
+    assert (rows[:, -1] == -1).all()
+    places = places_in(trees, rows[:, :-1, [1, 2, 5, 6]])
+    np.testing.assert_allclose(found[:, :-1], log_probs[places], rtol=0, atol=1e-12)
+    assert_sequence_law(places[:, :2], log_probs)
+    assert_keys_law(places, keys, log_probs)
 
 
 @pytest.mark.gpu

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from drawn_orders import (
+    EVERY_FAMILY,
+    Options,
     assert_gumbel,
     assert_keys_law,
     assert_sequence_law,
@@ -15,20 +17,19 @@ from drawn_orders import (
 from oracles import Array, score_scale
 from ranking import random_graph
 
-from treeparse.kernels import sampling
+from treeparse.kernels import projective_sampling, sampling
 from treeparse.kernels._random import uniforms
 from treeparse.trees import distinct
 from treeparse.trees.distinct import Drawn
 
-ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 SCALES = (0.0, 1.0, 4.0)
 
 
 class Enumerating:
     """Draws with replacement from the support of one item, by the inverse of the distribution function."""
 
-    def __init__(self, scores: Array, single_root: bool) -> None:
-        self.trees, self.log_probs = support(scores, single_root)
+    def __init__(self, scores: Array, family: Options) -> None:
+        self.trees, self.log_probs = support(scores, **family)
         self.bounds = np.cumsum(np.exp(self.log_probs))
         self.largest = 0
 
@@ -42,28 +43,28 @@ def random_scores(n: int, scale: float, seed: int) -> Array:
     return random_graph(np.random.default_rng(seed), n, "random", 0.0) * scale
 
 
-def drawn(scores: Array, count: int, repetitions: int, single_root: bool) -> Drawn:
-    sampler = Enumerating(scores, single_root)
-    return distinct.sample_trees(sampler, *repeated(scores, repetitions, 1), count, single_root=single_root)
+def drawn(scores: Array, count: int, repetitions: int, family: Options) -> Drawn:
+    sampler = Enumerating(scores, family)
+    return distinct.sample_trees(sampler, *repeated(scores, repetitions, 1), count, **family)
 
 
-@ROOTS
+@EVERY_FAMILY
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_first_trees_come_in_the_order_of_the_law(single_root: bool, scale: float) -> None:
+def test_the_first_trees_come_in_the_order_of_the_law(family: Options, scale: float) -> None:
     for n, count in ((2, 2), (3, 2), (3, 3)):
         scores = random_scores(n, scale, n)
-        trees, log_probs = support(scores, single_root)
-        found = drawn(scores, min(count, len(trees)), 20000, single_root)
+        trees, log_probs = support(scores, **family)
+        found = drawn(scores, min(count, len(trees)), 8000, family)
         assert_sequence_law(places_in(trees, found.rows[:, :, 1:]), log_probs)
         assert_gumbel(found.keys[:, 0])
 
 
-@ROOTS
+@EVERY_FAMILY
 @pytest.mark.parametrize("scale", SCALES)
-def test_keys_are_perturbed_log_probabilities_and_every_tree_comes_once(single_root: bool, scale: float) -> None:
+def test_keys_are_perturbed_log_probabilities_and_every_tree_comes_once(family: Options, scale: float) -> None:
     scores = random_scores(3, scale, 5)
-    trees, log_probs = support(scores, single_root)
-    found = drawn(scores, len(trees) + 2, 5000, single_root)
+    trees, log_probs = support(scores, **family)
+    found = drawn(scores, len(trees) + 2, 3000, family)
     places = places_in(trees, found.rows[:, :, 1:])
     assert (np.sort(places[:, :-2], 1) == np.arange(len(trees))).all()
     np.testing.assert_allclose(found.log_probs[:, :-2], log_probs[places[:, :-2]], rtol=0, atol=1e-12)
@@ -73,15 +74,15 @@ def test_keys_are_perturbed_log_probabilities_and_every_tree_comes_once(single_r
     assert (found.keys[:, -2:] == -np.inf).all()
 
 
-@ROOTS
+@EVERY_FAMILY
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0, 1e3])
-def test_repeats_that_dominate_do_no_harm(single_root: bool, scale: float) -> None:
+def test_repeats_that_dominate_do_no_harm(family: Options, scale: float) -> None:
     """From scale 10 on, the tree that comes last is too improbable ever to be drawn with replacement."""
     for seed in range(5):
         scores = random_scores(4, scale, seed)
-        trees, log_probs = support(scores, single_root)
-        sampler = Enumerating(scores, single_root)
-        found = distinct.sample_trees(sampler, *repeated(scores, 1, 1), len(trees), single_root=single_root)
+        trees, log_probs = support(scores, **family)
+        sampler = Enumerating(scores, family)
+        found = distinct.sample_trees(sampler, *repeated(scores, 1, 1), len(trees), **family)
         places = places_in(trees, found.rows[0, :, 1:])
         assert sorted(places) == list(range(len(trees)))
         np.testing.assert_allclose(found.log_probs[0], log_probs[places], rtol=0, atol=1e-13 * score_scale(scores))
@@ -89,8 +90,8 @@ def test_repeats_that_dominate_do_no_harm(single_root: bool, scale: float) -> No
         assert sampler.largest <= 8 * len(trees)
 
 
-@ROOTS
-def test_fewer_trees_are_the_first_of_more_in_any_batch(single_root: bool) -> None:
+@EVERY_FAMILY
+def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None:
     stream = np.random.default_rng(6)
     lengths, seeds = np.array([5, 8, 1, 8, 3]), np.arange(5, dtype=np.uint64)
     scores = np.full((5, 9, 9), np.nan)
@@ -99,10 +100,13 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(single_root: bool) -> No
     scores[3, :, 4] = -np.inf
 
     def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
+        single_root = family["single_root"]
+        if family.get("projective"):
+            return projective_sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)
         return sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
 
     before = scores.copy()
-    found = distinct.sample_trees(sampler, scores, lengths, seeds, 30, single_root=single_root, threads=2)
+    found = distinct.sample_trees(sampler, scores, lengths, seeds, 30, **family, threads=2)
     np.testing.assert_array_equal(scores, before)
     assert (found.rows[3] == -1).all()
     assert (found.keys[3] == -np.inf).all()
@@ -110,7 +114,7 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(single_root: bool) -> No
         own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
         arguments = own, lengths[item : item + 1], seeds[item : item + 1]
         for count in (1, 4, 13):
-            few = distinct.sample_trees(sampler, *arguments, count, single_root=single_root)
+            few = distinct.sample_trees(sampler, *arguments, count, **family)
             np.testing.assert_array_equal(few.rows[0], found.rows[item, :count, : n + 1])
             np.testing.assert_allclose(few.log_probs[0], found.log_probs[item, :count], rtol=0, atol=1e-12)
             np.testing.assert_allclose(few.keys[0], found.keys[item, :count], rtol=0, atol=1e-12)
@@ -135,11 +139,11 @@ def test_labelled_trees() -> None:
         rows[:, :, [1, 2, 4, 5]] = chosen
         return rows
 
-    batch = repeated(scores, 10000, 9)
-    options = {"single_root": True, "label_logs": np.repeat(label_logs[None], 10000, 0)}
-    found = distinct.sample_trees(sampler, *batch, 2, **options)
+    batch = repeated(scores, 6000, 9)
+    labels_of_all = np.repeat(label_logs[None], 6000, 0)
+    found = distinct.sample_trees(sampler, *batch, 2, single_root=True, label_logs=labels_of_all)
     assert_sequence_law(places_in(trees, found.rows[:, :, [1, 2, 4, 5]]), log_probs)
-    found = distinct.sample_trees(sampler, *batch, len(trees), **options)
+    found = distinct.sample_trees(sampler, *batch, len(trees), single_root=True, label_logs=labels_of_all)
     places = places_in(trees, found.rows[:, :, [1, 2, 4, 5]])
     np.testing.assert_allclose(found.log_probs, log_probs[places], rtol=0, atol=1e-12)
     assert_keys_law(places, found.keys, log_probs)

@@ -67,9 +67,9 @@ def test_the_mean_of_samples_is_unbiased(scale: float, count: int, baseline: boo
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_estimate_from_a_set_is_unbiased(scale: float, count: int, baseline: bool) -> None:
     problem = Problem(scale)
-    probabilities = sequence_probabilities(problem.log_probs.detach().exp().numpy(), count)
-    log_probs, values = problem.chosen(list(probabilities))
-    weights = torch.tensor(list(probabilities.values()), dtype=torch.float64)
+    sequences, probabilities = sequence_probabilities(problem.log_probs.detach().exp().numpy(), count)
+    log_probs, values = problem.chosen(sequences.tolist())
+    weights = torch.from_numpy(probabilities)
     problem.assert_unbiased(weights @ unordered_set(log_probs, values, baseline=baseline))
 
 

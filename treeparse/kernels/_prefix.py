@@ -17,24 +17,13 @@ import numpy as np
 
 from treeparse.kernels import conditionals, expansion
 from treeparse.kernels._compile import FloatArray, IntArray, jit, vector_jit
-from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._logspace import NEGLIGIBLE, log_add, log_sum
 from treeparse.kernels._random import uniform
 from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
 # when it was last used; then what `expansion.Stages` says: whether weights are logs (-1: not set up), the root word.
 OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(7)
-
-
-class Sentence(NamedTuple):
-    """What is fixed for one item."""
-
-    words: int
-    levels: int  # the number of words or, with labels, twice that
-    single_root: bool
-    order: IntArray  # (n+1,) words, the most certain first
-    scores: FloatArray  # (n+1, n+1)
-    label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
 
 
 class Graphs(NamedTuple):
@@ -223,7 +212,8 @@ def choose(logs, count, stream):
     for option in range(count):
         top = max(top, logs[option])
     for option in range(count):
-        logs[option] = np.exp(logs[option] - top)
+        share = logs[option] - top
+        logs[option] = np.exp(share) if share > NEGLIGIBLE else 0.0
     stream, u = uniform(stream)
     rest = u * range_sum(logs, 0, count)
     for option in range(count):

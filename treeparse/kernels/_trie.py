@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, jit
-from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._logspace import NEGLIGIBLE, log_add
 from treeparse.kernels._prefix import choose
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
@@ -31,6 +31,20 @@ class Trie(NamedTuple):
     entries: IntArray  # (E, 2)
     remaining: FloatArray  # (E,) log of what remains under an entry
     sizes: IntArray  # (2,)
+
+
+class Sentence(NamedTuple):
+    """What is fixed for one item."""
+
+    words: int
+    head_levels: int  # in which the heads are settled: the number of words or, of decisions, twice that
+    levels: int  # these and, with labels, the number of words
+    single_root: bool
+    projective: bool
+    order: IntArray  # (n+1,) words, the most certain first
+    scores: FloatArray  # (n+1, n+1)
+    label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
+    charts: FloatArray  # (3, n+1, n+1) of projective trees
 
 
 @jit
@@ -76,9 +90,16 @@ def with_room(trie, more):
 
 @jit
 def place_of(level, sentence):
-    """Where in a row the head or label of a level stands."""
-    n = sentence.words
-    return sentence.order[level] if level < n else len(sentence.order) + sentence.order[level - n]
+    """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
+    if level >= sentence.head_levels:
+        return len(sentence.order) + sentence.order[level - sentence.head_levels]
+    return decisions_at(sentence) + level if sentence.projective else sentence.order[level]
+
+
+@jit
+def decisions_at(sentence):
+    """Where in a row decisions begin."""
+    return len(sentence.order) * (2 if sentence.levels > sentence.head_levels else 1)
 
 
 @jit
@@ -124,8 +145,15 @@ def put(trie, node, tree):
 @jit
 def sum_up(trie, node):
     """What remains of an open node is the sum of what remains of its children."""
-    begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
-    trie.remaining[trie.nodes[node, ENTRY]] = log_sum(trie.remaining, begin, begin + count)
+    begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
+    top, total = -np.inf, 0.0
+    for entry in range(begin, end):
+        top = max(top, trie.remaining[entry])
+    for entry in range(begin, end):
+        share = trie.remaining[entry] - top
+        if share > NEGLIGIBLE:
+            total += np.exp(share)
+    trie.remaining[trie.nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
 @jit

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels import _prefix, elimination
+from treeparse.kernels import _prefix, _projective_prefix, elimination, inside_outside
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
 from treeparse.kernels._random import new_stream, uniforms
 from treeparse.kernels._trie import (
@@ -35,7 +35,9 @@ from treeparse.kernels._trie import (
     PARENT,
     TREE,
     VALUE,
+    Sentence,
     child_at,
+    decisions_at,
     hash_of,
     is_drawn,
     new_trie,
@@ -60,6 +62,7 @@ class Memory(NamedTuple):
     options: FloatArray  # (M,)
     entry_of: IntArray  # (M,)
     row: IntArray  # a tree
+    stack: IntArray  # (2n+2, 2)
 
 
 def sample_trees(
@@ -69,6 +72,7 @@ def sample_trees(
     count: int,
     *,
     single_root: bool,
+    projective: bool = False,
     known: IntArray | None = None,
     label_logs: FloatArray | None = None,
     threads: int = 1,
@@ -81,6 +85,7 @@ def sample_trees(
         seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
         count: of trees.
         single_root: whether exactly one word hangs from the root.
+        projective: whether trees must be projective.
         known: ``(B, K, n+1)`` different trees that have been drawn already and come first; -1 where there are fewer.
         label_logs: ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and n+1
             labels, the known ones too, and differ where labels do.
@@ -91,19 +96,24 @@ def sample_trees(
         which descend; past the number of trees -1, -inf and -inf.
     """
     batch, size = scores.shape[:2]
-    log_z, marginals = elimination.log_partition_and_marginals(
-        scores, lengths, single_root=single_root, threads=threads
-    )
-    order = _words_by_certainty(marginals, lengths)
-    rows = np.full((batch, count, size if label_logs is None else 2 * size), -1)
+    options = {"single_root": single_root, "threads": threads}
+    if projective:
+        log_z = inside_outside.log_partition(scores, lengths, **options)
+        order = np.tile(np.roll(np.arange(size), -1), (batch, 1))
+    else:
+        log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
+        order = _words_by_certainty(marginals, lengths)
+    width = size if label_logs is None else 2 * size
+    rows = np.full((batch, count, width + 2 * (size - 1) * projective), -1)
     if known is not None:
-        rows[:, : known.shape[1]] = known[:, :count]
+        rows[:, : known.shape[1], :width] = known[:, :count]
     if label_logs is None:
         label_logs = np.empty((batch, 1, 1, 0))
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
-    arguments = scores, label_logs, seeds ^ TREES, single_root, log_z, order, rows, log_probs, left
-    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, *arguments, threads=threads)
-    return rows, log_probs, keys_of(left, seeds)
+    trees = scores, label_logs, single_root, projective, log_z, order
+    found = seeds ^ TREES, rows, log_probs, left
+    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, *trees, *found, threads=threads)
+    return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
 
 
 def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
@@ -125,19 +135,23 @@ def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
 
 
 @jit
-def _sample(start, stop, lengths, scores, label_logs, seeds, single_root, log_z, order, rows, log_probs, left):
-    size, width = scores.shape[1], max(scores.shape[1], label_logs.shape[3])
+def _sample(start, stop, lengths, scores, labels, single_root, projective, log_z, order, seeds, rows, log_probs, left):
+    size, width = scores.shape[1], max(scores.shape[1], labels.shape[3])
     memory = Memory(
         _prefix.new_graphs(GRAPHS, size),
         np.empty(width),
         np.empty(width, np.int64),
         np.empty(rows.shape[2], np.int64),
+        np.empty((2 * size, 2), np.int64),
     )
     for b in range(start, stop):
         if log_z[b] > -np.inf:
             n = lengths[b]
-            levels = n if rows.shape[2] == size else 2 * n
-            sentence = _prefix.Sentence(n, levels, single_root, order[b], scores[b], label_logs[b])
+            head_levels = 2 * n if projective else n
+            levels = head_levels + (n if labels.shape[3] > 0 else 0)
+            charts = _projective_prefix.inside(scores[b], n, single_root) if projective else np.empty((0, 0, 0))
+            trees = order[b], scores[b], labels[b], charts
+            sentence = Sentence(n, head_levels, levels, single_root, projective, *trees)
             memory.graphs.facts[:] = -1
             _draw_trees(new_trie(levels, rows[b], log_probs[b]), sentence, memory, log_z[b], seeds[b], left[b])
 
@@ -149,12 +163,15 @@ def _draw_trees(trie, sentence, memory, log_z, seed, left):
         left[tree] = trie.remaining[0]
         if left[tree] == -np.inf:
             break
-        if trie.rows[tree, 1] < 0:
-            trie, node = _draw_tree(trie, sentence, memory, tree, new_stream(seed, tree))
+        row, at, is_known = trie.rows[tree], decisions_at(sentence), trie.rows[tree, 1] >= 0
+        if is_known and sentence.projective:
+            _projective_prefix.derive(row, at, sentence.words, memory.stack)
+        if is_known:
+            node = walk_along(trie, sentence, row)
         else:
-            node = walk_along(trie, sentence, trie.rows[tree])
-        trie.marks[tree, HASH] = hash_of(trie.rows[tree])
-        trie.log_probs[tree] = min(_score(trie.rows[tree], sentence) - log_z, 0.0)
+            trie, node = _draw_tree(trie, sentence, memory, tree, new_stream(seed, tree))
+        trie.marks[tree, HASH] = hash_of(row)
+        trie.log_probs[tree] = min(_score(row, sentence) - log_z, 0.0)
         put(trie, node, tree)
         trie = _settle(trie, sentence, memory, node, False)
 
@@ -164,7 +181,7 @@ def _score(row, sentence):
     total, scores, size = 0.0, sentence.scores, len(sentence.scores)
     for j in range(1, sentence.words + 1):
         total += scores[row[j], j]
-        if sentence.levels > sentence.words:
+        if sentence.levels > sentence.head_levels:
             total += sentence.label_logs[row[j], j, row[size + j]]
     return total
 
@@ -175,11 +192,8 @@ def _draw_tree(trie, sentence, memory, tree, stream):
     row = trie.rows[tree]
     while True:
         stream, node = walk_down(trie, sentence, row, memory.options, stream)
-        level = trie.nodes[node, LEVEL]
-        if level == sentence.levels:
-            return trie, node
         for _ in range(MAX_TRIES):
-            stream = _complete(node, row, level, sentence, memory, stream)
+            stream = _complete(node, row, trie.nodes[node, LEVEL], sentence, memory, stream)
             if not is_drawn(trie, node, row):
                 return trie, node
         trie = _settle(trie, sentence, memory, node, True)
@@ -189,11 +203,15 @@ def _draw_tree(trie, sentence, memory, tree, stream):
 def _complete(node, row, level, sentence, memory, stream):
     """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
     n, options = sentence.words, memory.options
-    if level < n:
+    if sentence.projective:
+        at = decisions_at(sentence)
+        level_of_heads = min(level, sentence.head_levels)
+        stream = _projective_prefix.draw(sentence.charts, row, at, level_of_heads, n, memory.stack, options, stream)
+    elif level < n:
         graph = _prefix.graph_under(memory.graphs, node, row, level, sentence)
         stream = _prefix.draw(memory.graphs, graph, row, level, sentence, stream)
-    for later in range(max(n, level), sentence.levels):
-        word = sentence.order[later - n]
+    for later in range(max(sentence.head_levels, level), sentence.levels):
+        word = sentence.order[later - sentence.head_levels]
         options[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
         stream, label = _prefix.choose(options, sentence.label_logs.shape[2], stream)
         row[place_of(later, sentence)] = label
@@ -259,10 +277,14 @@ def _next_logs(trie, sentence, memory, node, logs):
         facts = trie.nodes[above]
         row[place_of(facts[LEVEL] - 1, sentence)] = trie.entries[facts[ENTRY], VALUE]
         above = facts[PARENT]
-    word = sentence.order[level if level < n else level - n]
-    if level >= n:
+    if level >= sentence.head_levels:
+        if sentence.projective:
+            _projective_prefix.replay(row, decisions_at(sentence), sentence.head_levels, n, memory.stack)
+        word = sentence.order[level - sentence.head_levels]
         logs[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
         return sentence.label_logs.shape[2]
+    if sentence.projective:
+        return _projective_prefix.next_logs(sentence.charts, row, decisions_at(sentence), level, n, memory.stack, logs)
     graph = _prefix.graph_under(memory.graphs, node, row, level, sentence)
-    _prefix.next_heads(memory.graphs, graph, word, sentence, logs)
+    _prefix.next_heads(memory.graphs, graph, sentence.order[level], sentence, logs)
     return n + 1

@@ -10,6 +10,8 @@ joined to their heads, all others are eliminated, in log space, and nothing is s
 ``w[head, word]``; the next word is always word 1.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,14 +22,29 @@ from treeparse.trees.checks import arc_mask
 GAMMA, FIRST_FACTOR, SECOND_FACTOR = (
     constant - 2**64 for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
+LABEL_STEPS = 1 << 24  # steps below are those of heads
 SALT = 0x6265616D  # sets streams apart from those of other draws by a seed
 MAX_WEIGHTS = 2**26  # of the items that are done at once
 
 
+class Beam(NamedTuple):
+    """Partial trees by descending keys, ``K`` an item."""
+
+    rows: Tensor  # (B, K, W) heads and labels so far
+    log_probs: Tensor  # (B, K) of all trees that have these
+    keys: Tensor  # (B, K) -inf for what is no tree
+
+
 @torch.no_grad()
 def sample_trees(
-    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+    scores: Tensor,
+    lengths: Tensor,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    single_root: bool,
+    label_logs: Tensor | None = None,
+) -> Beam:
     """``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
 
     Args:
@@ -36,56 +53,84 @@ def sample_trees(
         seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
         count: of trees.
         single_root: whether exactly one word hangs from the root.
+        label_logs: float64 ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and
+            n+1 labels, and differ where labels do.
 
     Returns:
-        Heads ``(B, count, n+1)``, log probabilities ``(B, count)`` and keys ``(B, count)``; past the number of trees
-        -1, -inf and -inf.
+        Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``;
+        past the number of trees -1, -inf and -inf.
     """
     streams = torch.from_numpy(seeds.view(np.int64)).to(scores.device) ^ SALT
-    items = max(1, MAX_WEIGHTS // (count * scores[0].numel())) if len(scores) else 1
-    parts = [
-        _search(*part, count, single_root)
-        for part in zip(scores.split(items), lengths.split(items), streams.split(items), strict=True)
-    ]
-    heads, log_probs, keys = (torch.cat(part) for part in zip(*parts, strict=True))
-    return heads, log_probs, keys
+    items = max(1, MAX_WEIGHTS // (count * scores.shape[-1] ** 2))
+    parts = []
+    for start in range(0, max(len(scores), 1), items):
+        part = slice(start, start + items)
+        beam = _add_heads(scores[part], lengths[part], streams[part], count, single_root)
+        if label_logs is not None:
+            beam = _add_labels(beam, label_logs[part], lengths[part], streams[part], count)
+        parts.append(_cleaned(beam, lengths[part], scores.shape[-1], count))
+    return Beam(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def _search(
-    scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """``sample_trees`` of as many items as fit into memory. The beam ``(B, K)`` starts with the empty tree alone."""
+def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool) -> Beam:
+    """The beam of trees, from that of the empty tree alone."""
     batch, nodes = scores.shape[:2]
     arcs = _arcs(scores, lengths)
     w = arcs.unsqueeze(1)
-    heads = torch.full((batch, 1, nodes), -1, device=scores.device)
     component = torch.arange(nodes, device=scores.device).expand(batch, 1, nodes)
     root_is_used = torch.zeros(batch, 1, dtype=torch.bool, device=scores.device)
-    log_probs = torch.zeros(batch, 1, dtype=scores.dtype, device=scores.device)
-    keys = _gumbel(seeds, 0, 1, 1).squeeze(-1)
+    heads = torch.full((batch, 1, nodes), -1, device=scores.device)
+    beam = Beam(heads, torch.zeros_like(scores[:, :1, 0]), _gumbel(seeds, 0, 1, 1).squeeze(-1))
     for word in range(1, nodes):
         closed = root_is_used & single_root
         logits = arcs[:, None, :, word] + _reach(w, closed | (not single_root)).gather(-1, component)
         logits[..., 0].masked_fill_(closed, -torch.inf)
-        logits = log_probs.unsqueeze(-1) + logits - _finite(logits.logsumexp(-1, keepdim=True))
-        noisy = _with_maximum(keys, logits + _gumbel(seeds, word, keys.shape[1], nodes))
-        keys, chosen = noisy.flatten(1).topk(min(count, keys.shape[1] * nodes))
-        log_probs = logits.flatten(1).gather(1, chosen)
-        parent, head = chosen // nodes, chosen % nodes
-        w, component, heads = (_select(tensor, parent) for tensor in (w, component, heads))
+        logits -= _finite(logits.logsumexp(-1, keepdim=True))
+        beam, parent, head = _grow(beam, word, logits, _gumbel(seeds, word, logits.shape[1], nodes), count)
         root_is_used = root_is_used.gather(1, parent) | (head == 0)
-        heads[..., word] = head
-        w, component = _join(w, component, head, single_root)
-    word = torch.arange(nodes, device=scores.device)
-    no_word = (word == 0) | (word > lengths.unsqueeze(-1))
-    is_tree = keys > -torch.inf
-    heads = torch.where(is_tree.unsqueeze(-1) & ~no_word.unsqueeze(1), heads, -1)
-    missing = count - keys.shape[1]
-    pad = torch.nn.functional.pad
-    return (
-        pad(heads, (0, 0, 0, missing), value=-1),
-        pad(torch.where(is_tree, log_probs, -torch.inf), (0, missing), value=-torch.inf),
-        pad(keys, (0, missing), value=-torch.inf),
+        w, component = _join(_select(w, parent), _select(component, parent), head, single_root)
+    return beam
+
+
+def _add_labels(beam: Beam, label_logs: Tensor, lengths: Tensor, seeds: Tensor, count: int) -> Beam:
+    """The beam of labelled trees, from that of trees: the labels of an arc depend on no other."""
+    nodes, labels = label_logs.shape[2:]
+    beam = beam._replace(rows=torch.nn.functional.pad(beam.rows, (0, nodes), value=-1))
+    item = torch.arange(len(lengths), device=lengths.device).unsqueeze(-1)
+    padding = torch.where(torch.arange(labels, device=lengths.device) == 0, 0.0, -torch.inf).to(label_logs)
+    for word in range(1, nodes):
+        is_word = (word <= lengths)[:, None, None]
+        logits = torch.where(is_word, label_logs[item, beam.rows[..., word], word], padding)
+        noise = _gumbel(seeds, LABEL_STEPS + word, logits.shape[1], labels)
+        beam, _, _ = _grow(beam, nodes + word, logits, noise, count)
+    return beam
+
+
+def _grow(beam: Beam, place: int, logits: Tensor, noise: Tensor, count: int) -> tuple[Beam, Tensor, Tensor]:
+    """The best children by their keys, what their parents are, and the values that they have in a place of the row.
+
+    ``logits`` ``(B, K, C)`` are the log probabilities of values given their parents.
+    """
+    values = logits.shape[-1]
+    logits = beam.log_probs.unsqueeze(-1) + logits
+    keys, chosen = _with_maximum(beam.keys, logits + noise).flatten(1).topk(min(count, logits.shape[1] * values))
+    parent, value = chosen // values, chosen % values
+    rows = _select(beam.rows, parent)
+    rows[..., place] = value
+    return Beam(rows, logits.flatten(1).gather(1, chosen), keys), parent, value
+
+
+def _cleaned(beam: Beam, lengths: Tensor, nodes: int, count: int) -> Beam:
+    """The beam with ``count`` places, and nothing where there is no tree or no word."""
+    node = torch.arange(beam.rows.shape[-1], device=lengths.device) % nodes
+    is_word = (node > 0) & (node <= lengths.unsqueeze(-1))
+    is_tree = beam.keys > -torch.inf
+    rows = torch.where(is_tree.unsqueeze(-1) & is_word.unsqueeze(1), beam.rows, -1)
+    log_probs = torch.where(is_tree, beam.log_probs, -torch.inf)
+    missing, pad = count - beam.keys.shape[1], torch.nn.functional.pad
+    return Beam(
+        pad(rows, (0, 0, 0, missing), value=-1),
+        *(pad(part, (0, missing), value=-torch.inf) for part in (log_probs, beam.keys)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from treeparse.kernels import elimination, trie
+from treeparse.kernels import elimination, inside_outside, trie
 from treeparse.kernels._compile import FloatArray, IntArray
 
 ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
@@ -51,12 +51,14 @@ def sample_trees(
     count: int,
     *,
     single_root: bool,
+    projective: bool = False,
     label_logs: FloatArray | None = None,
     threads: int = 1,
 ) -> Drawn:
-    """``trie.sample_trees`` by way of a sampler of non-projective trees with replacement; arguments as there."""
+    """``trie.sample_trees`` by way of a sampler with replacement of the same trees; arguments as there."""
     options = {"single_root": single_root, "threads": threads}
-    log_z = np.nan_to_num(elimination.log_partition(scores, lengths, **options), neginf=0.0)
+    log_partition = inside_outside.log_partition if projective else elimination.log_partition
+    log_z = np.nan_to_num(log_partition(scores, lengths, **options), neginf=0.0)
 
     def draw(items: IntArray, draws: int) -> IntArray:
         return sampler(scores[items], lengths[items], seeds[items], draws)
@@ -68,7 +70,7 @@ def sample_trees(
     def finish(items: IntArray, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         labels = None if label_logs is None else label_logs[items]
         parts = scores[items], lengths[items], seeds[items]
-        return trie.sample_trees(*parts, count, known=known, label_logs=labels, **options)
+        return trie.sample_trees(*parts, count, projective=projective, known=known, label_logs=labels, **options)
 
     return drop_repeats(Source(draw, log_probs, finish), seeds, count)
 
