@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Size, Tensor
@@ -35,8 +35,6 @@ class TreeCRF(SampledTrees):
         NoTreeError: once a quantity is asked for and a batch item has no tree. Without ``validate_args`` the item's log
             partition and log probabilities are -inf, its marginals 0 and its heads -1.
     """
-
-    projective: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 
 from treeparse.kernels import elimination, inside_outside, trie
 from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.trees.arrays import floats
+from treeparse.trees.label_scores import LabelScores
 
 ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
 FACTOR = 0x100000001B3
@@ -52,25 +55,34 @@ def sample_trees(
     *,
     single_root: bool,
     projective: bool = False,
-    label_logs: FloatArray | None = None,
+    labels: LabelScores | None = None,
     threads: int = 1,
 ) -> Drawn:
-    """``trie.sample_trees`` by way of a sampler with replacement of the same trees; arguments as there."""
+    """``trie.sample_trees`` by way of a sampler with replacement of the same trees; arguments as there.
+
+    ``labels`` are log probabilities given the arcs, to draw labels for the sampler's trees.
+    """
     options = {"single_root": single_root, "threads": threads}
     log_partition = inside_outside.log_partition if projective else elimination.log_partition
     log_z = np.nan_to_num(log_partition(scores, lengths, **options), neginf=0.0)
+    label_logs = None if labels is None else floats(labels.values)
 
     def draw(items: IntArray, draws: int) -> IntArray:
-        return sampler(scores[items], lengths[items], seeds[items], draws)
+        heads = sampler(scores[items], lengths[items], seeds[items], draws)
+        if labels is None:
+            return heads
+        trees = torch.from_numpy(heads).transpose(0, 1)
+        drawn = labels.of_items(items).sample_of_trees(trees, seeds[items])
+        return np.concatenate([heads, drawn.transpose(0, 1).numpy()], 2)
 
     def log_probs(items: IntArray, rows: IntArray) -> FloatArray:
-        labels = None if label_logs is None else label_logs[items]
-        return np.minimum(sums_of(rows, scores[items], lengths[items], labels) - log_z[items, None], 0.0)
+        logs = None if label_logs is None else label_logs[items]
+        return np.minimum(sums_of(rows, scores[items], lengths[items], logs) - log_z[items, None], 0.0)
 
     def finish(items: IntArray, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        labels = None if label_logs is None else label_logs[items]
+        logs = None if label_logs is None else label_logs[items]
         parts = scores[items], lengths[items], seeds[items]
-        return trie.sample_trees(*parts, count, projective=projective, known=known, label_logs=labels, **options)
+        return trie.sample_trees(*parts, count, projective=projective, known=known, label_logs=logs, **options)
 
     return drop_repeats(Source(draw, log_probs, finish), seeds, count)
 
@@ -80,11 +92,11 @@ def drop_repeats(source: Source, seeds: np.ndarray, count: int) -> Drawn:
     items, draws, found = np.arange(len(seeds)), count, None
     while found is None or len(items):
         rows = source.draw(items, draws)
-        trees, log_probs, left = _first_trees(rows, source.log_probs(items, rows), count)
+        trees, log_probs, left, mass = _first_trees(rows, source.log_probs(items, rows), count)
         if found is None:
             found = Drawn(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
-        is_worn = ~is_full & (np.exp(log_probs).sum(1) > ENOUGH)
+        is_worn = ~is_full & (mass > ENOUGH)
         _store(found, items[is_full], (trees[is_full], log_probs[is_full], trie.keys_of(left, seeds[items])[is_full]))
         if is_worn.any():
             _store(found, items[is_worn], source.finish(items[is_worn], trees[is_worn]))
@@ -92,14 +104,18 @@ def drop_repeats(source: Source, seeds: np.ndarray, count: int) -> Drawn:
     return found
 
 
-def _first_trees(rows: IntArray, log_probs: FloatArray, count: int) -> tuple[IntArray, FloatArray, FloatArray]:
+def _first_trees(
+    rows: IntArray, log_probs: FloatArray, count: int
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
     """The first ``count`` different rows, their log probabilities, and the log mass that each was drawn from.
 
-    Rows end, as -1 and -inf, with the first one that leaves less than half of the mass.
+    Rows end, as -1 and -inf, with the first one that leaves less than half of the mass. The mass of all different rows
+    ``(B,)`` comes last; it is one sum, so that rows end nowhere without a mass that says so.
     """
     is_new = ~_is_repeat(rows) & (log_probs > -np.inf)
     probs = np.where(is_new, np.exp(log_probs), 0.0)
-    taken = np.cumsum(np.pad(probs, ((0, 0), (1, 0))), 1)[:, :-1]
+    sums = np.cumsum(np.pad(probs, ((0, 0), (1, 0))), 1)
+    taken = sums[:, :-1]
     places = is_new.cumsum(1) - 1
     item, draw = (is_new & (places < count) & (taken <= ENOUGH)).nonzero()
     place = places[item, draw]
@@ -108,7 +124,7 @@ def _first_trees(rows: IntArray, log_probs: FloatArray, count: int) -> tuple[Int
     trees[item, place] = rows[item, draw]
     logs[item, place] = log_probs[item, draw]
     left[item, place] = np.log1p(-taken[item, draw])
-    return trees, logs, left
+    return trees, logs, left, sums[:, -1]
 
 
 def _is_repeat(rows: IntArray) -> np.ndarray:

@@ -8,9 +8,8 @@ the torch form, which runs on any device.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,17 +22,14 @@ from treeparse.kernels import (
     gabow_tarjan,
     hessian,
     inside_outside,
-    projective_sampling,
-    sampling,
 )
 from treeparse.kernels._compile import FloatArray, IntArray
 from treeparse.kernels.kbest import NonprojectiveKBest
 from treeparse.kernels.projective_kbest import ProjectiveKBest
 from treeparse.trees import dense
+from treeparse.trees.arrays import floats, integers
 
 Backend = Literal["numba", "torch"]
-Sampler = Literal["expansion", "wilson", "wilson_marginal", "wilson_reject", "colbourn"]
-SAMPLERS = (None, *get_args(Sampler))  # in the order of the kernels' numbers; None takes what is fast
 
 
 class KBest(Protocol):
@@ -213,56 +209,19 @@ def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, projective
 def k_best(scores: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> KBest:
     """The lazy list of the best trees; it is kept in CPU memory."""
     family = ProjectiveKBest if projective else NonprojectiveKBest
-    return family(_floats(scores), _integers(lengths), single_root=single_root)
-
-
-def sample_trees(
-    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool, sampler: Sampler | None
-) -> Tensor:
-    """Heads ``(B, count, n+1)`` of non-projective trees drawn with replacement, -1 where there is none."""
-    arrays, threads = (_floats(scores), _integers(lengths), seeds), torch.get_num_threads()
-    method = SAMPLERS.index(sampler)
-    heads, _ = sampling.sample_trees(*arrays, count, single_root=single_root, method=method, threads=threads)
-    return torch.from_numpy(heads).to(scores.device)
-
-
-def check_sampler(sampler: str | None, *, single_root: bool) -> None:
-    """Raise for a sampler that does not exist, or draws trees with another number of roots."""
-    if sampler not in SAMPLERS:
-        raise TreeparseError(f"There is no sampler {sampler!r}: choose one of {', '.join(map(repr, SAMPLERS[1:]))}.")
-    if single_root and sampler == "wilson":
-        raise TreeparseError("Wilson's sampler draws trees with any number of roots: choose 'wilson_marginal'.")
-    if not single_root and sampler in ("wilson_marginal", "wilson_reject"):
-        raise TreeparseError(f"The sampler {sampler!r} draws trees with a single root: choose 'wilson'.")
-
-
-def sample_projective_trees(
-    scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, *, single_root: bool
-) -> Tensor:
-    """Heads ``(B, count, n+1)`` of projective trees drawn with replacement, -1 where there is none."""
-    arrays, threads = (_floats(scores), _integers(lengths), seeds), torch.get_num_threads()
-    heads = projective_sampling.sample_trees(*arrays, count, single_root=single_root, threads=threads)
-    return torch.from_numpy(heads).to(scores.device)
+    return family(floats(scores), integers(lengths), single_root=single_root)
 
 
 def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, projective: bool = False) -> Tensor:
     """Which head lists ``(B, n+1)`` are trees, ``(B,)`` bool."""
     kernel = eisner.are_projective_trees if projective else arborescence.are_trees
-    return torch.from_numpy(kernel(_integers(heads), _integers(lengths), single_root=single_root)).to(heads.device)
+    return torch.from_numpy(kernel(integers(heads), integers(lengths), single_root=single_root)).to(heads.device)
 
 
 def _run(kernel: Callable[..., Any], scores: Tensor, lengths: Tensor, *vectors: Tensor, **options: bool) -> Any:
     """A kernel's answer as tensors of the scores' device; CUDA tensors are copied to the CPU and back."""
-    arrays = _floats(scores), _integers(lengths), *map(_floats, vectors)
+    arrays = floats(scores), integers(lengths), *map(floats, vectors)
     found = kernel(*arrays, **options, threads=torch.get_num_threads())
     if isinstance(found, tuple):
         return tuple(torch.from_numpy(array).to(scores.device) for array in found)
     return torch.from_numpy(found).to(scores.device)
-
-
-def _floats(tensor: Tensor) -> FloatArray:
-    return tensor.detach().to("cpu", torch.float64).contiguous().numpy()
-
-
-def _integers(tensor: Tensor) -> IntArray:
-    return tensor.detach().to("cpu", torch.int64).contiguous().numpy()

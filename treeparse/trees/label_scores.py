@@ -7,8 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from treeparse.kernels._random import uniforms
 from treeparse.trees import label_sums
 from treeparse.trees.expectations import power
+
+SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
 
 class LabelScores:
@@ -45,6 +48,14 @@ class LabelScores:
         """Log of the summed label weights to a power ``(B, n+1, n+1)``."""
         return self.reduce(lambda scores: label_sums.log_sum(power(scores, order)))
 
+    def log_probs(self) -> "LabelScores":
+        """Log probabilities of labels given their arcs, float64 constants."""
+        return LabelScores(self.reduce(label_sums.log_probs).detach(), self.is_arc)
+
+    def of_items(self, items: np.ndarray) -> "LabelScores":
+        """The scores of some items ``(I,)``."""
+        return LabelScores(self.values[items], self.is_arc[items])
+
     def of_trees(self, heads: Tensor) -> Tensor:
         """The scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 at what is no word."""
         places = heads.clamp_min(0)[:, None, :, None].expand(-1, 1, -1, self.count)
@@ -63,9 +74,10 @@ class LabelScores:
         found = self.values.flatten(1).gather(1, places.flatten(1)).reshape(places.shape).transpose(0, 1)
         return torch.where(heads >= 0, found, 0.0).to(torch.float64)
 
-    def sample_of_trees(self, heads: Tensor, draws: np.ndarray) -> Tensor:
-        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc by uniform numbers ``(B, S, n+1)``."""
-        step = max(1, label_sums.SLICE // (heads.shape[1] * heads.shape[2] * self.count))
+    def sample_of_trees(self, heads: Tensor, seeds: np.ndarray) -> Tensor:
+        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)`` uint64."""
+        step = max(1, label_sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
+        draws = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT)
         numbers = torch.from_numpy(draws).to(heads.device).transpose(0, 1)
         parts = zip(heads.split(step), numbers.split(step), strict=True)
         return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()

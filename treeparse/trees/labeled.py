@@ -9,7 +9,6 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels._random import uniforms
 from treeparse.trees import label_sums
 from treeparse.trees.base import TreeCRF
 from treeparse.trees.checks import check_count, check_label_scores
@@ -17,10 +16,10 @@ from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.labeled_expectations import LabeledExpectations
 from treeparse.trees.labeled_kbest import LabeledKBest
 from treeparse.trees.lists import in_order, places
+from treeparse.trees.samplers import DistinctSampler
 from treeparse.trees.sampling import Generators, item_seeds
 
 LabeledTree = tuple[Tensor, Tensor]
-LABELS = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
 
 class LabeledCRF(LabeledExpectations):
@@ -117,8 +116,19 @@ class LabeledCRF(LabeledExpectations):
         seeds = item_seeds(generator, self.batch_shape.numel())
         heads = self.arcs._sample_by(seeds, shape)
         lists = heads.reshape(shape.numel(), len(seeds), heads.shape[-1])
-        labels = self._labels.sample_of_trees(lists, uniforms(seeds, len(lists), heads.shape[-1], salt=LABELS))
-        return heads, labels.reshape(heads.shape)
+        return heads, self._labels.sample_of_trees(lists, seeds).reshape(heads.shape)
+
+    def sample_without_replacement(
+        self, k: int, *, generator: Generators = None, method: DistinctSampler | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
+
+        Trees that differ in a label alone count too. Everything else is as for the base.
+        """
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        rows, log_probs, keys = self.arcs._sample_distinct_by(seeds, k, method, self._labels.log_probs())
+        heads, labels = rows.chunk(2, -1)
+        return heads, labels, self._round(log_probs), self._round(keys)
 
     def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.

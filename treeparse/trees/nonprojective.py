@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
 from torch import Size, Tensor
 
 from treeparse.trees import functions
 from treeparse.trees.base import TreeCRF
-from treeparse.trees.functions import Backend, KBest, Primitives, Sampler
+from treeparse.trees.functions import Backend, KBest, Primitives
+from treeparse.trees.samplers import Sampler, check_sampler
 from treeparse.trees.sampling import Generators, item_seeds
 
 
@@ -74,12 +74,8 @@ class NonProjectiveCRF(TreeCRF):
         ([Samp]; [Unb]); or "colbourn", word by word ([Samp]). None takes what is fast. Generators are as for every
         distribution: one, or one for each item.
         """
-        functions.check_sampler(method, single_root=self.single_root)
+        check_sampler(method, single_root=self.single_root)
         return self._sample_by(item_seeds(generator, self.batch_shape.numel()), Size(sample_shape), sampler=method)
-
-    def _sample_of(self, scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, **options: Any) -> Tensor:
-        sampler = options.get("sampler")
-        return functions.sample_trees(scores, lengths, seeds, count, single_root=self.single_root, sampler=sampler)
 
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         return functions.are_trees(heads, lengths, single_root=self.single_root)

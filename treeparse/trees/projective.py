@@ -1,8 +1,7 @@
 """The distribution over dependency trees without crossing arcs."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.trees import functions
@@ -32,9 +31,6 @@ class ProjectiveCRF(TreeCRF):
 
     def _k_best(self, scores: Tensor, lengths: Tensor) -> KBest:
         return functions.k_best(scores, lengths, single_root=self.single_root, projective=True)
-
-    def _sample_of(self, scores: Tensor, lengths: Tensor, seeds: np.ndarray, count: int, **options: Any) -> Tensor:
-        return functions.sample_projective_trees(scores, lengths, seeds, count, single_root=self.single_root)
 
     def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         return functions.are_trees(heads, lengths, single_root=self.single_root, projective=True)

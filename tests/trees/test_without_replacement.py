@@ -1,0 +1,128 @@
+"""Samples without replacement of every kind of distribution, by every method: their law, shapes and randomness."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
+from torch import Tensor
+from tree_cases import CASES, Case, Enumerated, every_case
+
+from treeparse import NoTreeError, TreeparseError
+from treeparse.trees.samplers import DistinctSampler
+
+REPETITIONS = 6000
+
+
+def generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def methods_of(case: Case) -> list[DistinctSampler | None]:
+    return [None, *(name for name in get_args(DistinctSampler) if name != "beam" or case.backend != "projective")]
+
+
+def rows_of(columns: list[Tensor]) -> Trees:
+    """Heads, and labels, of the words of trees as rows ``(..., n)`` or ``(..., 2n)``."""
+    return torch.cat([column[..., 1:] for column in columns], -1).numpy()
+
+
+@every_case
+@pytest.mark.parametrize(("scale", "forbidden"), [(1.0, 0.0), (4.0, 0.2)])
+def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, forbidden: float) -> None:
+    words = 2 if case.labels else 3
+    parameters = case.parameters(words, seed=2, scale=scale, forbidden=forbidden)
+    oracle = Enumerated(case, parameters)
+    support = rows_of(oracle.values)[oracle.probs.numpy() > 0]
+    log_probs = oracle.log_probs.numpy()[oracle.probs.numpy() > 0]
+    assert len(support) > 2
+    p = case.make(parameters).expand((REPETITIONS,))
+    for method in methods_of(case):
+        *columns, found, keys = p.sample_without_replacement(2, generator=generator(4), method=method)
+        places = places_in(support, rows_of(columns))
+        np.testing.assert_allclose(found, log_probs[places], rtol=0, atol=1e-12)
+        assert_sequence_law(places, log_probs)
+        assert_gumbel(keys[:, 0].numpy())
+
+
+@every_case
+@pytest.mark.parametrize("scale", [0.0, 1.0, 20.0])
+def test_more_trees_than_there_are(case: Case, scale: float) -> None:
+    """Each of them comes once, with its probability; all of them have mass 1, and nothing follows."""
+    words = 2 if case.labels else 4
+    parameters = case.parameters(words, seed=9, scale=scale, forbidden=0.2)
+    oracle = Enumerated(case, parameters)
+    exists = oracle.probs.numpy() > 0
+    assert exists.any()
+    for method in methods_of(case):
+        *columns, found, keys = case.make(parameters).sample_without_replacement(
+            len(exists) + 7, generator=generator(6), method=method
+        )
+        count = int(exists.sum())
+        places = places_in(rows_of(oracle.values), rows_of(columns)[:count])
+        assert sorted(places) == exists.nonzero()[0].tolist()
+        np.testing.assert_allclose(found[:count], oracle.log_probs[places], rtol=0, atol=1e-12 * oracle.scale)
+        assert (np.diff(keys[:count]) <= 0).all()
+        assert all((column[count:] == -1).all() for column in columns)
+        assert (found[count:] == -torch.inf).all()
+        assert (keys[count:] == -torch.inf).all()
+
+
+@every_case
+def test_shapes_batches_and_generators(case: Case) -> None:
+    lengths = torch.tensor([[4, 2, 3], [1, 4, 4]])
+    parameters = case.parameters(4, seed=7, batch=(2, 3))
+    p = case.make(parameters, lengths)
+    generators = [generator(seed) for seed in range(6)]
+    for method in methods_of(case):
+        found = p.sample_without_replacement(6, generator=[own.manual_seed(9) for own in generators], method=method)
+        few = p.sample_without_replacement(2, generator=[own.manual_seed(9) for own in generators], method=method)
+        for column, first in zip(found, few, strict=True):
+            assert column.shape[:3] == (2, 3, 6)
+            torch.testing.assert_close(first, column[:, :, :2], rtol=0, atol=1e-12)
+        for item, place in enumerate(np.ndindex(2, 3)):
+            n = int(lengths[place])
+            alone = case.make([part[place][: n + 1, : n + 1] for part in parameters])
+            own = alone.sample_without_replacement(6, generator=generators[item].manual_seed(9), method=method)
+            for column, expected in zip(own[:-2], found, strict=False):
+                assert torch.equal(column, expected[place][:, : n + 1])
+                assert (expected[place][:, n + 1 :] == -1).all()
+            for column, expected in zip(own[-2:], found[-2:], strict=True):
+                torch.testing.assert_close(column, expected[place], rtol=0, atol=1e-12)
+
+
+@every_case
+def test_what_cannot_be_sampled(case: Case) -> None:
+    parameters = case.parameters(3, seed=8, batch=(2,))
+    parameters[0][1, :, 2] = -torch.inf
+    for method in methods_of(case):
+        with pytest.raises(NoTreeError, match="in batch item 1"):
+            case.make(parameters).sample_without_replacement(2, method=method)
+        *columns, log_probs, keys = case.make(parameters, validate_args=False).sample_without_replacement(
+            2, method=method
+        )
+        assert all((column[1] == -1).all() and (column[0, :, 1:] >= 0).all() for column in columns)
+        assert (log_probs[1] == -torch.inf).all()
+        assert (keys[1] == -torch.inf).all()
+
+
+def test_arguments_are_checked() -> None:
+    for case in CASES:
+        p = case.make(case.parameters(2, seed=9))
+        for count in (0, 1.0, True):
+            with pytest.raises(TreeparseError, match="whole number, 1 or more"):
+                p.sample_without_replacement(count)
+        with pytest.raises(TreeparseError, match="no sampler 'guess': choose one of 'repeat', 'trie', 'beam'"):
+            p.sample_without_replacement(1, method="guess")
+        if case.backend == "projective":
+            with pytest.raises(TreeparseError, match="'beam' does not draw projective trees"):
+                p.sample_without_replacement(1, method="beam")
+
+
+def test_results_have_the_type_of_the_scores() -> None:
+    for case in CASES:
+        p = case.make([part.float() for part in case.parameters(3, seed=10)])
+        *columns, log_probs, keys = p.sample_without_replacement(2)
+        assert all(column.dtype == torch.int64 for column in columns)
+        assert log_probs.dtype == keys.dtype == torch.float32
