@@ -1,8 +1,8 @@
 """Worked examples that were published with the algorithms, each also confirmed by enumeration or by networkx.
 
-The graphs in the figures of [Root] and [KBest] are not at hand. Those of the authors' library are
-(github.com/rycolab/spanningtrees, README, in its first and its present version), and so is the one of Stanojević and
-Cohen 2021 (github.com/stanojevic/Fast-MST-Algorithm, README).
+They are the graph that [Root] (Fig. 2) and [KBest] (Figs. 2, 6 and 8) share, those of the authors' library
+(github.com/rycolab/spanningtrees, README, in its first and its present version), John saw Mary, and the graph of
+Stanojević and Cohen 2021 (github.com/stanojevic/Fast-MST-Algorithm, README).
 """
 
 import itertools
@@ -19,6 +19,7 @@ from treeparse.kernels.ties import tree_key
 
 Array = NDArray[np.float64]
 Ranking = list[tuple[float, list[int]]]
+Arcs = list[tuple[int, int]]
 
 # McDonald, Pereira, Ribarov and Hajič 2005; McDonald and Nivre 2007, lecture 4. Nodes: root, John, saw, Mary.
 JOHN_SAW_MARY = np.array([[0, 9, 10, 9], [0, 0, 20, 3], [0, 30, 0, 30], [0, 11, 0, 0]], dtype=float)
@@ -32,6 +33,47 @@ JOHN_SAW_MARY_RANKING = [
     (32.0, [0, 1, 1]),
     (20.0, [3, 3, 0]),
     (12.0, [0, 3, 1]),
+]
+
+# [KBest] Fig. 2, which is [Root] Fig. 2: eight arcs.
+KBEST = np.full((5, 5), -np.inf)
+KBEST[[0, 0, 2, 4, 1, 3, 2, 4], [1, 2, 4, 3, 3, 2, 3, 1]] = [90, 40, 60, 70, 10, 50, 30, 20]
+# Its trees: those of [KBest] Fig. 6 in their order, of which Fig. 8 shows the ones with a single root.
+KBEST_RANKING = [
+    (260.0, [0, 0, 4, 2]),
+    (220.0, [0, 0, 2, 2]),
+    (210.0, [0, 3, 1, 2]),
+    (200.0, [0, 0, 1, 2]),
+    (190.0, [4, 0, 4, 2]),
+    (150.0, [4, 0, 2, 2]),
+    (130.0, [4, 0, 1, 2]),
+]
+# The subproblems of both figures: arcs kept, arcs removed, and the places in the list above of their first two trees.
+FIGURE_6: list[tuple[Arcs, Arcs, list[int]]] = [
+    ([], [], [0, 1]),
+    ([(4, 3)], [], [0, 4]),
+    ([], [(4, 3)], [1, 2]),
+    ([(0, 2)], [(4, 3)], [1, 3]),
+    ([], [(4, 3), (0, 2)], [2]),
+    ([(0, 2), (2, 3)], [(4, 3)], [1, 5]),
+    ([(0, 2)], [(4, 3), (2, 3)], [3, 6]),
+    ([(4, 3), (0, 1)], [], [0]),
+    ([(4, 3)], [(0, 1)], [4]),
+    ([(0, 2), (2, 3), (0, 1)], [(4, 3)], [1]),
+    ([(0, 2), (2, 3)], [(4, 3), (0, 1)], [5]),
+    ([(0, 2), (0, 1)], [(4, 3), (2, 3)], [3]),
+    ([(0, 2)], [(4, 3), (2, 3), (0, 1)], [6]),
+]
+FIGURE_8: list[tuple[Arcs, Arcs, list[int]]] = [
+    ([], [], [2, 4]),
+    ([(0, 1)], [], [2]),
+    ([], [(0, 1)], [4, 5]),
+    ([(0, 2)], [(0, 1)], [4, 5]),
+    ([], [(0, 1), (0, 2)], []),
+    ([(0, 2), (4, 3)], [(0, 1)], [4]),
+    ([(0, 2)], [(0, 1), (4, 3)], [5, 6]),
+    ([(0, 2), (2, 3)], [(0, 1), (4, 3)], [5]),
+    ([(0, 2)], [(0, 1), (4, 3), (2, 3)], [6]),
 ]
 
 # The library's present README: its two K-best lists, in which two trees of 133 tie.
@@ -114,6 +156,35 @@ def test_the_best_tree_of_john_saw_mary() -> None:
 def test_all_trees_of_john_saw_mary() -> None:
     assert enumerated_ranking(JOHN_SAW_MARY, True) == JOHN_SAW_MARY_RANKING
     assert ranking(JOHN_SAW_MARY, True) == JOHN_SAW_MARY_RANKING
+
+
+def restricted(scores: Array, kept: Arcs, removed: Arcs) -> Array:
+    """The graph in which only the kept arc leads to a node, and without the removed arcs."""
+    result = scores.copy()
+    for head, dependent in kept:
+        result[:, dependent] = -np.inf
+        result[head, dependent] = scores[head, dependent]
+    for arc in removed:
+        result[arc] = -np.inf
+    return result
+
+
+def test_the_best_tree_of_the_papers() -> None:
+    """Contraction of 2 -> 4 -> 3 -> 2 and expansion give two roots; without the one or the other, 190 and 210."""
+    assert best_tree(KBEST, False) == [0, 0, 4, 2]
+    assert best_tree(KBEST, True) == [0, 3, 1, 2]
+    assert enumerated_ranking(restricted(KBEST, [], [(0, 1)]), True)[0] == (190.0, [4, 0, 4, 2])
+    assert best_tree(restricted(KBEST, [], [(0, 1)]), True) == [4, 0, 4, 2]
+    assert best_tree(restricted(KBEST, [], [(0, 2)]), True) == [0, 3, 1, 2]
+
+
+@pytest.mark.parametrize(("figure", "single_root"), [(FIGURE_6, False), (FIGURE_8, True)], ids=["6", "8"])
+def test_the_k_best_trees_of_the_papers(figure: list[tuple[Arcs, Arcs, list[int]]], single_root: bool) -> None:
+    published = [entry for entry in KBEST_RANKING if not single_root or entry[1].count(0) == 1]
+    assert ranking(KBEST, single_root) == published
+    assert [entry for entry in enumerated_ranking(KBEST, single_root) if entry[0] > -np.inf] == published
+    for kept, removed, places in figure:
+        assert ranking(restricted(KBEST, kept, removed), single_root)[:2] == [KBEST_RANKING[place] for place in places]
 
 
 @pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
