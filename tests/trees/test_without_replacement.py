@@ -126,3 +126,23 @@ def test_results_have_the_type_of_the_scores() -> None:
         *columns, log_probs, keys = p.sample_without_replacement(2)
         assert all(column.dtype == torch.int64 for column in columns)
         assert log_probs.dtype == keys.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if not case.labels and case.backend != "torch"], ids=lambda case: case.name
+)
+@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1000.0])
+def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
+    for words, shift in ((10, -50.0), (10, 50.0), (40, 50.0), (160, -50.0)):
+        [scores] = case.parameters(words, seed=words, scale=scale)
+        scores[0] += shift
+        p = case.make([scores])
+        for method in methods_of(case):
+            if method == "beam" and words > 40:
+                continue  # seconds on a CPU
+            heads, log_probs, keys = p.sample_without_replacement(8, generator=generator(11), method=method)
+            assert p.support.check(heads).all()
+            assert len(heads.unique(dim=0)) == 8
+            torch.testing.assert_close(log_probs, p.log_prob(heads), rtol=0, atol=1e-9 * scale * words)
+            assert (keys.diff() <= 0).all()
+            assert keys.isfinite().all()
