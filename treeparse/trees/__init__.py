@@ -1,6 +1,9 @@
-"""Distributions over dependency trees, as ``torch.distributions``."""
+"""Distributions over dependency trees, as ``torch.distributions``, and estimators over their samples."""
 
 from treeparse.trees.base import TreeCRF as TreeCRF
+from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
+from treeparse.trees.estimators import sample_mean as sample_mean
+from treeparse.trees.estimators import unordered_set as unordered_set
 from treeparse.trees.labeled import LabeledCRF as LabeledCRF
 from treeparse.trees.nonprojective import NonProjectiveCRF as NonProjectiveCRF
 from treeparse.trees.projective import ProjectiveCRF as ProjectiveCRF
