@@ -10,20 +10,20 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.batching import BucketBatchSampler
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
+from treeparse.data.mapping import map_batches
 from treeparse.data.parses import Parse as Parse
 from treeparse.data.vectors import WordVectors
+from treeparse.model_lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
 from treeparse.nn.config import check_at_least, check_rate
 from treeparse.objectives import Objective, label_cross_entropy
 from treeparse.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
-from treeparse.trees.decoders import Decoder, best_trees, check_decoder, check_kbest_decoder, searched
+from treeparse.trees.decoders import Decoder, best_trees, check_decoder
 
-LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found, or in a batch of K-best lists
-LONGEST_LIST = 2**27  # words of the trees of one sentence
+LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found, or in a batch of lists
 
 T = TypeVar("T")
 
@@ -184,36 +184,8 @@ class Parser(nn.Module):
         labels = labels.gather(1, arcs).squeeze(1).masked_fill(~words, -1)
         totals = (trees.scores + label_log_probs).gather(1, arcs).squeeze(1).masked_fill(~words, 0).sum(-1)
         log_probs = totals - trees.log_partition
-        rows = zip(*(column.tolist() for column in (heads, labels, log_probs, totals)), strict=True)
-        return [self._parse(sentence, *row) for sentence, row in zip(sentences, rows, strict=True)]
-
-    @torch.inference_mode()
-    def kbest_batch(
-        self, batch: Batch, sentences: Sequence[Sentence], k: int, decoder: Decoder | None = None
-    ) -> list[list[Parse]]:
-        """The k best labelled trees of each sentence of a batch."""
-        words = int(batch.lengths.max())
-        k = min(k, (words + 1) ** (words - 1) * len(self.indexer.labels) ** words)  # there are no more
-        if k * words > LONGEST_LIST:
-            raise TreeparseError(f"{k} trees of {words} words are too many: ask for {LONGEST_LIST // words} or fewer.")
-        scores = self.scorer(batch)
-        trees = self._trees(scores, batch, torch.float64)
-        labeled = LabeledCRF(
-            searched(trees, decoder or self.config.decoder), self._label_log_probs(scores, 0, scores.arcs.shape[1])
-        )
-        heads, labels, totals = labeled.topk(k)
-        log_probs = totals - trees.log_partition.unsqueeze(-1)
-        exist = (totals > -torch.inf).sum(-1).tolist()
-        columns = (heads, labels, log_probs, totals)
-        return [
-            [self._parse(sentence, *row) for row in zip(*(column[:count].tolist() for column in item), strict=True)]
-            for sentence, count, *item in zip(sentences, exist, *columns, strict=True)
-        ]
-
-    def _parse(self, sentence: Sentence, heads: list[int], labels: list[int], log_prob: float, score: float) -> Parse:
-        end = len(sentence) + 1
-        names = tuple(self.indexer.labels.item(label) for label in labels[1:end])
-        return Parse(sentence.forms, tuple(heads[1:end]), names, log_prob, score)
+        lists = TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, totals)))
+        return [parse for [parse] in lists.parses(sentences, self.indexer.labels)]
 
     def parse(
         self,
@@ -245,46 +217,70 @@ class Parser(nn.Module):
         Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
         (nonprojective), or those without crossing arcs (projective). The rest is as in :meth:`parse`.
         """
-        check_kbest_decoder(decoder := decoder or self.config.decoder)
-        if k < 1:
-            raise TreeparseError(f"A list of the best parses holds 1 or more, not {k}.")
+        return self._lists(sentences, BestLists(k, decoder or self.config.decoder), batch_words)
+
+    def sample(
+        self,
+        sentences: Sequence[Sentence | Sequence[str]],
+        k: int,
+        *,
+        replacement: bool = True,
+        seed: int = 0,
+        first: int = 0,
+        temperature: float = 1.0,
+        batch_words: int = 5000,
+        decoder: Decoder | None = None,
+    ) -> list[list[Parse]]:
+        """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
+
+        Lists are in the order drawn; shorter ones by an equal seed are the start of longer ones. The decoder
+        projective, or the config's, draws from the trees without crossing arcs, any other from all. A ``log_prob`` is
+        that by which the tree is drawn, from these trees at this temperature; a ``score`` is the model's own. The rest
+        is as in :meth:`parse`.
+
+        Args:
+            sentences: what to parse.
+            k: trees of a sentence.
+            replacement: whether a tree can be drawn again. If not, trees are different, labels included, and fewer
+                where there are fewer.
+            seed: 0 or more. The trees of sentence ``i`` depend on ``(seed, first + i)`` and its scores alone; the last
+                bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
+            first: 0 or more, the place of the first sentence in a longer list.
+            temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
+            batch_words: as in :meth:`parse`.
+            decoder: as above.
+        """
+        lists = SampledLists(k, decoder or self.config.decoder, replacement, seed, first, temperature)
+        return self._lists(sentences, lists, batch_words)
+
+    @torch.no_grad()  # not inference mode, whose tensors sums over many labels cannot take in slices
+    def _lists(
+        self, sentences: Sequence[Sentence | Sequence[str]], finder: ListFinder, batch_words: int
+    ) -> list[list[Parse]]:
+        def lists(batch: Batch, chosen: list[Sentence]) -> list[list[Parse]]:
+            scores = self.scorer(batch)
+            trees = self._trees(scores, batch, torch.float64)
+            found = finder(trees, self._label_log_probs(scores, 0, scores.arcs.shape[1]), batch.indices.tolist())
+            return found.parses(chosen, self.indexer.labels)
+
         # A batch holds the scores of all its labels, and k trees of all its words.
-        words = min(batch_words, max(1, LABEL_SCORES // k))
+        words = min(batch_words, max(1, LABEL_SCORES // finder.k))
         squared = max(1, LABEL_SCORES // len(self.indexer.labels))
-        kbest = partial(self.kbest_batch, k=k, decoder=decoder)
-        return self._in_batches(sentences, kbest, max_words=words, max_squared=squared)
+        return self._in_batches(sentences, lists, max_words=words, max_squared=squared)
 
     def _in_batches(
         self,
         sentences: Sequence[Sentence | Sequence[str]],
         function: Callable[[Batch, list[Sentence]], Sequence[T]],
-        *,
-        max_words: int,
-        max_squared: int | None = None,
+        **limits: int,
     ) -> list[T]:
         """What a function finds for each sentence, without dropout; it sees them in batches of like length."""
-        given = [_sentence(sentence, place) for place, sentence in enumerate(sentences)]
-        batches = BucketBatchSampler([len(s) for s in given], max_words=max_words, max_squared=max_squared)
-        found: dict[int, T] = {}
         was_training = self.training
         self.eval()
         try:
-            for places in batches:
-                chosen = [given[place] for place in places]
-                found |= zip(places, function(self.collate(chosen), chosen), strict=True)
+            return map_batches(lambda places, given: function(self.collate(given, places), given), sentences, **limits)
         finally:
             self.train(was_training)
-        return [found[place] for place in range(len(given))]
-
-
-def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
-    """A sentence to parse, the ``place``-th of its list."""
-    if isinstance(words, str):
-        raise TreeparseError(f"Sentence {place} (counted from 0) is a string: give it as a list of words.")
-    sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
-    if not len(sentence):
-        raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
-    return sentence
 
 
 def _with_vector_size(encoder: BiLSTMConfig, vectors: WordVectors | None) -> BiLSTMConfig:

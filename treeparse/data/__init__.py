@@ -1,4 +1,4 @@
-"""CoNLL-U, treebanks, vocabularies and batches."""
+"""CoNLL-U, n-best lists, treebanks, vocabularies and batches."""
 
 from .conllu import ConlluSentence as ConlluSentence
 from .conllu import read_conllu as read_conllu
@@ -9,4 +9,7 @@ from .files import atomic_output as atomic_output
 from .files import atomic_write as atomic_write
 from .files import expand_paths as expand_paths
 from .files import open_input as open_input
+from .nbest import NBestList as NBestList
+from .nbest import read_nbest as read_nbest
+from .nbest import write_nbest as write_nbest
 from .treebank import load_treebank as load_treebank

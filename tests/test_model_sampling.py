@@ -1,0 +1,237 @@
+"""Parser.sample: the laws of its trees by enumeration, what is said about each, and what a list depends on."""
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from drawn_orders import assert_sequence_law
+from sampling_oracles import chi_square_z
+from sentences import learnable_sentences
+
+from treeparse import model
+from treeparse.core import Sentence, TreeparseError, nonprojective_words
+from treeparse.model import Parse, Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+from treeparse.trees.decoders import Decoder
+
+TRAINING = learnable_sentences(40, seed=1)
+ENCODER = BiLSTMConfig(min_count=1, word_size=16, char_size=8, char_filters=8, hidden_size=16, layers=1)
+CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12)
+WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
+SENTENCES = [
+    Sentence(tuple(random.Random(number).choices(WORDS, k=length))) for number, length in enumerate([3, 1, 4, 9, 2, 30])
+]
+LIMIT = 4.5  # standard deviations: one in 300,000
+
+DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
+TEMPERATURES = pytest.mark.parametrize("temperature", [1.0, 0.6, 4.0])
+
+
+def random_parser(config: ParserConfig = CONFIG) -> Parser:
+    """A parser in double precision whose weights are far from the zeros at which scores start."""
+    torch.manual_seed(3)
+    parser = Parser.build(config, TRAINING).double().eval()
+    for name, parameter in parser.named_parameters():
+        if "embedding" not in name:
+            torch.nn.init.normal_(parameter, std=0.4)
+    return parser
+
+
+Tree = tuple[tuple[int, ...], tuple[str, ...]]
+
+
+@torch.no_grad()
+def law_of(
+    parser: Parser, sentence: Sentence, temperature: float, decoder: Decoder
+) -> tuple[dict[Tree, int], np.ndarray, np.ndarray]:
+    """The places of all labelled trees of a decoder, their log probabilities at a temperature, and their scores."""
+    distribution = parser.distribution(parser.collate([sentence]))
+    heads, labels = distribution.enumerate_support()
+    scores = (distribution.log_prob(heads, labels) + distribution.log_partition).flatten().numpy()
+    names = parser.indexer.labels.items
+    trees = [
+        (tuple(row), tuple(names[label] for label in columns))
+        for row, columns in zip(heads[:, 0, 1:].tolist(), labels[:, 0, 1:].tolist(), strict=True)
+    ]
+    kept = [place for place, (row, _) in enumerate(trees) if decoder != "projective" or not nonprojective_words(row)]
+    logs = scores[kept] / temperature
+    return {trees[old]: new for new, old in enumerate(kept)}, logs - np.logaddexp.reduce(logs), scores[kept]
+
+
+def places_of(parses: list[Parse], places: dict[Tree, int]) -> np.ndarray:
+    return np.array([places[parse.heads, parse.labels] for parse in parses])
+
+
+def same(first: Parse, second: Parse) -> bool:
+    figures = (first.log_prob, first.score)
+    return replace(first, log_prob=0, score=0) == replace(second, log_prob=0, score=0) and figures == pytest.approx(
+        (second.log_prob, second.score), abs=1e-9
+    )
+
+
+def same_lists(first: list[list[Parse]], second: list[list[Parse]]) -> bool:
+    return all(
+        len(some) == len(others) and all(map(same, some, others)) for some, others in zip(first, second, strict=True)
+    )
+
+
+@TEMPERATURES
+@DECODERS
+@pytest.mark.parametrize("single_root", [True, False])
+def test_trees_follow_the_law(decoder: Decoder, temperature: float, single_root: bool) -> None:
+    parser = random_parser(replace(CONFIG, single_root=single_root))
+    for sentence in SENTENCES[:3]:
+        places, log_probs, scores = law_of(parser, sentence, temperature, decoder)
+        [parses] = parser.sample([sentence], 8_000, seed=1, temperature=temperature, decoder=decoder)
+        found = places_of(parses, places)
+        assert abs(chi_square_z(np.bincount(found, minlength=len(places)), np.exp(log_probs))) < LIMIT
+        np.testing.assert_allclose([parse.log_prob for parse in parses], log_probs[found], atol=1e-9)
+        np.testing.assert_allclose([parse.score for parse in parses], scores[found], atol=1e-9)
+
+
+@TEMPERATURES
+@DECODERS
+def test_different_trees_follow_the_law(decoder: Decoder, temperature: float) -> None:
+    """Every place of the list has a stream of its own: the first two trees of many equal sentences."""
+    parser = random_parser()
+    for sentence in (SENTENCES[0], SENTENCES[4]):
+        places, log_probs, scores = law_of(parser, sentence, temperature, decoder)
+        options: dict[str, Any] = {"temperature": temperature, "decoder": decoder, "replacement": False}
+        lists = parser.sample([sentence] * 4_000, 2, **options)
+        found = np.array([places_of(parses, places) for parses in lists])
+        assert_sequence_law(found, log_probs)
+        for drawn, parses in zip(found, lists, strict=True):
+            assert [parse.log_prob for parse in parses] == pytest.approx(log_probs[drawn], abs=1e-9)
+            assert [parse.score for parse in parses] == pytest.approx(scores[drawn], abs=1e-9)
+
+
+@DECODERS
+def test_without_replacement_each_tree_comes_once(decoder: Decoder) -> None:
+    parser = random_parser()
+    lists = parser.sample(SENTENCES[:5], 50, replacement=False, decoder=decoder)
+    for sentence, parses in zip(SENTENCES, lists, strict=False):
+        assert len({(parse.heads, parse.labels) for parse in parses}) == len(parses)
+        if len(sentence) < 4:
+            assert len(parses) == len(law_of(parser, sentence, 1.0, decoder)[0])
+            assert np.exp([parse.log_prob for parse in parses]).sum() == pytest.approx(1)
+        else:
+            assert len(parses) == 50
+    [[only]] = parser.sample([["Verb1"]], 10**12, replacement=False, decoder=decoder)
+    assert (only.heads, only.labels, only.log_prob) == ((0,), ("root",), 0)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@DECODERS
+def test_a_list_depends_on_its_place_and_seed_alone(
+    replacement: bool, decoder: Decoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = random_parser()
+    options: dict[str, Any] = {"replacement": replacement, "decoder": decoder, "seed": 5, "temperature": 1.5}
+    expected = parser.sample(SENTENCES, 12, **options)
+    assert [parse.tokens for [parse, *_] in expected] == [sentence.forms for sentence in SENTENCES]
+    for place, sentence in enumerate(SENTENCES):
+        assert same_lists(parser.sample([sentence], 12, first=place, **options), expected[place : place + 1])
+    assert same_lists(parser.sample(SENTENCES[2:], 12, first=2, **options), expected[2:])
+    assert same_lists(parser.sample(SENTENCES, 12, batch_words=1, **options), expected)
+    few = parser.sample(SENTENCES, 5, **options)
+    assert same_lists(few, [parses[:5] for parses in expected])
+    monkeypatch.setattr(model, "LABEL_SCORES", 1)
+    assert same_lists(parser.sample(SENTENCES, 12, **options), expected)
+    monkeypatch.undo()
+    others: list[dict[str, Any]] = [{"seed": 6}, {"first": 1}, {"seed": 2**40 + 5}]
+    for other in others:
+        assert not same_lists(parser.sample(SENTENCES[-1:], 12, **{**options, **other}), expected[-1:])
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+def test_labels_are_summed_in_slices_too(replacement: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = random_parser()
+    expected = parser.sample(SENTENCES, 4, replacement=replacement)
+    monkeypatch.setattr("treeparse.trees.label_sums.SLICE", 1)
+    assert same_lists(parser.sample(SENTENCES, 4, replacement=replacement), expected)
+
+
+def test_the_torch_seed_does_not_matter() -> None:
+    parser = random_parser()
+    expected = parser.sample(SENTENCES, 3)
+    torch.manual_seed(99)
+    state = torch.get_rng_state()
+    assert parser.sample(SENTENCES, 3, seed=0, first=0) == expected
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_decoders_say_which_trees_are_drawn() -> None:
+    parser = random_parser(replace(CONFIG, decoder="projective"))
+    by_default, projective, every, cautious = (
+        parser.sample(SENTENCES, 20, decoder=decoder)
+        for decoder in (None, "projective", "nonprojective", "minimum_risk")
+    )
+    assert by_default == projective
+    assert every == cautious
+    assert not any(nonprojective_words(parse.heads) for parses in projective for parse in parses)
+    assert any(nonprojective_words(parse.heads) for parses in every for parse in parses)
+    cautious_parser = random_parser(replace(CONFIG, decoder="minimum_risk"))
+    assert cautious_parser.sample(SENTENCES, 20) == every
+
+
+def test_scores_are_the_models_at_every_temperature() -> None:
+    parser = random_parser()
+    words = SENTENCES[3:4]
+    [best] = parser.parse(words)
+    [[cold]] = parser.sample(words, 1, temperature=1e-6)
+    assert replace(cold, log_prob=0) == replace(best, log_prob=0, score=cold.score)
+    assert (cold.score, cold.log_prob) == (pytest.approx(best.score), 0)
+    [hot] = parser.sample(words, 40, temperature=1e300)
+    # At first there are the trees of 9 words with one root; then 1 label for the arc from it, 2 for others.
+    assert [parse.log_prob for parse in hot] == pytest.approx([-np.log(9**8 * 2**8)] * 40)
+    assert max(parse.score for parse in hot) < best.score
+    known = {(parse.heads, parse.labels): parse.score for parse in parser.kbest(SENTENCES[:1], 50)[0]}
+    for parse in parser.sample(SENTENCES[:1], 40, temperature=3.0)[0]:
+        assert parse.score == pytest.approx(known[parse.heads, parse.labels])
+
+
+def test_impossible_wishes_are_refused() -> None:
+    parser = random_parser()
+    unknown: Any = "best"
+    with pytest.raises(TreeparseError, match="There is no decoder 'best'"):
+        parser.sample([["a"]], 1, decoder=unknown)
+    for k in (0, -1):
+        with pytest.raises(TreeparseError, match=f"A list of parses holds 1 or more, not {k}"):
+            parser.sample([["a"]], k)
+    for temperature in (0.0, -1.0, 1e-7, float("inf"), float("nan")):
+        with pytest.raises(TreeparseError, match=f"The temperature is {temperature}, but must be finite and at least"):
+            parser.sample([["a"]], 1, temperature=temperature)
+    for seed, first in ((-1, 0), (0, -1)):
+        with pytest.raises(TreeparseError, match=f"must be 0 or more, not {seed} and {first}"):
+            parser.sample([["a"]], 1, seed=seed, first=first)
+    with pytest.raises(TreeparseError, match="1000000000 trees of 1 words are too many: ask for 134217728 or fewer"):
+        parser.sample([["a"]], 10**9)
+    with pytest.raises(TreeparseError, match="1000000000 trees of 16 words are too many"):
+        parser.sample([["a"] * 16], 10**9, replacement=False)
+    with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
+        parser.sample([["a"], []], 1)
+    assert parser.sample([], 3) == []
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_sampling_uses_no_dropout_and_restores_the_mode(training: bool) -> None:
+    parser = random_parser()
+    expected = parser.sample(SENTENCES, 2)
+    parser.train(training)
+    assert parser.sample(SENTENCES, 2) == expected
+    assert all(module.training is training for module in parser.modules())
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
+def test_a_gpu_agrees_with_the_cpu(decoder: Decoder) -> None:
+    parser = random_parser()
+    expected = parser.sample(SENTENCES, 20, decoder=decoder)
+    parser.cuda()
+    assert same_lists(parser.sample(SENTENCES, 20, decoder=decoder), expected)
+    for parses in parser.sample(SENTENCES, 20, replacement=False, decoder=decoder):
+        assert len({(parse.heads, parse.labels) for parse in parses}) == len(parses)

@@ -1,0 +1,158 @@
+"""Lists of a sentence's labelled trees: the best ones, or ones drawn at random."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.parses import Parse
+from treeparse.data.vocabulary import Vocabulary
+from treeparse.trees import LabeledCRF, NonProjectiveCRF
+from treeparse.trees.decoders import Decoder, check_decoder, check_kbest_decoder, searched
+
+LONGEST_LIST = 2**27  # words of the trees of one sentence
+LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
+
+
+class TreeLists(NamedTuple):
+    """Labelled trees of a batch, K an item in order; past an item's last one -1 and -inf."""
+
+    heads: Tensor  # (B, K, n+1)
+    labels: Tensor  # (B, K, n+1)
+    log_probs: Tensor  # (B, K) nats
+    scores: Tensor  # (B, K) sums over the labelled arcs
+
+    def parses(self, sentences: Sequence[Sentence], names: Vocabulary) -> list[list[Parse]]:
+        """The trees of each sentence."""
+        counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
+        return [
+            [_parse(sentence, names, *row) for row in zip(*(column[:count].tolist() for column in item), strict=True)]
+            for sentence, count, *item in zip(sentences, counts, *self, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class ListFinder(ABC):
+    """How lists are made.
+
+    Attributes:
+        k: trees of a sentence, at most.
+        decoder: from which trees.
+    """
+
+    k: int
+    decoder: Decoder
+
+    def __post_init__(self) -> None:
+        check_decoder(self.decoder)
+        if self.k < 1:
+            raise TreeparseError(f"A list of parses holds 1 or more, not {self.k}.")
+
+    @abstractmethod
+    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
+        """The lists of a batch.
+
+        Args:
+            trees: the float64 distribution of the trees, whatever their labels.
+            label_log_probs: ``(B, n+1, n+1, L)``, those of labels given their arcs.
+            places: ``B``, of the sentences in the list that the batch is from.
+
+        Raises:
+            TreeparseError: for lists that are too long to be held.
+        """
+
+
+@dataclass(frozen=True)
+class BestLists(ListFinder):
+    """The k best labelled trees, best first; log probabilities are among all trees, whichever the decoder."""
+
+    def __post_init__(self) -> None:
+        check_kbest_decoder(self.decoder)
+        super().__post_init__()
+
+    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
+        labeled = LabeledCRF(searched(trees, self.decoder), label_log_probs)
+        heads, labels, scores = labeled.topk(_list_length(self.k, label_log_probs, different=True))
+        return TreeLists(heads, labels, scores - trees.log_partition.unsqueeze(-1), scores)
+
+
+@dataclass(frozen=True)
+class SampledLists(ListFinder):
+    """k labelled trees in the order drawn, with probabilities proportional to exp(score / temperature).
+
+    The decoder projective draws from projective trees, any other from all. Log probabilities are those by which trees
+    are drawn; scores do not depend on the temperature.
+
+    Attributes:
+        replacement: whether a tree can be drawn again.
+        seed: with a sentence's place it fixes the sentence's trees.
+        first: the place of the first sentence.
+        temperature: 1 draws from the model's own distribution.
+    """
+
+    replacement: bool = True
+    seed: int = 0
+    first: int = 0
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.seed, self.first) < 0:
+            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {self.first}.")
+        if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
+            raise TreeparseError(
+                f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
+                "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
+            )
+
+    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
+        k = _list_length(self.k, label_log_probs, different=not self.replacement)
+        base = searched(trees, self.decoder)
+        labeled = LabeledCRF(
+            base.with_scores(base.scores / self.temperature), label_log_probs.double() / self.temperature
+        )
+        generators = [_generator(self.seed, self.first + place) for place in places]
+        if self.replacement:
+            heads, labels = (part.transpose(0, 1) for part in labeled.sample((k,), generator=generators))
+        else:
+            heads, labels, _, _ = labeled.sample_without_replacement(k, generator=generators)
+        scores = _scores_of(trees, label_log_probs, heads, labels)
+        log_probs = scores / self.temperature - labeled.log_partition.unsqueeze(-1)
+        return TreeLists(heads, labels, log_probs.clamp_max(0.0), scores)
+
+
+def _list_length(k: int, label_log_probs: Tensor, *, different: bool) -> int:
+    """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
+    words, labels = label_log_probs.shape[1] - 1, label_log_probs.shape[3]
+    if different:
+        k = min(k, (words + 1) ** (words - 1) * labels**words)
+    if k * words > LONGEST_LIST:
+        raise TreeparseError(f"{k} trees of {words} words are too many: ask for {LONGEST_LIST // words} or fewer.")
+    return k
+
+
+def _generator(seed: int, place: int) -> Generator:
+    """The generator of a sentence, which depends on the seed and its place alone."""
+    [state] = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)
+    return Generator().manual_seed(int(state))
+
+
+def _scores_of(trees: NonProjectiveCRF, label_log_probs: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
+    """Summed scores ``(B, K)`` of labelled trees ``(B, K, n+1)``; -inf for what is no tree."""
+    item = torch.arange(len(heads), device=heads.device)[:, None, None]
+    arcs = item, heads.clamp_min(0), torch.arange(heads.shape[-1], device=heads.device)
+    values = trees.scores[arcs] + label_log_probs[(*arcs, labels.clamp_min(0))]
+    return values.masked_fill(heads < 0, 0.0).sum(-1).masked_fill(heads[..., 1] < 0, -torch.inf)
+
+
+def _parse(
+    sentence: Sentence, names: Vocabulary, heads: list[int], labels: list[int], log_prob: float, score: float
+) -> Parse:
+    end = len(sentence) + 1
+    return Parse(sentence.forms, tuple(heads[1:end]), tuple(map(names.item, labels[1:end])), log_prob, score)
