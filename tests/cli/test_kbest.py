@@ -9,83 +9,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import torch
-from sentences import learnable_sentences
-from udtools import Validator
-from udtools.incident import Incident
+from parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest import read_nbest
-from treeparse.model import Parse, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
+from treeparse.model import Parser
 from treeparse.trees.decoders import Decoder
-
-SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]
-MULTIWORD = (
-    "# newdoc\n"
-    "# sent_id = m\n"
-    "# text = dámelo ya\n"
-    "1-3\tdámelo\t_\t_\t_\t_\t_\t_\t_\t_\n"
-    "1\tda\tdar\tVERB\t_\t_\t0\troot\t_\t_\n"
-    "2\tme\tyo\tPRON\t_\t_\t1\tiobj\t_\t_\n"
-    "3\tlo\tél\tPRON\t_\t_\t1\tobj\t_\t_\n"
-    "3.1\tda\tdar\tVERB\t_\t_\t_\t_\t1:conj\t_\n"
-    "4\tya\tya\tADV\t_\t_\t1\tadvmod\t_\t_\n"
-    "\n"
-)
-
-
-@pytest.fixture(scope="module")
-def parser() -> Parser:
-    """Weights drawn at random, so that sentences get all kinds of trees."""
-    torch.manual_seed(0)
-    encoder = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, hidden_size=8, layers=1)
-    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), learnable_sentences(30, seed=1))
-    for weights in parser.parameters():
-        torch.nn.init.normal_(weights)
-    return parser.eval()
-
-
-@pytest.fixture(scope="module")
-def model(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("kbest") / "model"
-    parser.save_pretrained(folder)
-    return str(folder)
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> str:
-    rows = ("".join(f"{n}\t{form}" + "\t_" * 8 + "\n" for n, form in enumerate(forms, 1)) for forms in SENTENCES)
-    text = "".join(f"# sent_id = s{number}\n{block}\n" for number, block in enumerate(rows, 1))
-    return written(tmp_path / "in.conllu", text)
-
-
-def written(path: Path, data: str) -> str:
-    path.write_text(data, encoding="utf-8")
-    return str(path)
 
 
 def kbest(*arguments: str | Path | int) -> int:
     return main(["kbest", *map(str, arguments), "--device", "cpu"])
-
-
-def lists_of(path: Path) -> list[tuple[str | None, list[Parse]]]:
-    return [(nbest.sent_id, list(nbest.parses)) for nbest in read_nbest(path)]
-
-
-def incidents(path: Path) -> list[Incident]:
-    """What the official validator finds, up to level 2."""
-    return Validator(lang="ud", level=2, output=None).validate_files([str(path)]).error_tracker
-
-
-def assert_same(found: list[list[Parse]], expected: list[list[Parse]]) -> None:
-    """The same trees; figures within the rounding of single precision, which depends on the batch."""
-    for some, others in zip(found, expected, strict=True):
-        for one, other in zip(some, others, strict=True):
-            assert (one.tokens, one.heads, one.labels) == (other.tokens, other.heads, other.labels)
-            figures = one.log_prob, one.score
-            assert figures == pytest.approx((other.log_prob, other.score), rel=1e-5, abs=1e-4)
 
 
 @pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
@@ -157,7 +91,7 @@ def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch:
         return original(self, sentences, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Parser, "kbest", kbest_of)
-    monkeypatch.setattr("treeparse.cli.kbest.CHUNK_TREE_WORDS", 8)
+    monkeypatch.setattr("treeparse.cli.lists.CHUNK_TREE_WORDS", 8)
     lines = io.BytesIO(b"a b\nc d\ne\nf g h i j\nk\n")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines, isatty=lambda: False))
     output = SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None, isatty=lambda: False)
@@ -187,7 +121,7 @@ def test_closing_line_and_faulty_sentences(
     assert kbest(model, bad, "-k", 2, "-o", target, "--skip-invalid") == 0
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.startswith("treeparse: 4 sentences, 18 words, ")
-    assert shown.err.endswith(" words/s; 1 sentence left out\n")
+    assert shown.err.endswith(" words/s; 1 sentence has fewer than 2 trees; 1 sentence left out\n")
     assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
 
 

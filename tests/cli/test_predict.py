@@ -4,13 +4,13 @@ import gzip
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import get_args
 
 import pytest
-import torch
+from parsed_files import conllu, written
 from sentences import learnable_sentences
 
 from treeparse.cli.common import DECODERS
@@ -36,35 +36,6 @@ TRICKY = (
     "\n"
 )
 BAD = "# sent_id = bad\n1\tno\t_\t_\t_\t_\t_\t_\t_\n\n"  # nine columns
-
-
-def conllu(*sentences: Sequence[str]) -> str:
-    """The words as CoNLL-U without heads."""
-    rows = ("".join(f"{n}\t{form}" + "\t_" * 8 + "\n" for n, form in enumerate(forms, 1)) for forms in sentences)
-    return "".join(f"# sent_id = s{number}\n{block}\n" for number, block in enumerate(rows, 1))
-
-
-@pytest.fixture(scope="module")
-def parser() -> Parser:
-    """Weights drawn at random, so that sentences get all kinds of trees."""
-    torch.manual_seed(0)
-    encoder = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, hidden_size=8, layers=1)
-    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), learnable_sentences(30, seed=1))
-    for weights in parser.parameters():
-        torch.nn.init.normal_(weights)
-    return parser.eval()
-
-
-@pytest.fixture(scope="module")
-def model(parser: Parser, tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("predict") / "model"
-    parser.save_pretrained(folder)
-    return str(folder)
-
-
-def written(path: Path, data: str | bytes) -> str:
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return str(path)
 
 
 def predict(*arguments: str | Path) -> int:

@@ -18,9 +18,18 @@ DECODERS: "dict[str, Decoder]" = {
 
 def positive(text: str) -> int:
     """The type of an argument: a whole number, 1 or more."""
-    number = int(text) if text.isascii() and text.isdigit() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 1 or more")
+    return _whole(text, least=1)
+
+
+def not_negative(text: str) -> int:
+    """The type of an argument: a whole number, 0 or more."""
+    return _whole(text, least=0)
+
+
+def _whole(text: str, *, least: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() else -1
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
     return number
 
 

@@ -1,15 +1,14 @@
 """``treeparse kbest``: the K best trees of every sentence, with their probabilities."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli import reading
-from treeparse.cli.common import DECODERS, decoder_name, positive
+from treeparse.cli import lists, reading
+from treeparse.cli.common import DECODERS, decoder_name
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
-    from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Parse, Parser
 
 NAME = "kbest"
@@ -28,18 +27,10 @@ tokens and parses, a list of heads, labels, log_prob and score. A sentence witho
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}"""
 
-CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    reading.add_arguments(parser, output="the lists, .gz compresses (default: -)")
-    parser.add_argument("-k", type=positive, required=True, metavar="K", help="trees of a sentence, at most")
-    parser.add_argument(
-        "--output-format",
-        choices=("conllu", "jsonl"),
-        help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
-    )
+    lists.add_arguments(parser, k="trees of a sentence, at most")
     parser.add_argument(
         "--decoder",
         type=_decoder,
@@ -58,14 +49,8 @@ def _decoder(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
-    from treeparse.data.nbest import NBestList, write_nbest
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[list[Parse]]":
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]", first: int) -> "list[list[Parse]]":
         return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=decoder_name(args))
 
-    def write(parsed: "Iterator[tuple[ConlluSentence, list[Parse]]]") -> None:
-        lists = (NBestList(sentence, tuple(parses)) for sentence, parses in parsed)
-        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
-
-    chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
-    return reading.parse_files(args, parse, write, chunk_words=chunk_words)
+    return lists.list_files(args, parse)

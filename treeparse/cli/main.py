@@ -14,7 +14,7 @@ from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, positive
 
-COMMANDS = ("train", "evaluate", "predict", "kbest", "check", "config")
+COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config")
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -23,6 +23,7 @@ EPILOG = """examples:
   treeparse evaluate --model runs/english/model test.conllu
   treeparse predict runs/english/model text.conllu -o parsed.conllu
   treeparse kbest runs/english/model text.conllu -k 10 -o best.conllu
+  treeparse sample runs/english/model text.conllu -k 10 --seed 1 -o samples.conllu
   treeparse COMMAND --help
 
 exit codes:

@@ -55,6 +55,7 @@ def parse_files(
     write: "Callable[[Iterator[tuple[ConlluSentence, T]]], object]",
     *,
     chunk_words: int | None = None,
+    remark: Callable[[], str] = str,
 ) -> int:
     """Parse the sentences of all files by chunks and write them; show progress, and the sums at the end.
 
@@ -63,6 +64,7 @@ def parse_files(
         parse: the results for a list of sentences, which come without the trees of the file.
         write: takes the sentences with their results, in order.
         chunk_words: a chunk with so many words has enough sentences.
+        remark: what the closing line says besides, if anything.
     """
     from tqdm import tqdm
 
@@ -90,7 +92,7 @@ def parse_files(
 
         write(parsed())
     if not args.quiet:
-        print(tally.summary(time.perf_counter() - started), file=sys.stderr)
+        print(tally.summary(time.perf_counter() - started, remark()), file=sys.stderr)
     return 0
 
 
@@ -104,14 +106,16 @@ class _Tally:
         self.sentences += len(sentences)
         self.words += sum(map(len, sentences))
 
-    def summary(self, seconds: float) -> str:
-        parsed = (
-            f"{_count(self.sentences, 'sentence')}, {_count(self.words, 'word')}, {self.words / seconds:,.0f} words/s"
+    def summary(self, seconds: float, remark: str) -> str:
+        sums = (
+            f"{counted(self.sentences, 'sentence')}, {counted(self.words, 'word')}, {self.words / seconds:,.0f} words/s"
         )
-        return f"treeparse: {parsed}" + (f"; {_count(self.left_out, 'sentence')} left out" if self.left_out else "")
+        left_out = f"{counted(self.left_out, 'sentence')} left out" if self.left_out else ""
+        return f"treeparse: {'; '.join(filter(None, (sums, remark, left_out)))}"
 
 
-def _count(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 

@@ -1,0 +1,192 @@
+"""``treeparse sample``: the parser's draws in kbest's formats, whatever the chunks; a sentence for every fault."""
+
+import io
+import itertools
+import json
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
+
+from treeparse.cli.main import main
+from treeparse.core import nonprojective_words
+from treeparse.data import read_conllu, read_nbest, write_conllu
+from treeparse.model import Parse, Parser
+
+OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "as it is": ([], {}),
+    "seed": (["--seed", "7"], {"seed": 7}),
+    "temperature": (["--temperature", "2.5"], {"temperature": 2.5}),
+    "projective": (["--decoder", "projective"], {"decoder": "projective"}),
+    "different": (["--without-replacement", "--seed", "3"], {"replacement": False, "seed": 3}),
+}
+
+
+def sample(*arguments: str | Path | int) -> int:
+    return main(["sample", *map(str, arguments), "--device", "cpu"])
+
+
+def found_in(path: Path) -> list[list[Parse]]:
+    return [parses for _, parses in lists_of(path)]
+
+
+@pytest.mark.parametrize("name", ["out.conllu", "out.conllu.gz", "out.jsonl", "out.jsonl.gz"])
+@pytest.mark.parametrize(("options", "settings"), OPTIONS.values(), ids=OPTIONS)
+def test_lists_are_the_parsers(
+    model: str, parser: Parser, source: str, tmp_path: Path, name: str, options: list[str], settings: dict[str, Any]
+) -> None:
+    assert sample(model, source, "-k", 7, "-o", tmp_path / name, *options) == 0
+    assert [sent_id for sent_id, _ in lists_of(tmp_path / name)] == ["s1", "s2", "s3", "s4"]
+    expected = parser.sample(SENTENCES, 7, **settings)
+    assert_same(found_in(tmp_path / name), expected)
+    assert list(map(len, expected)) == ([7] * 4 if settings.get("replacement", True) else [7, 1, 7, 4])
+
+
+@pytest.mark.parametrize(
+    "options", [["--chunk", "1"], ["--chunk", "3"], ["--batch-words", "5"], ["--threads", "1"], ["-k", "9"]]
+)
+@pytest.mark.parametrize("replacement", [[], ["--without-replacement"]])
+def test_a_sentences_trees_depend_on_its_place_alone(
+    model: str, source: str, tmp_path: Path, options: list[str], replacement: list[str]
+) -> None:
+    for name, more in (("one.jsonl", []), ("other.jsonl", options)):
+        assert sample(model, source, source, "-k", 5, "-o", tmp_path / name, *replacement, *more) == 0
+    one, other = found_in(tmp_path / "one.jsonl"), found_in(tmp_path / "other.jsonl")
+    assert_same([parses[:5] for parses in other], one)
+    assert {(parse.heads, parse.labels) for parse in one[2]} != {(parse.heads, parse.labels) for parse in one[6]}
+
+
+def test_the_same_command_writes_the_same_file(model: str, source: str, tmp_path: Path) -> None:
+    for name, seed in (("one", 1), ("same", 1), ("other", 2)):
+        assert sample(model, source, "-k", 20, "--seed", seed, "-o", tmp_path / name, "-q") == 0
+    one, same, other = ((tmp_path / name).read_bytes() for name in ("one", "same", "other"))
+    assert one == same != other
+
+
+def test_trees_come_again_and_can_be_different(model: str, parser: Parser, source: str, tmp_path: Path) -> None:
+    assert sample(model, source, "-k", 200, "-o", tmp_path / "again.jsonl") == 0
+    assert sample(model, source, "-k", 200, "-o", tmp_path / "once.jsonl", "--without-replacement") == 0
+    again, once = (
+        [Counter((parse.heads, parse.labels) for parse in parses) for parses in found_in(tmp_path / name)]
+        for name in ("again.jsonl", "once.jsonl")
+    )
+    assert [counts.total() for counts in again] == [200] * 4
+    assert all(max(counts.values()) > 1 for counts in again)
+    assert [counts.total() for counts in once] == [36, 1, 200, 4]
+    assert all(max(counts.values()) == 1 for counts in once)
+    for parses, best in zip(found_in(tmp_path / "once.jsonl"), parser.kbest(SENTENCES, 36), strict=True):
+        if len(parses) < 200:  # all there are
+            assert_same([sorted(parses, key=lambda parse: -parse.score)], [best])
+
+
+def test_official_validator_accepts_the_blocks(model: str, tmp_path: Path) -> None:
+    source, target = written(tmp_path / "in.conllu", MULTIWORD * 2), tmp_path / "out.conllu"
+    assert sample(model, source, "-k", 20, "-o", target, "--drop-empty", "--temperature", "0.5") == 0
+    assert incidents(target) == []
+    text = target.read_text(encoding="utf-8")
+    assert text.count("# rank = ") == text.count("1-3\tdámelo") == 40
+    assert text.count("# newdoc") == 2 and "3.1" not in text
+
+
+def test_standard_streams(model: str, parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    output, stdin = io.BytesIO(), io.BytesIO(b"Noun1 Adj1 Verb1\nVerb1\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", SimpleNamespace(buffer=stdin, isatty=lambda: False))
+        patch.setattr(sys, "stdout", SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False))
+        assert sample(model, "-", "-k", 4, "-q", "--format", "text") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(output.getvalue())))
+        found = [list(nbest.parses) for nbest in read_nbest("-")]
+    assert_same(found, parser.sample([("Noun1", "Adj1", "Verb1"), ("Verb1",)], 4))
+
+
+def test_closing_line(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def shown(*options: str | int) -> str:
+        assert sample(model, source, "-o", tmp_path / "out.jsonl", *options) == 0
+        line = capsys.readouterr().err
+        assert line.startswith("treeparse: 4 sentences, 18 words, ") and line.count("\n") == 1
+        return line.partition(" words/s")[2]
+
+    assert shown("-k", 5) == "\n"
+    assert shown("-k", 1, "--without-replacement") == "\n"
+    assert shown("-k", 2, "--without-replacement") == "; 1 sentence has fewer than 2 trees\n"
+    assert shown("-k", 1000, "--without-replacement", "--chunk", 1) == "; 3 sentences have fewer than 1,000 trees\n"
+    assert sample(model, source, "-k", 5, "-o", tmp_path / "out.jsonl", "--without-replacement", "-q") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fault_leaves_the_old_file(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = written(tmp_path / "bad.conllu", Path(source).read_text() + "# sent_id = bad\n1\tno\t_\n\n")
+    target = tmp_path / "out.conllu"
+    target.write_text("old")
+    assert sample(model, bad, "-k", 2, "-o", target, "--chunk", 1) == 2
+    assert "bad.conllu:28: sentence bad: the line has 3 columns" in capsys.readouterr().err
+    assert sample(model, source, "-k", 10**9, "-o", target) == 2
+    assert "1000000000 trees of 3 words are too many: ask for 44739242 or fewer" in capsys.readouterr().err
+    assert sample(model, source, "-k", 2, "-o", target, "--temperature", "1e-9") == 2
+    assert "The temperature is 1e-09, but must be finite and at least 1e-06" in capsys.readouterr().err
+    assert target.read_text() == "old"
+    assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
+
+
+def test_a_sentence_that_is_left_out_has_no_place(model: str, source: str, tmp_path: Path) -> None:
+    bad = written(tmp_path / "bad.conllu", "# sent_id = bad\n1\tno\t_\n\n" + Path(source).read_text())
+    for path, name in ((source, "one.jsonl"), (bad, "other.jsonl")):
+        assert sample(model, path, "-k", 9, "-o", tmp_path / name, "--skip-invalid") == 0
+    assert_same(found_in(tmp_path / "one.jsonl"), found_in(tmp_path / "other.jsonl"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "required: -k"),
+        (["-k", "0"], "argument -k: '0' is not a whole number, 1 or more"),
+        (["-k", "2", "--seed", "-1"], "argument --seed: '-1' is not a whole number, 0 or more"),
+        (["-k", "2", "--seed", "1.5"], "argument --seed: '1.5' is not a whole number, 0 or more"),
+        (["-k", "2", "--temperature", "0"], "argument --temperature: '0' is not a finite number above 0"),
+        (["-k", "2", "--temperature", "-1"], "argument --temperature: '-1' is not a finite number above 0"),
+        (["-k", "2", "--temperature", "nan"], "argument --temperature: 'nan' is not a finite number above 0"),
+        (["-k", "2", "--temperature", "inf"], "argument --temperature: 'inf' is not a finite number above 0"),
+        (["-k", "2", "--temperature", "hot"], "argument --temperature: 'hot' is not a finite number above 0"),
+        (["-k", "2", "--decoder", "minimum-risk"], "argument --decoder: invalid choice: 'minimum-risk'"),
+    ],
+)
+def test_usage_faults(
+    model: str, source: str, capsys: pytest.CaptureFixture[str], arguments: list[str], sentence: str
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        sample(model, source, *arguments)
+    assert stopped.value.code == 2
+    assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("decoder", ["minimum_risk", "projective"])
+def test_the_models_decoder_says_which_trees_are_drawn(
+    parser: Parser, source: str, tmp_path: Path, decoder: str
+) -> None:
+    parser.save_pretrained(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": decoder}))
+    assert sample(tmp_path / "model", source, "-k", 50, "-o", tmp_path / "out.jsonl") == 0
+    drawn = [parse for parses in found_in(tmp_path / "out.jsonl") for parse in parses]
+    assert any(nonprojective_words(parse.heads) for parse in drawn) is (decoder != "projective")
+
+
+@pytest.mark.treebank
+def test_a_treebank(model: str, tmp_path: Path) -> None:
+    root = os.environ.get("TREEPARSE_TREEBANKS")
+    if not root:
+        pytest.skip("TREEPARSE_TREEBANKS is not set")
+    source, target = tmp_path / "in.conllu", tmp_path / "out.conllu"
+    write_conllu(source, itertools.islice(read_conllu(Path(root, "UD_English-EWT/en_ewt-ud-test.conllu")), 150))
+    assert sample(model, source, "-k", 3, "-o", target, "--drop-empty", "-q", "--without-replacement") == 0
+    found, expected = ({incident.testid for incident in incidents(path)} for path in (target, source))
+    assert found <= expected
+    assert [nbest.sent_id for nbest in read_nbest(target)] == [sentence.sent_id for sentence in read_conllu(source)]

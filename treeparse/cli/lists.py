@@ -1,0 +1,58 @@
+"""What the commands that write lists of parses share: arguments, chunks, the file, and the count of short lists."""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli import reading
+from treeparse.cli.common import positive
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.model import Parse, Parser
+
+CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, k: str) -> None:
+    """Declare the arguments; ``k`` is the help of ``-k``."""
+    reading.add_arguments(parser, output="the lists, .gz compresses (default: -)")
+    parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
+    parser.add_argument(
+        "--output-format",
+        choices=("conllu", "jsonl"),
+        help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
+    )
+
+
+def list_files(
+    args: argparse.Namespace, parse: "Callable[[Parser, Sequence[Sentence], int], list[list[Parse]]]"
+) -> int:
+    """List trees of the sentences of all files and write them; the closing line counts the lists below ``-k`` trees.
+
+    Args:
+        args: the command's arguments, :func:`add_arguments`'s among them.
+        parse: the lists of some sentences, given the place of the first one among all, counted from 0.
+    """
+    from treeparse.data.nbest import NBestList, write_nbest
+
+    first, short = 0, 0
+
+    def parse_chunk(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[list[Parse]]":
+        nonlocal first, short
+        lists = parse(parser, sentences, first)
+        first += len(lists)
+        short += sum(len(parses) < args.k for parses in lists)
+        return lists
+
+    def write(parsed: "Iterator[tuple[ConlluSentence, list[Parse]]]") -> None:
+        lists = (NBestList(sentence, tuple(parses)) for sentence, parses in parsed)
+        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
+
+    def remark() -> str:
+        verb = "has" if short == 1 else "have"
+        return f"{reading.counted(short, 'sentence')} {verb} fewer than {args.k:,} trees" if short else ""
+
+    chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
+    return reading.parse_files(args, parse_chunk, write, chunk_words=chunk_words, remark=remark)

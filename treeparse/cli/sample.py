@@ -1,0 +1,84 @@
+"""``treeparse sample``: trees of every sentence drawn at random, with their probabilities."""
+
+import argparse
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli import lists, reading
+from treeparse.cli.common import decoder_name, not_negative
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.model import Parse, Parser
+
+NAME = "sample"
+HELP = "draw trees of CoNLL-U or tokenised text at random"
+EPILOG = f"""examples:
+  treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu
+  treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz
+  treeparse sample runs/english/model test.conllu -k 10 --without-replacement -o different.conllu
+  treeparse sample runs/english/model test.conllu -k 10 --temperature 2 -o varied.jsonl
+  echo 'They saw her duck .' | treeparse sample -q -k 5 runs/english/model - --format text
+
+The trees are exact, independent samples: a labelled tree is drawn with probability proportional to exp(score / T). At
+the temperature T = 1 that is the model's own distribution; below it good trees come more often, above it trees vary
+more. The same tree can come again. With --without-replacement each is drawn from those not drawn before: all differ, if
+only in one label. A sentence with fewer than K trees gets each of them once; the closing line counts such sentences.
+
+The files are those of kbest, CoNLL-U or JSONL; rank is the place in the order drawn. log_prob (nats) is the log of the
+probability above: at T, and with the projective decoder among the trees without crossing arcs. score is the model's
+own, whatever T is.
+
+A sentence's trees depend on --seed, on its place in the input and on its scores, not on other sentences; the first ones
+are the same however many are drawn. The same command draws the same trees again. What batches the sentences otherwise
+(-k, --chunk, --batch-words) or computes otherwise (--threads, --device) can change the last digit of a score and so,
+rarely, a tree; without replacement, a GPU draws other trees.
+OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
+{reading.CHUNKS}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    lists.add_arguments(parser, k="trees of a sentence; without replacement, at most")
+    parser.add_argument("--without-replacement", action="store_true", help="draw no tree of a sentence twice")
+    parser.add_argument(
+        "--temperature", type=_temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
+    )
+    parser.add_argument(
+        "--seed", type=not_negative, default=0, metavar="S", help="a whole number; others draw other trees (default: 0)"
+    )
+    parser.add_argument(
+        "--decoder",
+        choices=("nonprojective", "projective"),
+        help="draw from all trees, or from those without crossing arcs (default: projective where the model's config "
+        "says so, otherwise nonprojective)",
+    )
+
+
+def _temperature(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number above 0")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw trees of the sentences and write them."""
+
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]", first: int) -> "list[list[Parse]]":
+        return parser.sample(
+            sentences,
+            args.k,
+            replacement=not args.without_replacement,
+            seed=args.seed,
+            first=first,
+            temperature=args.temperature,
+            batch_words=args.batch_words,
+            decoder=decoder_name(args),
+        )
+
+    return lists.list_files(args, parse)
