@@ -253,7 +253,7 @@ class Parser(nn.Module):
         lists = SampledLists(k, decoder or self.config.decoder, replacement, seed, first, temperature)
         return self._lists(sentences, lists, batch_words)
 
-    @torch.no_grad()  # not inference mode, whose tensors sums over many labels cannot take in slices
+    @torch.inference_mode()
     def _lists(
         self, sentences: Sequence[Sentence | Sequence[str]], finder: ListFinder, batch_words: int
     ) -> list[list[Parse]]:

@@ -1,4 +1,4 @@
-"""Parses, and lists of the best parses of a sentence."""
+"""Parses, and lists of a sentence's parses."""
 
 from dataclasses import dataclass
 
@@ -9,8 +9,8 @@ from treeparse.data.conllu import ConlluSentence
 class Parse:
     """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
 
-    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats), ``score`` the sum of the
-    scores of the labelled arcs.
+    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
+    which it was drawn: at its temperature, among its decoder's trees. ``score`` is the sum of the labelled arcs' scores.
     """
 
     tokens: tuple[str, ...]
@@ -22,7 +22,7 @@ class Parse:
 
 @dataclass(frozen=True, slots=True)
 class NBestList:
-    """The best parses of a sentence, best first; one or more.
+    """The best parses of a sentence, best first, or samples in the order drawn; one or more.
 
     ``sentence`` is what was parsed, with its comments, multiword tokens and empty nodes; whatever tree it has is not
     part of the list.

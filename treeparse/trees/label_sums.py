@@ -32,6 +32,8 @@ def by_heads(
         return of_slice(*tensors)
     step = max(1, SLICE // widest)
     slices = zip(*(tensor.split(step, 1) for tensor in tensors), strict=True)
+    if not any(tensor.requires_grad for tensor in tensors):  # those of inference mode could not be saved for later
+        return torch.cat([of_slice(*part) for part in slices], 1)
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
     return torch.cat([checkpoint(of_slice, *part, **options) for part in slices], 1)  # pyright: ignore
 
