@@ -10,7 +10,8 @@ class Parse:
     """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
 
     ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
-    which it was drawn: at its temperature, among its decoder's trees. ``score`` is the sum of the labelled arcs' scores.
+    which it was drawn, at its temperature and among its decoder's trees. ``score`` is the sum of the scores of arcs and
+    labels.
     """
 
     tokens: tuple[str, ...]
