@@ -1,0 +1,154 @@
+#!/usr/bin/env python
+r"""Repeat the experiments of two papers on sampling dependency trees, as tables and plots.
+
+    export TREEPARSE_TREEBANKS=...   # the folder of UD_English-EWT
+    OMP_NUM_THREADS=1 taskset -c 0 python scripts/reproduce_sampling.py --model runs/fast/model \
+        --treesample DIR --output scripts/results/reproduce_sampling.md
+
+[Samp] Zmigrod, Vieira and Cotterell 2021, *Efficient Sampling of Dependency Structure*: Fig. 6, time with replacement
+over the length, and without replacement over the number of trees. It is taken to show what the authors' program draws,
+``notes/runtime_experiment.py`` of rycolab/treesample as of 2022: graphs, lengths and numbers of trees are from there.
+
+[Unb] Stanojević 2022, *Unbiased and Efficient Sampling of Dependency Trees*: Figs. 2a and 2b, time with replacement
+over the length, of random weights and of a trained parser's; section 4.3.1, how many trees rejection draws for one that
+it keeps; Figs. 3, 5 and 7. No program of that paper is public, and its figures were not at hand: known were its
+abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. So the random weights are a
+choice made here, N(0, 1) scores; Fig. 3 is taken to be about the bias of WilsonRC, Fig. 5 about the trie and the list
+over the number of trees, Fig. 7 about stochastic beam search over the length.
+
+The parser is a folder that ``treeparse train`` wrote; without --model its rows are left out. The authors' Python comes
+from a clone of rycolab/treesample; without --treesample it is left out. The plot is written beside the output file and
+needs matplotlib (``pip install treeparse[bench]``).
+"""
+
+import argparse
+import importlib.util
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sampling_tables as tables
+import torch
+from kbest_models import EWT, scored_batches, test_sentences
+from sampling_entries import PYTHON
+from sampling_experiment import TINY, Experiment, Panel, Sizes
+from sampling_workloads import by_length
+from timing import report
+
+from treeparse.core import TreeparseError
+from treeparse.model import Parser
+
+HEADER = """# [Samp] and [Unb] repeated: time of samplers of dependency trees, and the bias of one of them
+
+[Samp] is Zmigrod, Vieira and Cotterell 2021, [Unb] Stanojević 2022. CPU time, medians over rounds in which the samplers
+take turns, one thread; a sampler's set-up for a graph is counted with its trees. Trees have a single root.
+
+`WilsonRC` ([Samp] Fig. 3), which is biased, and the `list` version without replacement ([Samp] Fig. 7) are compiled
+like treeparse's samplers for this comparison, WilsonRC on the same walks. `WilsonReject` draws trees with any number of
+roots until one has a single one, with the constant on root arcs that makes this cheapest. `treeparse's choice` is what
+`sample` does by itself. Without replacement, `repeat` draws with replacement and drops repeats, `trie` and `beam` are
+treeparse's forms of the two algorithms of [Unb]; they are called with checks and tensors, on all graphs in one batch.
+A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's never are.
+
+What [Samp] Fig. 6 shows is taken from its authors' program. Of [Unb] no program is public, and its figures were not at
+hand: known were its abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. The
+random weights here are N(0, 1) scores; Fig. 3 is taken to be about the bias of WilsonRC, Figs. 5 and 7 about samplers
+without replacement, over the number of trees and over the length."""
+DIFFERENCES = """
+## Where this differs from the papers
+
+- [Samp]: Wilson's walks are faster than Colbourn's algorithm, and here by much more than in the authors' Python,
+  where a step of a walk costs as much as a whole row of a matrix. Their program leaves out set-up, which these
+  tables count.
+- [Samp] has O(K n^3 + K^2 n) for the list, [Unb] O(K n^3) for the trie. Compiled, the K^2 n is small: only trees
+  that have the same heads so far are looked at again. For few words the list is as fast as the trie up to thousands
+  of trees; the authors' Python slows down by hundreds. For more words the trie is faster because treeparse opens its
+  nodes only once trees drawn have half of their mass: most trees take no matrix. To draw again and drop repeats,
+  which is the same law and in neither paper, is the fastest of all as long as no few trees have most of the mass.
+- The list loses trees: differences have few digits where little is left, and the limits in the authors' code, which
+  hide that, leave out what is improbable. It shows in short sentences, where there are hardly more trees than are
+  asked for.
+- [Unb] has stochastic beam search as the parallel algorithm. On one thread of a CPU it is by far the slowest:
+  nothing is shared by the trees of the beam, and each takes a matrix in log space a word.
+- [Unb] section 4.3.1: training on trees with one root leaves a constant on all root arcs undetermined, on which the
+  tries depend; so they are as chance had it, and for some sentences many, which the mean shows. On the parser's
+  weights nearly every first try will do once the best constant is added, but to find it takes longer than the trees.
+  WilsonMarginal needs neither.
+- [Unb] Alg. 3 has the walks of WilsonMarginal end at node 0, where only the root arc of the word drawn leads: the
+  less this weighs beside the word's other heads, the longer they take, without a bound. To end at that word is the
+  same law.
+- WilsonRC is slow on a parser's weights: it draws improbable root words, and walks up to these are long. A tree of
+  more than 10,000 steps is given up, so that times are lower bounds. How often this happens depends on the parser."""
+TABLES = (
+    tables.samp_with_replacement,
+    tables.samp_without_replacement,
+    tables.unb_speed,
+    tables.printed_marginal,
+    tables.unb_tries,
+    tables.unb_bias,
+    tables.unb_without_replacement,
+)
+
+
+def lines(run: Experiment) -> Iterator[str]:
+    """The whole report, as it is measured, which fills the panels of the plot."""
+    return itertools.chain([HEADER], *(table(run) for table in TABLES), [DIFFERENCES])
+
+
+def plot(panels: Sequence[Panel], path: Path) -> None:
+    """Draw the panels, a sampler in the same colour in all of them, and dashed where it is its authors' Python."""
+    from matplotlib.figure import Figure
+
+    rows = -(-len(panels) // 3)
+    figure = Figure(figsize=(15, 4.2 * rows), layout="constrained")
+    colors: dict[str, str] = {}
+    for panel, axes in zip(panels, figure.subplots(rows, 3, squeeze=False).flat, strict=False):
+        for name, points in panel.points.items():
+            color = colors.setdefault(name.removesuffix(PYTHON), f"C{len(colors) % 10}")
+            style, label = ("--", None) if name.endswith(PYTHON) else ("-", name)
+            axes.plot(*zip(*points, strict=True), style, marker="o", markersize=3, color=color, label=label)
+        if any(name.endswith(PYTHON) for name in panel.points):
+            axes.plot([], [], "k--", label=PYTHON.removeprefix(", "))
+        axes.set_title(panel.title, fontsize="medium")
+        axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale="log", xscale="log" if panel.log_x else "linear")
+        axes.legend(fontsize="x-small")
+    figure.savefig(path, dpi=100)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    options = _options(arguments)
+    torch.set_num_threads(1)
+    sizes = TINY if options.quick else Sizes()
+    try:
+        run = Experiment(sizes, options.rounds, options.treesample, {})
+        if options.model:
+            sentences = test_sentences(EWT, options.treebanks)
+            batches = scored_batches(Parser.from_pretrained(options.model), sentences)
+            run.sentences = by_length(batches, sizes.bounds, sizes.sentences)
+        report(lines(run), options.output)
+    except TreeparseError as error:
+        sys.exit(f"reproduce_sampling: {error}")
+    if options.output:
+        plot(run.panels, options.output.with_suffix(".png"))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    treebanks = os.environ.get("TREEPARSE_TREEBANKS", ".")
+    parser.add_argument("--treebanks", type=Path, default=treebanks, metavar="DIR", help="default: the variable's")
+    parser.add_argument("--model", type=Path, metavar="DIR", help="a parser trained on EWT")
+    parser.add_argument("--treesample", type=Path, metavar="DIR", help="a clone of rycolab/treesample")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of timing (default 5)")
+    parser.add_argument("--quick", action="store_true", help="a trial: small graphs, few of them")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
+    options = parser.parse_args(arguments)
+    if options.output and importlib.util.find_spec("matplotlib") is None:
+        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
+    return options
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""The tables of ``reproduce_sampling.py``: each yields Markdown lines as it is measured, and fills a plot's lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import sampling_entries as samplers
+import sampling_workloads as workloads
+from kbest_algorithms import Entry
+from kbest_models import Scored
+from sampling_experiment import Experiment, Panel, digits, line, rule, times
+
+from treeparse.kernels import elimination
+
+TREES = 20  # with replacement, as in the program of [Samp]'s authors
+WITH_REPLACEMENT = (samplers.WILSON_RC, *samplers.SAMPLERS)
+WALKERS = (samplers.WILSON_RC, samplers.REJECT, samplers.MARGINAL)
+WRONG = "wrong lists"  # that repeat a tree, lack one, or have what is none
+Weighing = tuple[str, str, Mapping[str, Scored]]
+
+
+def weighings(run: Experiment, words: Sequence[int], graphs: int | None = None) -> Iterator[Weighing]:
+    """Random weights, then those of a trained parser if there is one."""
+    yield "a", "random weights", run.random(words, graphs=graphs)
+    if run.sentences:
+        yield "b", "a parser's weights", run.sentences
+
+
+def samp_with_replacement(run: Experiment) -> Iterator[str]:
+    """[Samp] Fig. 6 over the length."""
+    title = "[Samp] Fig. 6: with replacement, weights uniform in (0, 1)"
+    yield f"\n## {title}\n\n{TREES} trees of each of {run.sizes.graphs} graphs, µs a tree:\n"
+    yield line("nodes", *WITH_REPLACEMENT)
+    yield rule(1 + len(WITH_REPLACEMENT))
+    panel = run.panel(title, "nodes, root included", "µs a tree")
+    for words, batch in run.random([nodes - 1 for nodes in run.sizes.nodes], "uniform").items():
+        nodes = int(words) + 1
+        yield line(nodes, *sample_times(samplers.entries(batch, TREES), batch, run, panel, nodes))
+    if run.treesample:
+        yield f"\nThe authors' Python, {run.sizes.slow_graphs} graphs:\n"
+        yield line("nodes", *samplers.AUTHORS)
+        yield rule(1 + len(samplers.AUTHORS))
+        for nodes in run.sizes.slow_nodes:
+            batch = workloads.random_graphs(nodes - 1, run.sizes.slow_graphs, "uniform", nodes - 1)
+            entries = samplers.authors_entries(batch, TREES, run.treesample)
+            yield line(nodes, *sample_times(entries, batch, run, panel, nodes))
+
+
+def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment, panel: Panel, x: float) -> list[str]:
+    """Microseconds a tree with replacement."""
+    for entry in entries:
+        entry.call()  # compiles
+    return times(entries, [TREES * len(batch.lengths)] * len(entries), run, panel, x)
+
+
+def samp_without_replacement(run: Experiment) -> Iterator[str]:
+    """[Samp] Fig. 6 over the number of trees."""
+    batch = workloads.random_graphs(run.sizes.few_words, run.sizes.few_graphs, "uniform", 1)
+    title = f"[Samp] Fig. 6: without replacement, {run.sizes.few_words} words"
+    return over_count(run, batch, title, run.treesample)
+
+
+def over_count(run: Experiment, batch: Scored, title: str, treesample: Path | None = None) -> Iterator[str]:
+    """Samplers without replacement over the number of trees."""
+    names = [*samplers.DISTINCT, *(["list" + samplers.PYTHON] if treesample else [])]
+    yield f"\n## {title}\n\nK trees of each of {len(batch.lengths)} graphs, µs a tree:\n"
+    yield line("K", *names, WRONG)
+    yield rule(2 + len(names))
+    panel = run.panel(title, "K", "µs a tree", log_x=True)
+    few = Scored(batch.scores[: run.sizes.slow_graphs], batch.lengths[: run.sizes.slow_graphs])
+    for k in run.sizes.distinct:
+        cells, wrong = distinct_cells(run, batch, k, panel, k)
+        slow = [samplers.authors_list(few, k, treesample)] if treesample and k in run.sizes.slow_distinct else []
+        cells += times(slow, [k * len(few.lengths)] * len(slow), run, panel, k)
+        yield line(k, *cells, *[""] * (len(names) - len(cells)), wrong)
+
+
+def distinct_cells(run: Experiment, batch: Scored, count: int, panel: Panel, x: float) -> tuple[list[str], str]:
+    """Times without replacement, by the trees found, and how many lists of the list version are wrong."""
+    entries = samplers.distinct_entries(batch, count)
+    lists = {entry.name: entry.call() for entry in entries}
+    wrong = {name: samplers.mistakes(heads, batch) for name, heads in lists.items()}
+    for name in lists:
+        if name != samplers.LIST and wrong[name]:
+            raise SystemExit(f"reproduce_sampling: {name} repeats or lacks a tree")
+    found = times(entries, [int((heads[:, :, 1] >= 0).sum()) for heads in lists.values()], run, panel, x)
+    found += [""] * (len(samplers.DISTINCT) - len(found))
+    return found, f"{wrong[samplers.LIST]} of {len(batch.lengths)}"
+
+
+def unb_speed(run: Experiment) -> Iterator[str]:
+    """[Unb] Figs. 2a and 2b."""
+    for figure, name, batches in weighings(run, run.sizes.words):
+        title = f"[Unb] Fig. 2{figure}: with replacement, {name}"
+        yield f"\n## {title}\n\n{TREES} trees a graph, µs a tree; then steps of the walks a tree, on average:\n"
+        yield line("words", "graphs", *WITH_REPLACEMENT, *(f"steps, {name}" for name in WALKERS), "given up, %")
+        yield rule(3 + len(WITH_REPLACEMENT) + len(WALKERS))
+        panel = run.panel(title, "words", "µs a tree")
+        for words, batch in batches.items():
+            items = len(batch.lengths)
+            drawn = [samplers.draw(walker, batch, TREES) for walker in WALKERS]
+            given_up = 100 * (drawn[0].heads[:, :, 1] < 0).mean()
+            steps = [digits(each.steps.mean()) for each in drawn]
+            found = sample_times(samplers.entries(batch, TREES), batch, run, panel, batch.lengths.mean())
+            yield line(words, items, *found, *steps, f"{given_up:.1f}")
+
+
+def printed_marginal(run: Experiment) -> Iterator[str]:
+    """WilsonMarginal as printed."""
+    words, most = run.sizes.some_words, run.sizes.patience
+    batch = workloads.random_graphs(words, run.sizes.few_graphs, "normal", 3)
+    printed = [workloads.with_root_shift(batch, shift) for shift in run.sizes.shifts]
+    yield f"\n## [Unb] Alg. 3: steps of WilsonMarginal for a tree, random weights, {words} words\n"
+    yield (
+        "The constant is added to the scores of all root arcs, which changes no tree's probability. As printed, walks "
+        f"end at node 0; here they end at the root word. As printed they are given up after {most:,} n^2 steps.\n"
+    )
+    yield line("constant, nats", *(f"{shift:g}" for shift in run.sizes.shifts))
+    yield "|:--|" + "--:|" * len(printed)
+    yield line("as printed", *(digits(workloads.steps_as_printed(each, TREES, most).mean()) for each in printed))
+    yield line("here", *(digits(samplers.draw(samplers.MARGINAL, each, TREES).steps.mean()) for each in printed))
+
+
+def unb_tries(run: Experiment) -> Iterator[str]:
+    """[Unb] section 4.3.1."""
+    yield "\n## [Unb] section 4.3.1: how many trees with any number of roots are drawn until one has a single root\n"
+    yield (
+        "Expected tries: medians over graphs, the mean, and medians once the constant that is best by tries times "
+        "steps is added to the scores of all root arcs. If all arcs weigh the same, they are (1 + 1/n)^(n-1), below "
+        "e.\n"
+    )
+    yield line("weights", "words", "tries", "mean", "tries, best constant", "steps a try", "constant, nats")
+    yield rule(7)
+    panel = run.panel("[Unb] section 4.3.1: tries of rejection", "words", "expected tries, median")
+    for n in run.sizes.words[: run.sizes.rows_of_tries]:
+        panel.add("equal weights", n, (1 + 1 / n) ** (n - 1))
+        yield line("equal weights", n, *[digits((1 + 1 / n) ** (n - 1))] * 2, "", "", "")
+    for _, name, batches in weighings(run, run.sizes.words[: run.sizes.rows_of_tries], run.sizes.some_graphs):
+        for words, batch in batches.items():
+            shifts = workloads.best_shifts(batch)
+            shifted = workloads.with_root_shift(batch, shifts)
+            plain, best = (np.exp(workloads.log_tries(each)) for each in (batch, shifted))
+            steps = np.exp(workloads.log_steps(shifted))
+            panel.add(name, batch.lengths.mean(), float(np.median(plain)))
+            panel.add(f"{name}, best constant", batch.lengths.mean(), float(np.median(best)))
+            medians = [digits(float(np.median(values))) for values in (best, steps, shifts)]
+            yield line(name, words, digits(float(np.median(plain))), digits(plain.mean()), *medians)
+
+
+def unb_bias(run: Experiment) -> Iterator[str]:
+    """What is taken for [Unb] Fig. 3."""
+    yield "\n## [Unb] Fig. 3: the bias of WilsonRC\n\nTotal variation distance from the law, exactly, over graphs:\n"
+    yield line("weights", "words", "median", "mean", "greatest")
+    yield rule(5)
+    uniform = "", "weights uniform in (0, 1)", run.random(run.sizes.words, "uniform")
+    for _, name, batches in (uniform, *weighings(run, run.sizes.words)):
+        for words, batch in batches.items():
+            found = workloads.bias(batch)
+            yield line(name, words, *map(digits, (np.median(found), found.mean(), found.max())))
+    yield from unb_estimates(run)
+
+
+def unb_estimates(run: Experiment) -> Iterator[str]:
+    """Arc marginals estimated from samples."""
+    batch = workloads.random_graphs(run.sizes.few_words, run.sizes.few_graphs, "uniform", 0)
+    _, true = elimination.log_partition_and_marginals(batch.scores, batch.lengths, single_root=True)
+    limit = digits(error(workloads.wilson_rc_marginals(batch), true))
+    yield (
+        f"\nMean absolute error of all arcs' probabilities as estimated from samples, {run.sizes.few_words} words, "
+        f"weights uniform in (0, 1). WilsonRC's tends to {limit}.\n"
+    )
+    yield line("samples", *WITH_REPLACEMENT)
+    yield rule(1 + len(WITH_REPLACEMENT))
+    panel = run.panel("[Unb] Fig. 3: error of estimated probabilities", "samples", "mean absolute error", log_x=True)
+    for count in run.sizes.draws:
+        drawn = {name: samplers.draw(name, batch, count, seed=1).heads for name in WITH_REPLACEMENT}
+        found = {name: error(workloads.frequencies(heads), true) for name, heads in drawn.items()}
+        for name, value in found.items():
+            panel.add(name, count, value)
+        yield line(count, *map(digits, found.values()))
+
+
+def error(found: workloads.Array, true: workloads.Array) -> float:
+    """The mean absolute difference of probabilities of arcs; column 0 has none."""
+    return float(np.abs(found - true)[:, :, 1:].mean())
+
+
+def unb_without_replacement(run: Experiment) -> Iterator[str]:
+    """What is taken for [Unb] Figs. 5 and 7."""
+    batch = workloads.random_graphs(run.sizes.some_words, run.sizes.few_graphs, "normal", 2)
+    title = f"[Unb] Fig. 5: without replacement, random weights, {run.sizes.some_words} words"
+    yield from over_count(run, batch, title)
+    for _, name, batches in weighings(run, run.sizes.distinct_words, run.sizes.few_graphs):
+        title = f"[Unb] Fig. 7: {run.sizes.some_trees} trees without replacement, {name}"
+        yield f"\n## {title}\n\nUp to {run.sizes.few_graphs} graphs a row, µs a tree:\n"
+        yield line("words", *samplers.DISTINCT, WRONG)
+        yield rule(2 + len(samplers.DISTINCT))
+        panel = run.panel(title, "words", "µs a tree")
+        for words, whole in batches.items():
+            few = Scored(whole.scores[: run.sizes.few_graphs], whole.lengths[: run.sizes.few_graphs])
+            cells, wrong = distinct_cells(run, few, run.sizes.some_trees, panel, few.lengths.mean())
+            yield line(words, *cells, wrong)
