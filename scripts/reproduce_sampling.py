@@ -50,7 +50,7 @@ like treeparse's samplers for this comparison, WilsonRC on the same walks. `Wils
 roots until one has a single one, with the constant on root arcs that makes this cheapest. `treeparse's choice` is what
 `sample` does by itself. Without replacement, `repeat` draws with replacement and drops repeats, `trie` and `beam` are
 treeparse's forms of the two algorithms of [Unb]; they are called with checks and tensors, on all graphs in one batch.
-A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's never are.
+Time is by the trees found. A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's never are.
 
 What [Samp] Fig. 6 shows is taken from its authors' program. Of [Unb] no program is public, and its figures were not at
 hand: known were its abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. The
