@@ -6,8 +6,8 @@ r"""Repeat the experiments of two papers on sampling dependency trees, as tables
         --treesample DIR --output scripts/results/reproduce_sampling.md
 
 [Samp] Zmigrod, Vieira and Cotterell 2021, *Efficient Sampling of Dependency Structure*: Fig. 6, time with replacement
-over the length, and without replacement over the number of trees. It is taken to show what the authors' program draws,
-``notes/runtime_experiment.py`` of rycolab/treesample as of 2022: graphs, lengths and numbers of trees are from there.
+over the length; and without replacement over the number of trees, which their program times, too. Random weights,
+lengths and numbers of trees are from that program, ``notes/runtime_experiment.py`` of rycolab/treesample as of 2022.
 
 [Unb] Stanojević 2022, *Unbiased and Efficient Sampling of Dependency Trees*: Figs. 2a and 2b, time with replacement
 over the length, of random weights and of a trained parser's; section 4.3.1, how many trees rejection draws for one that
@@ -52,7 +52,8 @@ roots until one has a single one, with the constant on root arcs that makes this
 treeparse's forms of the two algorithms of [Unb]; they are called with checks and tensors, on all graphs in one batch.
 Time is by the trees found. A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's never are.
 
-What [Samp] Fig. 6 shows is taken from its authors' program. Of [Unb] no program is public, and its figures were not at
+[Samp] Fig. 6 has 20 samples of each of 100 random graphs of 3 to 100 nodes, for WilsonRC and Colbourn; the distribution
+of weights is from its authors' program. Of [Unb] no program is public, and its figures were not at
 hand: known were its abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. The
 random weights here are N(0, 1) scores; Fig. 3 is taken to be about the bias of WilsonRC, Figs. 5 and 7 about samplers
 without replacement, over the number of trees and over the length."""
@@ -60,8 +61,9 @@ DIFFERENCES = """
 ## Where this differs from the papers
 
 - [Samp]: Wilson's walks are faster than Colbourn's algorithm, and here by much more than in the authors' Python,
-  where a step of a walk costs as much as a whole row of a matrix. Their program leaves out set-up, which these
-  tables count.
+  where a step of a walk costs as much as a whole row of a matrix. That is why its slopes are so low: 1.42 for Colbourn
+  and 1.14 for WilsonRC in the paper, and of the same order in their code here. Compiled, Colbourn's O(n^3) shows. Their
+  program leaves out set-up, which these tables count.
 - [Samp] has O(K n^3 + K^2 n) for the list, [Unb] O(K n^3) for the trie. Compiled, the K^2 n is small: only trees
   that have the same heads so far are looked at again. For few words the list is as fast as the trie up to thousands
   of trees; the authors' Python slows down by hundreds. For more words the trie is faster because treeparse opens its

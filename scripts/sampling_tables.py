@@ -36,6 +36,7 @@ def samp_with_replacement(run: Experiment) -> Iterator[str]:
     for words, batch in run.random([nodes - 1 for nodes in run.sizes.nodes], "uniform").items():
         nodes = int(words) + 1
         yield line(nodes, *sample_times(samplers.entries(batch, TREES), batch, run, panel, nodes))
+    yield line("slope", *slopes(panel, WITH_REPLACEMENT))
     if run.treesample:
         yield f"\nThe authors' Python, {run.sizes.slow_graphs} graphs:\n"
         yield line("nodes", *samplers.AUTHORS)
@@ -44,6 +45,14 @@ def samp_with_replacement(run: Experiment) -> Iterator[str]:
             batch = workloads.random_graphs(nodes - 1, run.sizes.slow_graphs, "uniform", nodes - 1)
             entries = samplers.authors_entries(batch, TREES, run.treesample)
             yield line(nodes, *sample_times(entries, batch, run, panel, nodes))
+        yield line("slope", *slopes(panel, [name + samplers.PYTHON for name in samplers.AUTHORS]))
+
+
+def slopes(panel: Panel, names: Sequence[str]) -> Iterator[str]:
+    """Those of the lines that fit best where both axes are logarithmic; "-" where a line has one point."""
+    for name in names:
+        x, y = np.log(panel.points[name]).T
+        yield f"{np.polyfit(x, y, 1)[0]:.2f}" if len(x) > 1 else "-"
 
 
 def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment, panel: Panel, x: float) -> list[str]:
@@ -54,9 +63,9 @@ def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment, panel
 
 
 def samp_without_replacement(run: Experiment) -> Iterator[str]:
-    """[Samp] Fig. 6 over the number of trees."""
+    """What the program of [Samp]'s authors times without replacement, over the number of trees."""
     batch = workloads.random_graphs(run.sizes.few_words, run.sizes.few_graphs, "uniform", 1)
-    title = f"[Samp] Fig. 6: without replacement, {run.sizes.few_words} words"
+    title = f"[Samp], authors' program: without replacement, {run.sizes.few_words} words"
     return over_count(run, batch, title, run.treesample)
 
 
