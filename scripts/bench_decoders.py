@@ -11,7 +11,6 @@ Stanojević and Cohen 2021). The plot of growth in n and K is written beside the
 """
 
 import argparse
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,8 @@ import numpy as np
 import torch
 from decoder_peers import Decoder
 from numpy.typing import NDArray
-from timing import Timed, report, take_turns
+from reports import parse_with_plot, report
+from timing import Timed, take_turns
 
 from treeparse.kernels.arborescence import are_trees
 from treeparse.kernels.kbest import NonprojectiveKBest
@@ -265,10 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument(f"--{name.lower()}", type=Path, metavar="DIR", help=f"a clone of {name}")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
     parser.add_argument("--trees", type=int, nargs="+", default=TREES, metavar="K", help="for the growth in K")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
-    options = parser.parse_args(arguments)
-    if options.output and importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
+    options = parse_with_plot(parser, arguments)
     torch.set_num_threads(1)
     curves = Curves()
     report(all_lines(contests(options), curves), options.output)

@@ -11,7 +11,6 @@ needs matplotlib.
 """
 
 import argparse
-import importlib.util
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,10 +24,11 @@ import sampler_map
 import sampler_peers as peers
 import torch
 from bench_decoders import peaked_scores, random_scores
+from reports import parse_with_plot, report
 from sampler_laws import DRAWS, Family, Law, law_of, quality
 from sampler_map import Map
 from sampler_peers import Array, Heads, Sampler
-from timing import Timed, report, take_turns
+from timing import Timed, take_turns
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
 
@@ -244,10 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--map-lengths", type=int, nargs="+", default=[10, 20, 40, 80, 160], metavar="N", help="of map")
     parser.add_argument("--scales", type=float, nargs="+", default=sampler_map.SCALES, metavar="X", help="of the map")
     parser.add_argument("--shifts", type=float, nargs="+", default=sampler_map.SHIFTS, metavar="X", help="of the map")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the map beside it")
-    options = parser.parse_args(arguments)
-    if options.output and importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
+    options = parse_with_plot(parser, arguments)
     torch.set_num_threads(1)
     charts = [Map(options.map_lengths, options.scales), Map(options.shifts, options.scales, words=options.lengths[0])]
     report(all_lines(contests(options), charts, options.lengths), options.output)

@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from bench_decoders import peaked_scores, random_scores
 from numpy.typing import NDArray
+from reports import report
 from sum_methods import Method, Sum, lu, supar, torch_struct, treeparse
-from timing import Timed, report, take_turns
+from timing import Timed, take_turns
 from torch import Tensor
 
 from treeparse.kernels.elimination import log_partition_and_marginals

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import mean
 
 from kbest_models import EWT, LATIN, Treebank, test_sentences, trained_parser
-from timing import report
+from reports import report
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.metrics import attachment_scores

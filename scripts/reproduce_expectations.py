@@ -13,7 +13,6 @@ beside the output file and needs matplotlib (``pip install treeparse[bench]``).
 """
 
 import argparse
-import importlib.util
 import itertools
 import math
 import os
@@ -27,7 +26,8 @@ import expectation_baselines as baselines
 import numpy as np
 import torch
 from expectation_workloads import Batch, draw_lengths, random_batches, tagged_batches
-from timing import Timed, report, take_turns
+from reports import parse_with_plot, report
+from timing import Timed, take_turns
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF
@@ -231,12 +231,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="2 or more (default 9)")
     parser.add_argument("--quick", action="store_true", help="a trial: 20 sentences a table row, 2 rounds")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
-    options = parser.parse_args(arguments)
+    options = parse_with_plot(parser, arguments)
     if options.rounds < 2:
         parser.error("quartiles need 2 rounds or more")
-    if options.output and importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
     return options
 
 

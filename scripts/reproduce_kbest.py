@@ -15,7 +15,6 @@ The plot is written beside the output file and needs matplotlib (``pip install t
 """
 
 import argparse
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ import numpy as np
 import torch
 from kbest_models import EWT, EWT_500, LATIN, TURKISH, Scored, scored_batches, test_sentences, trained_parser
 from numpy.typing import NDArray
-from timing import report
+from reports import parse_with_plot, report
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.metrics import attachment_scores
@@ -235,12 +234,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=100, metavar="N", help="sentences for it (default 100)")
     parser.add_argument("--sentences", type=int, metavar="N", help="only the first ones of each test file")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="2 or more (default 5)")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
-    options = parser.parse_args(arguments)
+    options = parse_with_plot(parser, arguments)
     if options.rounds < 2:
         parser.error("quartiles need 2 rounds or more")
-    if options.output and importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
     return options
 
 

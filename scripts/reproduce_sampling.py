@@ -22,7 +22,6 @@ needs matplotlib (``pip install treeparse[bench]``).
 """
 
 import argparse
-import importlib.util
 import itertools
 import os
 import sys
@@ -32,10 +31,10 @@ from pathlib import Path
 import sampling_tables as tables
 import torch
 from kbest_models import EWT, scored_batches, test_sentences
+from reports import parse_with_plot, report
 from sampling_entries import PYTHON
 from sampling_experiment import TINY, Experiment, Panel, Sizes
 from sampling_workloads import by_length
-from timing import report
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser
@@ -145,10 +144,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--treesample", type=Path, metavar="DIR", help="a clone of rycolab/treesample")
     parser.add_argument("--rounds", type=int, default=5, metavar="N", help="of timing (default 5)")
     parser.add_argument("--quick", action="store_true", help="a trial: small graphs, few of them")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here and the plot beside it")
-    options = parser.parse_args(arguments)
-    if options.output and importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs matplotlib: pip install treeparse[bench]")
+    options = parse_with_plot(parser, arguments)
     return options
 
 

@@ -2,9 +2,8 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,13 +47,3 @@ def take_turns(entries: Sequence[Timed], *, fewest: int, most: int, budget: floa
             break
         for entry in entries:
             entry.run()
-
-
-def report(lines: Iterable[str], output: Path | None) -> None:
-    """Print the lines as they are measured, and write all of them in the end."""
-    kept = []
-    for line in lines:
-        print(line, flush=True)
-        kept.append(line)
-    if output:
-        output.write_text("\n".join(kept) + "\n", encoding="utf-8")
