@@ -21,7 +21,7 @@ Matrices ``w`` are dependent-major: ``w[j, i]`` is the weight of the arc ``i -> 
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
+from treeparse.kernels._compile import NO, YES, FloatArray, IntArray, jit, run_batch, vector_jit
 from treeparse.kernels._logspace import log_add, log_sum
 from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
 
@@ -73,7 +73,7 @@ def _linear_item(scores, n, single_root, top, row, pool, g, result):
     load_weights(scores, n, top, w, w)
     g[:] = 0.0
     g[0] = 1.0
-    safe = _fill_g(n, single_root, False, row, pool, g) and not _has_tiny(g, n)
+    safe = _fill_g(n, single_root, NO, row, pool, g) and not _has_tiny(g, n)
     return safe and _store_logs(w, g, n, row, result)
 
 
@@ -84,7 +84,7 @@ def _log_item(scores, n, single_root, top, row, pool, g, result):
     load_log_weights(scores, n, top, w, w)
     g[:] = -np.inf
     g[0] = 0.0
-    if not (_fill_g(n, single_root, True, row, pool, g) and _store_normalized(w, g, n, row, result)):
+    if not (_fill_g(n, single_root, YES, row, pool, g) and _store_normalized(w, g, n, row, result)):
         result[:] = -np.inf
 
 

@@ -12,7 +12,7 @@ root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's ar
 import numpy as np
 
 from treeparse.kernels import _heap
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
+from treeparse.kernels._compile import ONE, ZERO, FloatArray, IntArray, jit, part_jit, run_batch
 from treeparse.kernels.contraction import (
     HEAD,
     KEY,
@@ -102,7 +102,7 @@ def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, w
             totals[b, tree] = _total(base, heads[b, tree], n)
 
 
-@jit
+@part_jit
 def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
     """Make as many trees as ``heads`` has room for; whether it was given up, since only keys can break a tie."""
     classes, waiting, bounds, bound_keys, heap, counts = item
@@ -115,7 +115,7 @@ def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
     graph = base, arcs, n, single_root, best
     if counts[CLASSES] == 0:
         counts[CLASSES] = 1
-        if _make_tree(0, graph, keys, heads, item, tables):
+        if _make_tree(ZERO, graph, keys, heads, item, tables):
             return True
     while counts[MADE] < len(heads):
         if counts[OPEN_CLASS] and _close_class(graph, keys, heads, item, tables):
@@ -128,14 +128,14 @@ def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
         split = _heap.pop(heap, size, bounds, bound_keys)
         counts[HEAP_SIZE] -= 1
         tree, j = waiting[split, TREE], waiting[split, CHANGED]
-        counts[OPEN_CLASS], counts[OPEN_TREE] = _new_class(split, j, heads[tree, j], 1, classes, counts), tree
-        without = _new_class(split, j, heads[tree, j], 0, classes, counts)
+        counts[OPEN_CLASS], counts[OPEN_TREE] = _new_class(split, j, heads[tree, j], ONE, classes, counts), tree
+        without = _new_class(split, j, heads[tree, j], ZERO, classes, counts)
         if _make_tree(without, graph, keys, heads, item, tables):
             return True
     return False
 
 
-@jit
+@part_jit
 def _new_class(parent, dependent, head, forced, classes, counts):
     new = counts[CLASSES]
     classes[new, PARENT], classes[new, DEPENDENT] = parent, dependent
@@ -144,7 +144,7 @@ def _new_class(parent, dependent, head, forced, classes, counts):
     return new
 
 
-@jit
+@part_jit
 def _make_tree(new, graph, keys, heads, item, tables):
     """Make the best tree of a class, and let its second best wait; whether there was a tie that needs keys."""
     counts = item[5]
@@ -158,7 +158,7 @@ def _make_tree(new, graph, keys, heads, item, tables):
     return _wait_for_second(new, tree, graph, keys, heads, owner, item, tables)
 
 
-@jit
+@part_jit
 def _close_class(graph, keys, heads, item, tables):
     """Let the second-best tree of the class split off last wait, whose best is known; whether a tie needs keys."""
     counts = item[5]
@@ -176,7 +176,7 @@ def _close_class(graph, keys, heads, item, tables):
     return _wait_for_second(new, tree, graph, keys, heads, owner, item, tables)
 
 
-@jit
+@part_jit
 def _contract_class(new, graph, keys, classes, tables):
     """Contract the graph of a class: forced arcs without their rivals, without the arcs that its trees lack."""
     base, arcs, n, single_root, best = graph
@@ -203,7 +203,7 @@ def _contract_class(new, graph, keys, classes, tables):
     return contract(arcs, keys, n, single_root, tables)
 
 
-@jit
+@part_jit
 def _wait_for_second(new, tree, graph, keys, heads, owner, item, tables):
     """Put a class into the heap by the score of its second-best tree, if any; whether a tie needs keys."""
     base, arcs, n, single_root = graph[:4]
@@ -216,7 +216,7 @@ def _wait_for_second(new, tree, graph, keys, heads, owner, item, tables):
     return False
 
 
-@jit
+@part_jit
 def _wait(new, tree, changed, bound, key, item):
     _, waiting, bounds, bound_keys, heap, counts = item
     waiting[new, TREE], waiting[new, CHANGED] = tree, changed
@@ -225,7 +225,7 @@ def _wait(new, tree, changed, bound, key, item):
     counts[HEAP_SIZE] += 1
 
 
-@jit
+@part_jit
 def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
     """Find the second-best tree of a class by leaving out each arc of the best in turn."""
     base, n = graph[0], graph[2]
@@ -233,7 +233,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
     found, owner = np.empty_like(heads[0]), np.empty_like(heads[0])
     bound, key, changed = -np.inf, 0, 0
     for j in range(1, n + 1):
-        trial = _new_class(new, j, heads[tree, j], 0, classes, counts)
+        trial = _new_class(new, j, heads[tree, j], ZERO, classes, counts)
         count = _contract_class(trial, graph, keys, classes, tables)
         counts[CLASSES] -= 1
         if count > 0:
@@ -245,7 +245,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
         _wait(new, tree, changed, bound, key, item)
 
 
-@jit
+@part_jit
 def _total(base, heads, n):
     """The summed score of a tree."""
     total = 0.0
