@@ -90,7 +90,7 @@ def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, w
     for b in range(start, stop):
         n = lengths[b]
         load_arcs(scores[b], n, base)
-        item = classes[b], waiting[b], bounds[b], keys[b], heap[b], counts[b]
+        item = classes[b], waiting[b], bounds[b], keys[b], heap[b], counts[b], totals[b]
         if not counts[b, KEYED] and _make_trees(base, arcs, None, n, single_root, heads[b], item, tables):
             counts[b] = 0
             counts[b, KEYED] = 1
@@ -98,14 +98,12 @@ def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, w
             if len(arc_key_table) == 0:
                 arc_key_table = np.ascontiguousarray(arc_keys(size).T)
             _make_trees(base, arcs, arc_key_table, n, single_root, heads[b], item, tables)
-        for tree in range(counts[b, MADE]):
-            totals[b, tree] = _total(base, heads[b, tree], n)
 
 
 @part_jit
 def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
     """Make as many trees as ``heads`` has room for; whether it was given up, since only keys can break a tie."""
-    classes, waiting, bounds, bound_keys, heap, counts = item
+    classes, waiting, bounds, bound_keys, heap, counts, _ = item
     weights, nodes = tables[0], tables[1]
     for j in range(1, n + 1):
         word_keys = None if keys is None else keys[j]
@@ -147,13 +145,14 @@ def _new_class(parent, dependent, head, forced, classes, counts):
 @part_jit
 def _make_tree(new, graph, keys, heads, item, tables):
     """Make the best tree of a class, and let its second best wait; whether there was a tie that needs keys."""
-    counts = item[5]
+    counts, totals = item[5], item[6]
     owner = np.empty(len(heads[0]), np.int64)
     nodes = _contract_class(new, graph, keys, item[0], tables)
     if nodes <= 0:
         return nodes == TIED
     tree = counts[MADE]
     expand(nodes, tables[1], heads[tree], owner)
+    totals[tree] = _total(graph[0], heads[tree], graph[2])
     counts[MADE] += 1
     return _wait_for_second(new, tree, graph, keys, heads, owner, item, tables)
 
@@ -206,19 +205,19 @@ def _contract_class(new, graph, keys, classes, tables):
 @part_jit
 def _wait_for_second(new, tree, graph, keys, heads, owner, item, tables):
     """Put a class into the heap by the score of its second-best tree, if any; whether a tie needs keys."""
-    base, arcs, n, single_root = graph[:4]
+    _, arcs, n, single_root, _ = graph
     loss, key_loss, changed, tied = cheapest_change(arcs, keys, n, single_root, heads[tree], owner, tables)
     if tied and keys is None:
         return True
     if loss < np.inf:
         key = 0 if keys is None else tree_key(heads[tree], n) - key_loss
-        _wait(new, tree, changed, _total(base, heads[tree], n) - loss, key, item)
+        _wait(new, tree, changed, item[6][tree] - loss, key, item)
     return False
 
 
 @part_jit
 def _wait(new, tree, changed, bound, key, item):
-    _, waiting, bounds, bound_keys, heap, counts = item
+    _, waiting, bounds, bound_keys, heap, counts, _ = item
     waiting[new, TREE], waiting[new, CHANGED] = tree, changed
     bounds[new], bound_keys[new] = bound, key
     _heap.push(heap, counts[HEAP_SIZE], new, bounds, bound_keys)
