@@ -158,12 +158,12 @@ def _reach(graphs, place, reach):
     n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
     scores, w = square(scores, n), square(graphs.weights, n)
     column_maxima(scores, n, top)
-    if conditionals._has_tiny_weights(scores, n, top):
+    if conditionals.has_tiny_weights(scores, n, top):
         return False
     load_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    mode = conditionals._eliminate(w, n, ONE, mode, graphs.vectors[2])
-    if mode == conditionals.NO_TREE or conditionals._has_tiny(w, n) or _substitute(w, n, reach):
+    mode = conditionals.eliminate(w, n, ONE, mode, graphs.vectors[2])
+    if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
         return False
     for i in range(n + 1):
         reach[i] = np.log(reach[i])
@@ -194,7 +194,7 @@ def _reach_log(graphs, place, reach):
     column_maxima(scores, n, top)
     load_log_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    conditionals._eliminate_log(w, n, ONE, mode, graphs.vectors[2])
+    conditionals.eliminate_log(w, n, ONE, mode, graphs.vectors[2])
     reach[0], reach[1] = 0.0, -np.inf
     for e in range(2, n + 1):
         total = -np.inf
