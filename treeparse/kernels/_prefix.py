@@ -17,9 +17,9 @@ import numpy as np
 
 from treeparse.kernels import conditionals, expansion
 from treeparse.kernels._compile import ONE, FloatArray, IntArray, part_jit, vector_jit
-from treeparse.kernels._logspace import NEGLIGIBLE, log_add, log_sum
-from treeparse.kernels._random import uniform
-from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
+from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._random import choose_by_logs
+from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
 # when it was last used; then what `expansion.Stages` says: whether weights are logs (-1: not set up), the root word.
@@ -120,7 +120,7 @@ def draw(graphs, place, heads, depth, sentence, stream):
                 count += 1
         chosen = 0
         if count > 1:
-            stream, chosen = choose(options, count, stream)
+            stream, chosen = choose_by_logs(options, count, stream)
         heads[dependent] = members[chosen]
     return stream
 
@@ -203,24 +203,3 @@ def _reach_log(graphs, place, reach):
         reach[e] = total
         if w[e, e] == 0.0:
             reach[0] = -np.inf
-
-
-@part_jit
-def choose(logs, count, stream):
-    """The stream behind its next draw, and one of so many options, by their log weights, which are overwritten."""
-    top = -np.inf
-    for option in range(count):
-        top = max(top, logs[option])
-    for option in range(count):
-        share = logs[option] - top
-        logs[option] = np.exp(share) if share > NEGLIGIBLE else 0.0
-    stream, u = uniform(stream)
-    rest = u * range_sum(logs, 0, count)
-    for option in range(count):
-        rest -= logs[option]
-        if rest < 0.0:
-            return stream, option
-    option = count - 1  # by rounding alone
-    while logs[option] == 0.0:
-        option -= 1
-    return stream, option

@@ -15,7 +15,7 @@ from treeparse.kernels import _inside_outside_logs as inside_outside
 from treeparse.kernels._compile import part_jit
 from treeparse.kernels._inside_outside_logs import ARC, FULL, FULL_T
 from treeparse.kernels._logspace import log_sum
-from treeparse.kernels._prefix import choose
+from treeparse.kernels._random import choose_by_logs
 from treeparse.kernels._weights import column_maxima
 
 
@@ -98,7 +98,7 @@ def draw(charts, row, at, level, n, stack, terms, stream):
     height = replay(row, at, level, n, stack)
     while level < 2 * n:
         count = _terms(charts, row, at, level, stack[height - 1], terms)
-        stream, place = choose(terms, count, stream)
+        stream, place = choose_by_logs(terms, count, stream)
         row[at + level] = place
         level += 1
         if level % 2 == 0:

@@ -9,7 +9,7 @@ import numpy as np
 
 from treeparse.kernels._compile import FloatArray, IntArray, part_jit
 from treeparse.kernels._logspace import NEGLIGIBLE, log_add
-from treeparse.kernels._prefix import choose
+from treeparse.kernels._random import choose_by_logs
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
 # are (0: it is closed), and the tree drawn last under it while it was closed (-1: none).
@@ -110,7 +110,7 @@ def walk_down(trie, sentence, row, shares, stream):
         begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
         for child in range(count):
             shares[child] = trie.remaining[begin + child]
-        stream, child = choose(shares, count, stream)
+        stream, child = choose_by_logs(shares, count, stream)
         row[place_of(trie.nodes[node, LEVEL], sentence)] = trie.entries[begin + child, VALUE]
         node = child_at(trie, node, begin + child)
     return stream, node

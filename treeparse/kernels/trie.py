@@ -20,7 +20,7 @@ import numpy as np
 
 from treeparse.kernels import _prefix, _projective_prefix, elimination, inside_outside
 from treeparse.kernels._compile import NO, YES, FloatArray, IntArray, jit, part_jit, run_batch
-from treeparse.kernels._random import new_stream, uniforms
+from treeparse.kernels._random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels._trie import (
     BEGIN,
     COUNT,
@@ -213,7 +213,7 @@ def _complete(node, row, level, sentence, memory, stream):
     for later in range(max(sentence.head_levels, level), sentence.levels):
         word = sentence.order[later - sentence.head_levels]
         options[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
-        stream, label = _prefix.choose(options, sentence.label_logs.shape[2], stream)
+        stream, label = choose_by_logs(options, sentence.label_logs.shape[2], stream)
         row[place_of(later, sentence)] = label
     return stream
 
