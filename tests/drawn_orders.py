@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from oracles import Array, all_trees, tree_scores
+from ranking import random_graph
+from sampling_oracles import chi_square_z
 
 Trees = NDArray[np.int64]
 
@@ -26,6 +28,11 @@ FAMILIES: dict[str, Options] = {
 }
 EVERY_FAMILY = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES)
 Drawn = tuple[Trees, Array, Array]  # heads (R, k, n+1), log probabilities (R, k) and keys (R, k) of R repetitions
+
+
+def random_scores(n: int, scale: float, seed: int, forbidden: float = 0.0) -> Array:
+    scores = random_graph(np.random.default_rng(seed), n, "random", forbidden)
+    return np.multiply(scores, scale, out=scores, where=np.isfinite(scores))
 
 
 def support(scores: Array, single_root: bool, projective: bool = False) -> tuple[Trees, Array]:
@@ -84,31 +91,12 @@ def sequence_probabilities(probs: Array, count: int) -> tuple[Trees, Array]:
     return sequences, result
 
 
-def chi_square_deviate(counts: Array, expected: Array) -> float:
-    """Pearson's statistic as a standard normal deviate (Wilson and Hilferty 1931); rare cells are put together."""
-    rare = expected < 8.0
-    if rare.any():
-        counts = np.append(counts[~rare], counts[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-    if expected[-1] < 8.0 and len(expected) > 1:
-        counts = np.append(counts[:-2], counts[-2:].sum())
-        expected = np.append(expected[:-2], expected[-2:].sum())
-    freedom = len(expected) - 1
-    if freedom == 0:
-        return 0.0
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    spread = 2.0 / (9.0 * freedom)
-    return float(((statistic / freedom) ** (1 / 3) - (1.0 - spread)) / np.sqrt(spread))
-
-
 def assert_sequence_law(drawn: Trees, log_probs: Array) -> None:
     """Draws (R, k) of elements come in the order of sequential sampling without replacement, at 4 sigma."""
-    repetitions, count = drawn.shape
-    sequences, probabilities = sequence_probabilities(np.exp(log_probs), count)
+    sequences, probabilities = sequence_probabilities(np.exp(log_probs), drawn.shape[1])
     found = places_in(sequences, drawn)
     assert (found >= 0).all()
-    counts = np.bincount(found, minlength=len(sequences)).astype(float)
-    assert abs(chi_square_deviate(counts, repetitions * probabilities)) < 4.0
+    assert abs(chi_square_z(np.bincount(found, minlength=len(sequences)), probabilities)) < 4.0
 
 
 def assert_gumbel(values: Array) -> None:

@@ -189,3 +189,13 @@ def batch_of_lengths(lengths: NDArray[np.int64], seed: int) -> Array:
     for item, n in enumerate(lengths):
         scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
     return scores
+
+
+def padded(values: Array, ignored: float = np.nan) -> Array:
+    """A batch of one item with room for one word more; what must be ignored is NaN or, at the diagonal, ``ignored``."""
+    size = len(values)
+    item = np.full((1, size + 1, size + 1), np.nan)
+    item[0, :-1, :-1] = values
+    item[0, :, 0] = np.nan
+    np.fill_diagonal(item[0], ignored)
+    return item

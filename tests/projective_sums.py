@@ -1,7 +1,10 @@
 """Sums over the projective trees of one item by the kernels, with checks of what holds for any scores."""
 
+from functools import partial
+
 import numpy as np
-from oracles import Array
+from hessian_products import checked_product
+from oracles import Array, padded
 
 from treeparse.kernels.inside_outside import (
     hessian_vector_product,
@@ -10,25 +13,17 @@ from treeparse.kernels.inside_outside import (
     log_partition_and_marginals,
 )
 
+product_of = partial(checked_product, hessian_vector_product)
+
 
 def random_arcs(stream: np.random.Generator, n: int, count: int) -> list[tuple[int, int]]:
     words = stream.permutation(np.arange(1, n + 1))[:count]
     return [(int(stream.choice([head for head in range(n + 1) if head != word])), int(word)) for word in words]
 
 
-def padded(values: Array, ignored: float) -> Array:
-    """A batch of one item with room for one word more; what must be ignored is NaN or infinite."""
-    size = len(values)
-    item = np.full((1, size + 1, size + 1), np.nan)
-    item[0, :-1, :-1] = values
-    item[0, :, 0] = np.nan
-    np.fill_diagonal(item[0], ignored)
-    return item
-
-
 def sums(scores: Array, single_root: bool) -> tuple[float, Array, Array]:
     """Log partition, marginals and log marginals of one item; checks what holds for any scores."""
-    item, lengths = padded(scores, np.nan), np.array([len(scores) - 1])
+    item, lengths = padded(scores), np.array([len(scores) - 1])
     log_z, marginals = log_partition_and_marginals(item, lengths, single_root=single_root)
     logs = log_marginals(item, lengths, single_root=single_root)
     assert log_partition(item, lengths, single_root=single_root)[0] == log_z[0]
@@ -39,16 +34,3 @@ def sums(scores: Array, single_root: bool) -> tuple[float, Array, Array]:
     assert not marginals[0][ignored].any()
     assert (logs[0][ignored] == -np.inf).all()
     return log_z[0], marginals[0, :-1, :-1], logs[0, :-1, :-1]
-
-
-def product_of(scores: Array, vector: Array, single_root: bool) -> Array:
-    """The Hessian of one item times a vector; checks what holds for any scores."""
-    direction = padded(np.where(scores == -np.inf, np.nan, vector), np.inf)
-    lengths = np.array([len(scores) - 1])
-    product = hessian_vector_product(padded(scores, 1e300), lengths, direction, single_root=single_root)[0]
-    assert np.isfinite(product).all()
-    ignored = np.eye(len(scores) + 1) == 1
-    ignored[:-1, :-1] |= scores == -np.inf
-    ignored[:, [0, -1]] = ignored[-1] = True
-    assert not product[ignored].any()
-    return product[:-1, :-1]

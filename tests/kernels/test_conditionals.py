@@ -4,10 +4,12 @@ import threading
 
 import numpy as np
 import pytest
+from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from oracles import (
     all_trees,
     batch_of_lengths,
     enumerated_log_marginals,
+    padded,
     precise_log_marginals,
     score_scale,
     tree_scores,
@@ -23,11 +25,7 @@ ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root"
 
 def logs_of(scores: np.ndarray, single_root: bool) -> np.ndarray:
     """Log marginals of one item, whose ignored entries hold NaN; checks what holds for any scores."""
-    item = np.full((1, len(scores) + 1, len(scores) + 1), np.nan)
-    item[0, :-1, :-1] = scores
-    item[:, :, 0] = np.nan
-    np.fill_diagonal(item[0], np.nan)
-    logs = log_marginals(item, np.array([len(scores) - 1]), single_root=single_root)[0]
+    logs = log_marginals(padded(scores), np.array([len(scores) - 1]), single_root=single_root)[0]
     assert not np.isnan(logs).any()
     assert (logs <= 0.0).all()
     assert (np.diagonal(logs) == -np.inf).all()
@@ -40,30 +38,6 @@ def assert_enumerated(scores: np.ndarray, single_root: bool) -> None:
     logs, expected = logs_of(scores, single_root), enumerated_log_marginals(scores, single_root)
     np.testing.assert_array_equal(logs == -np.inf, expected == -np.inf)
     np.testing.assert_allclose(logs, expected, rtol=0, atol=1e-12 * score_scale(scores))
-
-
-def hostile_scores(stream: np.random.Generator, n: int) -> np.ndarray:
-    """Scores whose weights underflow: few distinct values far apart, distant blocks, pairs that prefer each other."""
-    shape = (n + 1, n + 1)
-    gap = 10 ** stream.uniform(1, 3.5)
-    kind = stream.integers(4)
-    if kind == 0:
-        return stream.choice([0, gap, -gap, -2 * gap, -np.inf], size=shape)
-    if kind == 1:
-        return np.where(stream.random(shape) < 0.3, -np.inf, stream.normal(size=shape) * gap)
-    if kind == 2:
-        return np.where(stream.random(shape) < 0.5, stream.normal(size=shape), -gap * stream.random(shape))
-    first, second = stream.permutation(np.arange(1, n + 1))[:2]
-    scores = prefer_each_other(stream.normal(size=shape), first, second, gap)
-    scores[0] += stream.choice([0, gap, -gap])
-    scores[stream.random(shape) < 0.2] = -np.inf
-    return scores
-
-
-def prefer_each_other(scores: np.ndarray, first: int, second: int, gap: float) -> np.ndarray:
-    scores[first, second] += gap
-    scores[second, first] += gap
-    return scores
 
 
 @ROOTS
@@ -135,13 +109,7 @@ def test_log_space_alone_equals_enumeration(single_root: bool) -> None:
 @pytest.mark.nojit
 @ROOTS
 def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool) -> None:
-    """A word that only the root reaches may show itself at any stage, and only through fill-in."""
-    arcs = [(head, word) for word in (1, 2, 3) for head in range(4) if head != word]
-    for pattern in range(2 ** len(arcs)):
-        scores = np.full((4, 4), -np.inf)
-        for bit, arc in enumerate(arcs):
-            if pattern >> bit & 1:
-                scores[arc] = 0.0
+    for scores in forbidden_arcs():
         assert_enumerated(scores, single_root)
 
 
@@ -194,9 +162,7 @@ def test_log_marginals_at_50_digits(single_root: bool, scale: float) -> None:
 @pytest.mark.parametrize("gap", [30, 100, 300, 1000])
 def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
     stream = np.random.default_rng(10)
-    scores = stream.normal(size=(17, 17))
-    for first, second in ((3, 4), (8, 15), (1, 16)):
-        prefer_each_other(scores, first, second, gap)
+    scores = prefer_each_other(stream.normal(size=(17, 17)), [(3, 4), (8, 15), (1, 16)], gap)
     assert_precise(scores, single_root, stream)
 
 

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 import pytest
+from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from oracles import batch_of_lengths, enumerated_sums, precise_log_partition, score_scale
 
 from treeparse.kernels import _compile
@@ -34,26 +35,6 @@ def assert_enumerated(scores: np.ndarray, single_root: bool) -> None:
         assert abs(log_z - expected) <= 1e-12 * scale
     assert (marginals >= 0).all()
     np.testing.assert_allclose(marginals, expected_marginals, rtol=0, atol=1e-14 * scale)
-
-
-def hostile_scores(stream: np.random.Generator, n: int) -> np.ndarray:
-    """Scores whose weights underflow: few distinct values far apart, distant blocks, pairs that prefer each other."""
-    shape = (n + 1, n + 1)
-    gap = 10 ** stream.uniform(1, 3.5)
-    kind = stream.integers(4)
-    if kind == 0:
-        return stream.choice([0, gap, -gap, -2 * gap, -np.inf], size=shape)
-    if kind == 1:
-        return stream.normal(size=shape) * gap
-    if kind == 2:
-        return np.where(stream.random(shape) < 0.5, stream.normal(size=shape), -gap * stream.random(shape))
-    scores = stream.normal(size=shape)
-    first, second = stream.permutation(np.arange(1, n + 1))[:2]
-    scores[first, second] += gap
-    scores[second, first] += gap
-    scores[0] += stream.choice([0, gap, -gap])
-    scores[stream.random(shape) < 0.2] = -np.inf
-    return scores
 
 
 @ROOTS
@@ -90,13 +71,7 @@ def test_underflow_is_never_silent(single_root: bool) -> None:
 
 @pytest.mark.nojit
 def test_every_pattern_of_forbidden_arcs_over_three_words() -> None:
-    """A word that only the root reaches may show itself at any stage, and only through fill-in."""
-    arcs = [(head, word) for word in (1, 2, 3) for head in range(4) if head != word]
-    for pattern in range(2 ** len(arcs)):
-        scores = np.full((4, 4), -np.inf)
-        for bit, arc in enumerate(arcs):
-            if pattern >> bit & 1:
-                scores[arc] = 0.0
+    for scores in forbidden_arcs():
         log_z, marginals = sums(scores, single_root=True)
         expected, expected_marginals = enumerated_sums(scores, single_root=True)
         assert log_z == expected or abs(log_z - expected) < 1e-14
@@ -118,10 +93,7 @@ def test_log_partition_at_50_digits(single_root: bool, scale: float) -> None:
 @pytest.mark.parametrize("gap", [30, 100, 300, 1000])
 def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
     """The determinant of the Laplacian loses gap / ln 10 digits here."""
-    scores = np.random.default_rng(5).normal(size=(21, 21))
-    for first, second in ((3, 4), (8, 15), (1, 20)):
-        scores[first, second] += gap
-        scores[second, first] += gap
+    scores = prefer_each_other(np.random.default_rng(5).normal(size=(21, 21)), [(3, 4), (8, 15), (1, 20)], gap)
     log_z, marginals = sums(scores, single_root)
     assert abs(log_z - precise_log_partition(scores, single_root)) <= 1e-12 * score_scale(scores)
     np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-12)

@@ -15,6 +15,7 @@ from drawn_orders import (
     labelled_support,
     labels_of_arcs,
     places_in,
+    random_scores,
     repeated,
     support,
 )
@@ -27,11 +28,6 @@ from treeparse.kernels.eisner import are_projective_trees
 from treeparse.kernels.trie import sample_trees
 
 SCALES = (0.0, 1.0, 4.0)
-
-
-def random_scores(n: int, scale: float, seed: int, forbidden: float = 0.0) -> Array:
-    scores = random_graph(np.random.default_rng(seed), n, "random", forbidden)
-    return np.multiply(scores, scale, out=scores, where=np.isfinite(scores))
 
 
 def are_of_family(heads: np.ndarray, family: Options) -> bool:

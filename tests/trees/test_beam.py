@@ -11,6 +11,7 @@ from drawn_orders import (
     labelled_support,
     labels_of_arcs,
     places_in,
+    random_scores,
     repeated,
     support,
 )
@@ -25,11 +26,6 @@ from treeparse.trees import beam
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 SCALES = (0.0, 1.0, 4.0)
-
-
-def random_scores(n: int, scale: float, seed: int, forbidden: float = 0.0) -> Array:
-    scores = random_graph(np.random.default_rng(seed), n, "random", forbidden)
-    return np.multiply(scores, scale, out=scores, where=np.isfinite(scores))
 
 
 def sample(

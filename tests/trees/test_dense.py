@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from oracles import enumerated_product, enumerated_sums, precise_log_partition, score_scale
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -93,26 +94,6 @@ def random_items(
     return items
 
 
-def prefer_each_other(scores: np.ndarray, pairs: Sequence[tuple[int, int]], gap: float) -> np.ndarray:
-    for first, second in pairs:
-        scores[first, second] += gap
-        scores[second, first] += gap
-    return scores
-
-
-def hostile_item(stream: np.random.Generator, n: int) -> np.ndarray:
-    """Scores whose weights underflow: few distinct values far apart, distant blocks, pairs that prefer each other."""
-    shape, gap, kind = (n + 1, n + 1), 10 ** stream.uniform(1, 3.5), stream.integers(3)
-    if kind == 0:
-        return stream.choice([0, gap, -gap, -2 * gap, -np.inf], size=shape)
-    if kind == 1:
-        return np.where(stream.random(shape) < 0.5, stream.normal(size=shape), -gap * stream.random(shape))
-    scores = prefer_each_other(stream.normal(size=shape), [(1, n), (n, n // 2)], gap)
-    scores[0] += stream.choice([0, gap, -gap])
-    scores[stream.random(shape) < 0.2] = -np.inf
-    return scores
-
-
 @ROOTS
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.usefixtures("space")
@@ -138,7 +119,7 @@ def test_sums_equal_enumeration_with_ties(single_root: bool) -> None:
 @ROOTS
 def test_underflow_is_never_silent(single_root: bool) -> None:
     stream = np.random.default_rng(4)
-    items = [hostile_item(stream, int(stream.integers(2, 5))) for _ in range(1000)]
+    items = [hostile_scores(stream, int(stream.integers(2, 5))) for _ in range(1000)]
     assert_enumerated(items, single_root)
 
 
@@ -146,11 +127,7 @@ def test_underflow_is_never_silent(single_root: bool) -> None:
 @pytest.mark.usefixtures("space")
 def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool) -> None:
     """One batch, in which a word that only the root reaches shows itself at any stage, and many items have no tree."""
-    arcs = [(head, word) for word in (1, 2, 3) for head in range(4) if head != word]
-    items = np.full((2 ** len(arcs), 4, 4), -np.inf)
-    for bit, (head, word) in enumerate(arcs):
-        items[np.arange(len(items)) >> bit & 1 == 1, head, word] = 0.1 * bit
-    assert_enumerated(list(items), single_root)
+    assert_enumerated(list(forbidden_arcs() + 0.1 * np.arange(16).reshape(4, 4)), single_root)
 
 
 @ROOTS
@@ -241,7 +218,7 @@ def test_a_derivative_that_overflows_is_found(single_root: bool) -> None:
 @ROOTS
 def test_a_gpu_gives_the_same(single_root: bool) -> None:
     stream = np.random.default_rng(12)
-    assert_enumerated([hostile_item(stream, int(stream.integers(2, 5))) for _ in range(500)], single_root, "cuda")
+    assert_enumerated([hostile_scores(stream, int(stream.integers(2, 5))) for _ in range(500)], single_root, "cuda")
     for scale in SCALES:
         assert_enumerated(random_items(stream, (4, 1, 5, 3, 2, 4), scale, 0.3), single_root, "cuda")
         assert_as_kernels(random_items(stream, (10, 160, 40), scale), single_root, "cuda")

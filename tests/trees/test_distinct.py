@@ -12,6 +12,7 @@ from drawn_orders import (
     assert_keys_law,
     assert_sequence_law,
     places_in,
+    random_scores,
     repeated,
     support,
 )
@@ -39,10 +40,6 @@ class Enumerating:
         self.largest = max(self.largest, count)
         chosen = np.searchsorted(self.bounds[:-1], uniforms(seeds, count, 1, salt=0)[..., 0])
         return np.pad(self.trees[chosen], ((0, 0), (0, 0), (1, 0)), constant_values=-1)
-
-
-def random_scores(n: int, scale: float, seed: int) -> Array:
-    return random_graph(np.random.default_rng(seed), n, "random", 0.0) * scale
 
 
 def drawn(scores: Array, count: int, repetitions: int, family: Options) -> Drawn:

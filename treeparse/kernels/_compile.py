@@ -15,10 +15,15 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+# Arguments in a literal's place, for each of which numba would compile a function of its own.
+NO, YES, ZERO, ONE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 
 MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread
 
@@ -37,6 +42,20 @@ class _SourcesCache(FunctionCache):
         self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, _digest_of_sources())
 
 
+class _PartCode(JITCodeLibrary):
+    """The code of a function that is optimised only as a part of the kernels that it is linked into."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
+class _PartCompiler(Compiler):
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _PartCode(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
 def _compiler(**options: Any) -> Any:
     def compile_function(function: Callable[..., Any]) -> Any:
         dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
@@ -49,6 +68,9 @@ def _compiler(**options: Any) -> Any:
 
 # fastmath is said to be off: otherwise numba compiles a helper with the flags of the first caller that needs it.
 jit = _compiler(fastmath=False)
+# For what calls much and is called by kernels alone: with a function numba optimises all that it calls over again, so
+# that deep calls take long to compile. Inner loops are better optimised by themselves, too.
+part_jit = _compiler(fastmath=False, pipeline_class=_PartCompiler)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
 vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
 

@@ -1,9 +1,9 @@
 """A binary heap of slots, the one of greatest (bound, key) on top."""
 
-from treeparse.kernels._compile import jit
+from treeparse.kernels._compile import part_jit
 
 
-@jit
+@part_jit
 def push(heap, size, slot, bounds, keys):
     """Add a slot to a heap of ``size`` slots."""
     place = size
@@ -16,7 +16,7 @@ def push(heap, size, slot, bounds, keys):
     heap[place] = slot
 
 
-@jit
+@part_jit
 def pop(heap, size, bounds, keys):
     """Take the top slot off a heap of ``size`` slots."""
     top, slot = heap[0], heap[size - 1]
@@ -32,12 +32,12 @@ def pop(heap, size, bounds, keys):
     return top
 
 
-@jit
+@part_jit
 def _before(slot, other, bounds, keys):
     return bounds[slot] > bounds[other] or (bounds[slot] == bounds[other] and keys[slot] > keys[other])
 
 
-@jit
+@part_jit
 def is_tied(heap, size, bounds):
     """Whether another slot of a heap has the bound of the one on top."""
     return (size > 1 and bounds[heap[1]] == bounds[heap[0]]) or (size > 2 and bounds[heap[2]] == bounds[heap[0]])

@@ -15,7 +15,7 @@ from treeparse.kernels._logspace import log_add, log_sum
 from treeparse.kernels._weights import exponentiate, load_log_weights, range_sum
 from treeparse.kernels.hessian import load_vectors
 
-LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = range(4)  # what is wanted
+LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = np.arange(4)  # what is wanted
 CHARTS = 7
 WEIGHTS, FULL, FULL_T, ARC, ARC_T, OUTER, OUTER_T = range(CHARTS)
 ZERO, ONE = (-np.inf, 0.0), (0.0, 0.0)

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels import conditionals, expansion
-from treeparse.kernels._compile import FloatArray, IntArray, jit, vector_jit
-from treeparse.kernels._logspace import NEGLIGIBLE, log_add, log_sum
-from treeparse.kernels._random import uniform
-from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
+from treeparse.kernels._compile import ONE, FloatArray, IntArray, part_jit, vector_jit
+from treeparse.kernels._logspace import log_add, log_sum
+from treeparse.kernels._random import choose_by_logs
+from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
 # when it was last used; then what `expansion.Stages` says: whether weights are logs (-1: not set up), the root word.
@@ -39,7 +39,7 @@ class Graphs(NamedTuple):
     heads: IntArray  # (n+1,)
 
 
-@jit
+@part_jit
 def new_graphs(count, size):
     """Room for graphs of up to ``size`` nodes."""
     return Graphs(
@@ -54,7 +54,7 @@ def new_graphs(count, size):
     )
 
 
-@jit
+@part_jit
 def graph_under(graphs, owner, heads, depth, sentence):
     """The place of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
     used_at = graphs.facts[:, USED_AT]
@@ -69,7 +69,7 @@ def graph_under(graphs, owner, heads, depth, sentence):
     return place
 
 
-@jit
+@part_jit
 def _contract(graphs, place, heads, depth, sentence):
     facts, component, n, order = graphs.facts[place], graphs.components[place], sentence.words, sentence.order
     root_is_closed = _join(component, heads, depth, order, n) and sentence.single_root
@@ -84,7 +84,7 @@ def _contract(graphs, place, heads, depth, sentence):
                 row[word] = log_add(row[word], arcs[order[depth + word - 1]])
 
 
-@jit
+@part_jit
 def _join(component, heads, depth, order, n):
     """Number the components by their words of unknown head; returns whether a word of the prefix hangs from node 0."""
     component[0] = 0
@@ -103,7 +103,7 @@ def _join(component, heads, depth, order, n):
     return root_is_used
 
 
-@jit
+@part_jit
 def draw(graphs, place, heads, depth, sentence, stream):
     """Draw the heads of all words behind the prefix into ``heads``; returns the stream behind its last draw."""
     facts, component, order = graphs.facts[place], graphs.components[place], sentence.order
@@ -120,12 +120,12 @@ def draw(graphs, place, heads, depth, sentence, stream):
                 count += 1
         chosen = 0
         if count > 1:
-            stream, chosen = choose(options, count, stream)
+            stream, chosen = choose_by_logs(options, count, stream)
         heads[dependent] = members[chosen]
     return stream
 
 
-@jit
+@part_jit
 def _stages_of(graphs, place):
     """The stages of a graph's elimination, which are made when trees are first drawn."""
     facts, n = graphs.facts[place], graphs.facts[place, WORDS]
@@ -137,7 +137,7 @@ def _stages_of(graphs, place):
     return expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], tables), memory
 
 
-@jit
+@part_jit
 def next_heads(graphs, place, word, sentence, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one behind the prefix."""
     facts, component = graphs.facts[place], graphs.components[place]
@@ -152,18 +152,18 @@ def next_heads(graphs, place, word, sentence, logs):
         logs[i] -= total
 
 
-@jit
+@part_jit
 def _reach(graphs, place, reach):
     """Fill in ``g`` of ``conditionals`` for the first word, as logs; returns whether plain weights were safe."""
     n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
     scores, w = square(scores, n), square(graphs.weights, n)
     column_maxima(scores, n, top)
-    if conditionals._has_tiny_weights(scores, n, top):
+    if conditionals.has_tiny_weights(scores, n, top):
         return False
     load_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    mode = conditionals._eliminate(w, n, 1, mode, graphs.vectors[2])
-    if mode == conditionals.NO_TREE or conditionals._has_tiny(w, n) or _substitute(w, n, reach):
+    mode = conditionals.eliminate(w, n, ONE, mode, graphs.vectors[2])
+    if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
         return False
     for i in range(n + 1):
         reach[i] = np.log(reach[i])
@@ -186,7 +186,7 @@ def _substitute(w, n, reach):
     return tiny > 0
 
 
-@jit
+@part_jit
 def _reach_log(graphs, place, reach):
     """``_reach`` in log space, slower and safe for any finite scores."""
     n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
@@ -194,7 +194,7 @@ def _reach_log(graphs, place, reach):
     column_maxima(scores, n, top)
     load_log_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    conditionals._eliminate_log(w, n, 1, mode, graphs.vectors[2])
+    conditionals.eliminate_log(w, n, ONE, mode, graphs.vectors[2])
     reach[0], reach[1] = 0.0, -np.inf
     for e in range(2, n + 1):
         total = -np.inf
@@ -203,24 +203,3 @@ def _reach_log(graphs, place, reach):
         reach[e] = total
         if w[e, e] == 0.0:
             reach[0] = -np.inf
-
-
-@jit
-def choose(logs, count, stream):
-    """The stream behind its next draw, and one of so many options, by their log weights, which are overwritten."""
-    top = -np.inf
-    for option in range(count):
-        top = max(top, logs[option])
-    for option in range(count):
-        share = logs[option] - top
-        logs[option] = np.exp(share) if share > NEGLIGIBLE else 0.0
-    stream, u = uniform(stream)
-    rest = u * range_sum(logs, 0, count)
-    for option in range(count):
-        rest -= logs[option]
-        if rest < 0.0:
-            return stream, option
-    option = count - 1  # by rounding alone
-    while logs[option] == 0.0:
-        option -= 1
-    return stream, option

@@ -12,14 +12,14 @@ Charts are in log space, where no tree is lost. A stack holds the spans that are
 import numpy as np
 
 from treeparse.kernels import _inside_outside_logs as inside_outside
-from treeparse.kernels._compile import jit
+from treeparse.kernels._compile import part_jit
 from treeparse.kernels._inside_outside_logs import ARC, FULL, FULL_T
 from treeparse.kernels._logspace import log_sum
-from treeparse.kernels._prefix import choose
+from treeparse.kernels._random import choose_by_logs
 from treeparse.kernels._weights import column_maxima
 
 
-@jit
+@part_jit
 def inside(scores, n, single_root):
     """The full spans, these transposed, and the arc spans ``(3, n+1, n+1)``, in logs."""
     top, work = np.empty(n + 1), np.empty(n + 1)
@@ -32,7 +32,7 @@ def inside(scores, n, single_root):
     return kept
 
 
-@jit
+@part_jit
 def replay(row, at, level, n, stack):
     """Fill in the heads that the decisions before ``level`` settle; returns how many spans are on the stack then.
 
@@ -45,7 +45,7 @@ def replay(row, at, level, n, stack):
     return height
 
 
-@jit
+@part_jit
 def _divide(row, at, level, stack, height):
     """Replace the span on top of the stack by its parts, by the two decisions before ``level``."""
     h, m = stack[height - 1]
@@ -58,13 +58,13 @@ def _divide(row, at, level, stack, height):
     return _push(stack, height, right, split + 1)
 
 
-@jit
+@part_jit
 def _push(stack, height, h, m):
     stack[height, 0], stack[height, 1] = h, m
     return height + (h != m)
 
 
-@jit
+@part_jit
 def next_logs(charts, row, at, level, n, stack, logs):
     """Fill ``logs`` with the log probabilities of the decision of a level, by those before; returns how many it has."""
     height = replay(row, at, level, n, stack)
@@ -75,7 +75,7 @@ def next_logs(charts, row, at, level, n, stack, logs):
     return count
 
 
-@jit
+@part_jit
 def _terms(charts, row, at, level, span, terms):
     """The terms of a span's sum, in logs; of an odd level those of the arc span that the decision before chose."""
     full, full_t, arc = charts[0], charts[1], charts[2]
@@ -92,13 +92,13 @@ def _terms(charts, row, at, level, span, terms):
     return right - left
 
 
-@jit
+@part_jit
 def draw(charts, row, at, level, n, stack, terms, stream):
     """Draw all decisions from a level on, and fill in all heads; returns the stream behind its last draw."""
     height = replay(row, at, level, n, stack)
     while level < 2 * n:
         count = _terms(charts, row, at, level, stack[height - 1], terms)
-        stream, place = choose(terms, count, stream)
+        stream, place = choose_by_logs(terms, count, stream)
         row[at + level] = place
         level += 1
         if level % 2 == 0:
@@ -106,7 +106,7 @@ def draw(charts, row, at, level, n, stack, terms, stream):
     return stream
 
 
-@jit
+@part_jit
 def derive(row, at, n, stack):
     """Fill in the decisions that make the heads of a projective tree."""
     stack[0, 0], stack[0, 1] = 0, n
@@ -125,7 +125,7 @@ def derive(row, at, n, stack):
         height = _divide(row, at, level + 2, stack, height)
 
 
-@jit
+@part_jit
 def _descends(row, word, from_node, not_from):
     """Which of two nodes a word descends from first; it does from one of them."""
     while word not in (from_node, not_from):

@@ -7,6 +7,8 @@ function of ``state + i * GAMMA``. No state outlives a sample, so samples are th
 import numpy as np
 
 from treeparse.kernels._compile import jit
+from treeparse.kernels._logspace import NEGLIGIBLE
+from treeparse.kernels._weights import range_sum
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST_FACTOR, SECOND_FACTOR = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -26,6 +28,32 @@ def uniform(stream):
     """The stream behind its next draw, and this draw, uniform in the open interval (0, 1)."""
     stream += GAMMA
     return stream, (np.float64(_mixed(stream) >> LOW_BITS) + 0.5) * UNIT
+
+
+@jit
+def choose(weights, total, count, stream):
+    """The stream behind its next draw, and one of so many options, in proportion to their weights of this total."""
+    stream, u = uniform(stream)
+    rest, chosen = u * total, 0
+    for option in range(count):
+        if weights[option] > 0.0:
+            chosen = option
+            rest -= weights[option]
+            if rest < 0.0:
+                break
+    return stream, chosen  # the last possible one by rounding alone
+
+
+@jit
+def choose_by_logs(logs, count, stream):
+    """``choose`` by log weights, which are overwritten."""
+    top = -np.inf
+    for option in range(count):
+        top = max(top, logs[option])
+    for option in range(count):
+        share = logs[option] - top
+        logs[option] = np.exp(share) if share > NEGLIGIBLE else 0.0
+    return choose(logs, range_sum(logs, 0, count), count, stream)
 
 
 @jit

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit
+from treeparse.kernels._compile import FloatArray, IntArray, part_jit
 from treeparse.kernels._logspace import NEGLIGIBLE, log_add
-from treeparse.kernels._prefix import choose
+from treeparse.kernels._random import choose_by_logs
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
 # are (0: it is closed), and the tree drawn last under it while it was closed (-1: none).
@@ -47,7 +47,7 @@ class Sentence(NamedTuple):
     charts: FloatArray  # (3, n+1, n+1) of projective trees
 
 
-@jit
+@part_jit
 def new_trie(levels, rows, log_probs):
     """A trie that is a closed root, with entry 0 to itself."""
     nodes = len(rows) * levels + 1  # at most: a tree stands under every one of them
@@ -65,7 +65,7 @@ def new_trie(levels, rows, log_probs):
     return trie
 
 
-@jit
+@part_jit
 def _add_node(trie, entry, parent, level):
     """A closed node, under which nothing is drawn yet, at an entry that says what mass remains."""
     node = trie.sizes[NODES]
@@ -77,7 +77,7 @@ def _add_node(trie, entry, parent, level):
     return node
 
 
-@jit
+@part_jit
 def with_room(trie, more):
     """The trie with room for so many more entries."""
     used = trie.sizes[ENTRIES]
@@ -88,7 +88,7 @@ def with_room(trie, more):
     return Trie(trie.rows, trie.log_probs, trie.marks, trie.nodes, trie.masses, entries, remaining, trie.sizes)
 
 
-@jit
+@part_jit
 def place_of(level, sentence):
     """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
     if level >= sentence.head_levels:
@@ -96,13 +96,13 @@ def place_of(level, sentence):
     return decisions_at(sentence) + level if sentence.projective else sentence.order[level]
 
 
-@jit
+@part_jit
 def decisions_at(sentence):
     """Where in a row decisions begin."""
     return len(sentence.order) * (2 if sentence.levels > sentence.head_levels else 1)
 
 
-@jit
+@part_jit
 def walk_down(trie, sentence, row, shares, stream):
     """Walk from the root to a closed node by what remains, and fill in the row on the way."""
     node = 0
@@ -110,13 +110,13 @@ def walk_down(trie, sentence, row, shares, stream):
         begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
         for child in range(count):
             shares[child] = trie.remaining[begin + child]
-        stream, child = choose(shares, count, stream)
+        stream, child = choose_by_logs(shares, count, stream)
         row[place_of(trie.nodes[node, LEVEL], sentence)] = trie.entries[begin + child, VALUE]
         node = child_at(trie, node, begin + child)
     return stream, node
 
 
-@jit
+@part_jit
 def walk_along(trie, sentence, row):
     """Walk from the root to a closed node along a known tree."""
     node = 0
@@ -128,13 +128,13 @@ def walk_along(trie, sentence, row):
     return node
 
 
-@jit
+@part_jit
 def child_at(trie, node, entry):
     child = trie.entries[entry, NODE]
     return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
 
 
-@jit
+@part_jit
 def put(trie, node, tree):
     """Note a drawn tree under a closed node."""
     trie.marks[tree, OLDER] = trie.nodes[node, TREE]
@@ -142,7 +142,7 @@ def put(trie, node, tree):
     trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
 
 
-@jit
+@part_jit
 def sum_up(trie, node):
     """What remains of an open node is the sum of what remains of its children."""
     begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
@@ -156,7 +156,7 @@ def sum_up(trie, node):
     trie.remaining[trie.nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
-@jit
+@part_jit
 def hash_of(row):
     value = 0
     for place in range(len(row)):
@@ -164,7 +164,7 @@ def hash_of(row):
     return value
 
 
-@jit
+@part_jit
 def is_drawn(trie, node, row):
     """Whether a tree is one of those drawn under a closed node."""
     own, other = hash_of(row), trie.nodes[node, TREE]

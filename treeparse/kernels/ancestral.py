@@ -18,11 +18,10 @@ B itself follows from the elimination, and nothing is subtracted. The difference
 
 import numpy as np
 
-from treeparse.kernels._compile import jit, vector_jit
+from treeparse.kernels._compile import NO, jit, part_jit, vector_jit
 from treeparse.kernels._random import new_stream, uniform
 from treeparse.kernels._weights import range_sum, square
 from treeparse.kernels.expansion import (
-    NO,
     ORIGINAL,
     TURNED,
     WEIGHTS,
@@ -58,7 +57,7 @@ def sample_word_by_word(start, stop, lengths, scores, seeds, single_root, _, __,
                 _sample_below(scores[b], n, top, tops, streams, memories, heads[b])
 
 
-@jit
+@part_jit
 def _sample_below(scores, n, top, tops, streams, memories, heads):
     """The samples that have word ``top`` at the root, or all below node 0, from one inverse."""
     words = n if top == 0 else n - 1
@@ -87,7 +86,7 @@ def _sample_below(scores, n, top, tops, streams, memories, heads):
         heads[s, 0] = -1
 
 
-@jit
+@part_jit
 def _node(j, top):
     """The node of the sentence that is ``j`` where ``top`` takes the place of node 0."""
     if j == 0:
@@ -95,7 +94,7 @@ def _node(j, top):
     return j if j < top or top == 0 else j + 1
 
 
-@jit
+@part_jit
 def _put_at_root(scores, top, item):
     for i in range(item.shape[0]):
         for j in range(1, item.shape[0]):
@@ -128,7 +127,7 @@ def _invert(tables, rows, inverse):
             inverse[m, k] = rows[k, m]
 
 
-@jit
+@part_jit
 def _most_visits(original, inverse):
     """How often a walk from a word passes that word, at most, on average."""
     most = 0.0
@@ -137,7 +136,7 @@ def _most_visits(original, inverse):
     return most
 
 
-@jit
+@part_jit
 def _draw_words(original, left, stream, drawn):
     """Draw heads until differences of ``left``, the inverse of what is left, get too small.
 
@@ -155,7 +154,7 @@ def _draw_words(original, left, stream, drawn):
     return stream, len(drawn), False
 
 
-@jit
+@part_jit
 def _find_head(original, left, j, u):
     """A head of word ``j``, given those of the words before."""
     total = 0.0
@@ -180,7 +179,7 @@ def _fix_head(left, j, head):
             left[i, m] -= ratio * left[j, m]
 
 
-@jit
+@part_jit
 def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
     """Draw anew from word ``j`` on: if it ``is_unlikely`` to have a head of small difference, among those.
 
@@ -201,7 +200,7 @@ def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
     draw_tree(stages, stream, memory, drawn)
 
 
-@jit
+@part_jit
 def _keep_heads(item, drawn, j, rest):
     """The item without what competes with the heads of the words before ``j``."""
     _copy(item, rest)
@@ -210,7 +209,7 @@ def _keep_heads(item, drawn, j, rest):
             rest[i, word] = item[i, word] if i == drawn[word] else -np.inf
 
 
-@jit
+@part_jit
 def _copy(source, target):
     for i in range(len(source)):
         for j in range(len(source)):

@@ -21,7 +21,7 @@ Matrices ``w`` are dependent-major: ``w[j, i]`` is the weight of the arc ``i -> 
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
+from treeparse.kernels._compile import NO, YES, FloatArray, IntArray, jit, run_batch, vector_jit
 from treeparse.kernels._logspace import log_add, log_sum
 from treeparse.kernels._weights import column_maxima, load_log_weights, load_weights, range_sum, square
 
@@ -67,13 +67,13 @@ def _pool_size(n):
 @jit
 def _linear_item(scores, n, single_root, top, row, pool, g, result):
     """One item with plain weights; returns whether that was safe, and there is a tree."""
-    if _has_tiny_weights(scores, n, top):
+    if has_tiny_weights(scores, n, top):
         return False
     w = square(pool, n)
     load_weights(scores, n, top, w, w)
     g[:] = 0.0
     g[0] = 1.0
-    safe = _fill_g(n, single_root, False, row, pool, g) and not _has_tiny(g, n)
+    safe = _fill_g(n, single_root, NO, row, pool, g) and not has_tiny(g, n)
     return safe and _store_logs(w, g, n, row, result)
 
 
@@ -84,12 +84,12 @@ def _log_item(scores, n, single_root, top, row, pool, g, result):
     load_log_weights(scores, n, top, w, w)
     g[:] = -np.inf
     g[0] = 0.0
-    if not (_fill_g(n, single_root, True, row, pool, g) and _store_normalized(w, g, n, row, result)):
+    if not (_fill_g(n, single_root, YES, row, pool, g) and _store_normalized(w, g, n, row, result)):
         result[:] = -np.inf
 
 
 @vector_jit
-def _has_tiny_weights(scores, n, top):
+def has_tiny_weights(scores, n, top):
     """Whether an allowed arc's weight is below ``SMALL`` times that of its column's best."""
     count = 0
     for i in range(n + 1):
@@ -100,7 +100,7 @@ def _has_tiny_weights(scores, n, top):
 
 
 @vector_jit
-def _has_tiny(values, n):
+def has_tiny(values, n):
     """Whether a factor is so small that a product may have underflowed; the row of node 0 holds none."""
     count = 0
     for j in range(1, n + 1):
@@ -133,8 +133,8 @@ def _fill_g(n, single_root, in_logs, row, pool, g):
             _substitute(w, size, kept, start, base, g)
         else:
             _load_half(square(pool[begin:], width), size, kept, kept_at, w)
-            mode = _eliminate_log(w, size, kept, mode, row) if in_logs else _eliminate(w, size, kept, mode, row)
-            if mode == NO_TREE or (not in_logs and _has_tiny(w, size)):
+            mode = eliminate_log(w, size, kept, mode, row) if in_logs else eliminate(w, size, kept, mode, row)
+            if mode == NO_TREE or (not in_logs and has_tiny(w, size)):
                 return False
             stack.append((begin, width, first, size, kept_at, mode, 1))
             if kept > 1:
@@ -157,7 +157,7 @@ def _load_half(source, size, kept, kept_at, w):
 
 
 @vector_jit
-def _eliminate(w, size, kept, mode, row):
+def eliminate(w, size, kept, mode, row):
     """Eliminate the words behind ``kept``, the last one first; returns what is left.
 
     The row of an eliminated word ``k`` becomes the shares of its heads in the pivot; ``w[k, k]`` is 1, or 0 for the
@@ -222,8 +222,8 @@ def _store_logs(w, g, n, row, result):
 
 
 @jit
-def _eliminate_log(w, size, kept, mode, row):
-    """``_eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
+def eliminate_log(w, size, kept, mode, row):
+    """``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
     for k in range(size, kept, -1):
         pivot = log_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
         w[k, k] = 1.0

@@ -18,9 +18,9 @@ run over contiguous cells and are vectorised.
 
 import numpy as np
 
+from treeparse.kernels import ties
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
 from treeparse.kernels.arborescence import are_trees
-from treeparse.kernels.ties import arc_key
 
 RIGHT, LEFT, INNER, RIGHT_ARC = 0, 1, 2, 3
 BITS = 21  # for a node's number in a span's
@@ -88,20 +88,10 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
         if chart[RIGHT, n, 0] == -np.inf or _read_tree(scores[b], n, chart, None, None, stack, heads[b]):
             continue
         if len(key_buffer) == 0:
-            arc_keys, key_buffer = all_arc_keys(size - 1), np.empty(4 * size * size, np.int64)
+            arc_keys, key_buffer = ties.arc_keys(size), np.empty(4 * size * size, np.int64)
         keys = chart_of(key_buffer, 4, n)
         fill_chart(scores[b], n, single_root, chart, arc_keys, keys)
         _read_tree(scores[b], n, chart, arc_keys, keys, stack, heads[b])
-
-
-@jit
-def all_arc_keys(n):
-    """Keys of all arcs between nodes 0 to n, ``(n+1, n+1)``."""
-    keys = np.empty((n + 1, n + 1), np.int64)
-    for i in range(n + 1):
-        for j in range(n + 1):
-            keys[i, j] = arc_key(i, j)
-    return keys
 
 
 @jit

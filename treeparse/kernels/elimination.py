@@ -42,7 +42,7 @@ def log_partition_and_marginals(
 @jit
 def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z, marginals):
     size = scores.shape[1]
-    buffers, vectors = np.empty((3, size * size)), np.empty((3, size))
+    buffers, vectors = np.empty((3, size * size)), (np.empty(size), np.empty(size), np.empty(size))
     for b in range(start, stop):
         n = lengths[b]
         matrices = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
@@ -68,7 +68,7 @@ def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
     and take the pivots.
     """
     w, original, adjoint = matrices
-    top, pivots, gradient = vectors[0], vectors[1], vectors[2]
+    top, pivots, gradient = vectors
     bound = load_weights(scores, n, top, w, original)
     weight, root_word = _eliminate(w, n, single_root, pivots)
     safe = weight - bound >= LINEAR_LIMIT and weight < np.inf
@@ -82,7 +82,7 @@ def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
 def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
     """``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
     w, original, adjoint = matrices
-    top, pivots, gradient = vectors[0], vectors[1], vectors[2]
+    top, pivots, gradient = vectors
     load_log_weights(scores, n, top, w, original)
     weight, root_word = _eliminate_log(w, n, single_root, pivots)
     if with_adjoint and weight != -np.inf:

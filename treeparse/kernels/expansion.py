@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, vector_jit
+from treeparse.kernels._compile import NO, ZERO, FloatArray, IntArray, part_jit, vector_jit
 from treeparse.kernels._logspace import NEGLIGIBLE
 from treeparse.kernels._random import uniform
 from treeparse.kernels._weights import column_maxima
@@ -29,7 +29,6 @@ WEIGHTS, ORIGINAL, TURNED = range(3)  # matrices of the stages
 FIRST, NEXT, ROOT_STAGES, JOINED = range(4)  # rows of the working memory
 BLOCK = 8  # terms that are summed at once
 TRIES = 3  # heads drawn from all words before those that hang together with node 0 are found
-ROOT, NO, YES = np.int64(0), np.bool_(False), np.bool_(True)  # functions would be compiled apart for a literal
 
 
 class Memory(NamedTuple):
@@ -55,14 +54,14 @@ class Stages(NamedTuple):
     tables: FloatArray  # (3, n+1, n+1)
 
 
-@jit
+@part_jit
 def new_memory(size):
     """Room for items of up to ``size`` nodes."""
     nodes = np.empty((4, size + 1), np.int64)
     return Memory(np.empty(3 * size * size), np.empty((3, size)), nodes, np.empty(size * size))
 
 
-@jit
+@part_jit
 def set_up(scores, n, single_root, memory):
     """Eliminate one item. Its stages live in ``memory`` until the next one.
 
@@ -84,7 +83,7 @@ def set_up(scores, n, single_root, memory):
     return Stages(weight > -np.inf, in_logs, root_word, tables)
 
 
-@jit
+@part_jit
 def _turn(tables, root_word, in_logs, pivots):
     """Fill ``tables[TURNED]``."""
     for k in range(1, tables.shape[1]):
@@ -99,13 +98,13 @@ def _turn(tables, root_word, in_logs, pivots):
         tables[TURNED, k, k] = pivots[k]
 
 
-@jit
+@part_jit
 def no_stages():
     """What stands for stages before they are needed."""
     return Stages(False, False, 0, np.empty((0, 0, 0)))
 
 
-@jit
+@part_jit
 def draw_root(stages, stream, memory):
     """The stream behind its draws, and the root word of the next tree, for a single root.
 
@@ -114,14 +113,14 @@ def draw_root(stages, stream, memory):
     tables, nodes = stages.tables, memory.nodes
     j = stages.root_word
     while True:
-        stream, k = _draw_stage(tables, stages.root_word, stages.in_logs, ROOT, j, stream)
+        stream, k = _draw_stage(tables, stages.root_word, stages.in_logs, ZERO, j, stream)
         nodes[ROOT_STAGES, j] = k
         if k == tables.shape[1]:
             return stream, j
         j = k
 
 
-@jit
+@part_jit
 def draw_tree(stages, stream, memory, heads):
     """Fill ``heads`` with a tree; returns the stream behind its draws. A single root is that of ``draw_root``."""
     tables, nodes = stages.tables, memory.nodes
@@ -151,14 +150,14 @@ def draw_tree(stages, stream, memory, heads):
     return stream
 
 
-@jit
+@part_jit
 def _schedule(j, stage, nodes):
     """Put word ``j`` on the list of those whose arcs lead through word ``stage``; the last list is never read."""
     nodes[NEXT, j] = nodes[FIRST, stage]
     nodes[FIRST, stage] = j
 
 
-@jit
+@part_jit
 def _draw_stage(tables, root_word, in_logs, i, j, stream):
     """The word through which the arc ``i -> j``, new among the words up to both, leads first; ``n + 1`` if none."""
     stop = root_word + 1 if i == 0 and j < root_word < tables.shape[1] else tables.shape[1]
@@ -194,7 +193,7 @@ def _find_stage(tables, i, j, stop, u):
     return latest  # by rounding
 
 
-@jit
+@part_jit
 def _find_log_stage(tables, i, j, stop, u):
     """``_find_stage`` on logs."""
     weight = tables[WEIGHTS, j, i] + (tables[TURNED, j, j] if i < j else 0.0)
@@ -209,7 +208,7 @@ def _find_log_stage(tables, i, j, stop, u):
     return stage
 
 
-@jit
+@part_jit
 def _draw_head(tables, root_word, in_logs, k, is_whole, heads, nodes, stream):
     """A head of word ``k`` among the nodes that hang together with node 0, which all do if the tree ``is_whole``."""
     if is_whole:
@@ -220,7 +219,7 @@ def _draw_head(tables, root_word, in_logs, k, is_whole, heads, nodes, stream):
     return stream, head
 
 
-@jit
+@part_jit
 def _draw_joined_head(tables, root_word, in_logs, k, heads, nodes, stream):
     """A head by trial, since most often most nodes do; then among those found to do so."""
     head, node, tries = 0, k, 0
@@ -237,7 +236,7 @@ def _draw_joined_head(tables, root_word, in_logs, k, heads, nodes, stream):
     return stream, head
 
 
-@jit
+@part_jit
 def _search(tables, k, u):
     """The first head of word ``k`` whose running sum is above ``u`` times the last one."""
     target, first, count = u * tables[TURNED, k, k - 1], 0, k
@@ -248,7 +247,7 @@ def _search(tables, k, u):
     return first
 
 
-@jit
+@part_jit
 def _find_joined(k, heads, nodes):
     """Which of the words before ``k`` hang from node 0 and not from ``k``."""
     nodes[JOINED, 0] = 1
@@ -266,7 +265,7 @@ def _find_joined(k, heads, nodes):
             node = heads[node]
 
 
-@jit
+@part_jit
 def _find_joined_head(tables, root_word, in_logs, k, u, nodes):
     """The first joined head at which the sum of their shares gets above ``u`` times the whole."""
     first, top = first_head(k, root_word), 0.0
@@ -287,7 +286,7 @@ def _find_joined_head(tables, root_word, in_logs, k, u, nodes):
     return head
 
 
-@jit
+@part_jit
 def _joined_share(tables, in_logs, k, i, top, nodes):
     share = np.exp(tables[WEIGHTS, k, i] - top) if in_logs else tables[WEIGHTS, k, i]
     return share if nodes[JOINED, i] else 0.0

@@ -11,7 +11,7 @@ With plain weights, tangents are derivatives. In logs they are derivatives of lo
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch, vector_jit
+from treeparse.kernels._compile import YES, FloatArray, IntArray, jit, run_batch, vector_jit
 from treeparse.kernels._weights import column_maxima, exponentiate, range_sum, square
 from treeparse.kernels.elimination import all_finite, fill_root, first_head, linear_item, log_item
 
@@ -33,16 +33,17 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
     size = scores.shape[1]
     buffers = np.empty((6, size * size))
     lines = np.empty((6, size))  # column maxima, pivots, working memory, tangents of pivots, twice working memory
+    elimination_lines = lines[0], lines[1], lines[2]
     for b in range(start, stop):
         n = lengths[b]
         if column_maxima(scores[b], n, lines[0]) == -np.inf:
             continue
         values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
-        weight, root_word = linear_item(scores[b], n, single_root, True, values, lines)
+        weight, root_word = linear_item(scores[b], n, single_root, YES, values, elimination_lines)
         if not np.isnan(weight) and _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b]):
             continue
-        weight, root_word = log_item(scores[b], n, single_root, True, values, lines)
+        weight, root_word = log_item(scores[b], n, single_root, YES, values, elimination_lines)
         if weight != -np.inf:
             _log_item(vectors[b], n, root_word, values, tangents, lines, product[b])
 

@@ -12,7 +12,7 @@ root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's ar
 import numpy as np
 
 from treeparse.kernels import _heap
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
+from treeparse.kernels._compile import ONE, ZERO, FloatArray, IntArray, jit, part_jit, run_batch
 from treeparse.kernels.contraction import (
     HEAD,
     KEY,
@@ -90,7 +90,7 @@ def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, w
     for b in range(start, stop):
         n = lengths[b]
         load_arcs(scores[b], n, base)
-        item = classes[b], waiting[b], bounds[b], keys[b], heap[b], counts[b]
+        item = classes[b], waiting[b], bounds[b], keys[b], heap[b], counts[b], totals[b]
         if not counts[b, KEYED] and _make_trees(base, arcs, None, n, single_root, heads[b], item, tables):
             counts[b] = 0
             counts[b, KEYED] = 1
@@ -98,14 +98,12 @@ def _extend(start, stop, lengths, scores, single_root, heads, totals, classes, w
             if len(arc_key_table) == 0:
                 arc_key_table = np.ascontiguousarray(arc_keys(size).T)
             _make_trees(base, arcs, arc_key_table, n, single_root, heads[b], item, tables)
-        for tree in range(counts[b, MADE]):
-            totals[b, tree] = _total(base, heads[b, tree], n)
 
 
-@jit
+@part_jit
 def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
     """Make as many trees as ``heads`` has room for; whether it was given up, since only keys can break a tie."""
-    classes, waiting, bounds, bound_keys, heap, counts = item
+    classes, waiting, bounds, bound_keys, heap, counts, _ = item
     weights, nodes = tables[0], tables[1]
     for j in range(1, n + 1):
         word_keys = None if keys is None else keys[j]
@@ -115,7 +113,7 @@ def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
     graph = base, arcs, n, single_root, best
     if counts[CLASSES] == 0:
         counts[CLASSES] = 1
-        if _make_tree(0, graph, keys, heads, item, tables):
+        if _make_tree(ZERO, graph, keys, heads, item, tables):
             return True
     while counts[MADE] < len(heads):
         if counts[OPEN_CLASS] and _close_class(graph, keys, heads, item, tables):
@@ -128,14 +126,14 @@ def _make_trees(base, arcs, keys, n, single_root, heads, item, tables):
         split = _heap.pop(heap, size, bounds, bound_keys)
         counts[HEAP_SIZE] -= 1
         tree, j = waiting[split, TREE], waiting[split, CHANGED]
-        counts[OPEN_CLASS], counts[OPEN_TREE] = _new_class(split, j, heads[tree, j], 1, classes, counts), tree
-        without = _new_class(split, j, heads[tree, j], 0, classes, counts)
+        counts[OPEN_CLASS], counts[OPEN_TREE] = _new_class(split, j, heads[tree, j], ONE, classes, counts), tree
+        without = _new_class(split, j, heads[tree, j], ZERO, classes, counts)
         if _make_tree(without, graph, keys, heads, item, tables):
             return True
     return False
 
 
-@jit
+@part_jit
 def _new_class(parent, dependent, head, forced, classes, counts):
     new = counts[CLASSES]
     classes[new, PARENT], classes[new, DEPENDENT] = parent, dependent
@@ -144,21 +142,22 @@ def _new_class(parent, dependent, head, forced, classes, counts):
     return new
 
 
-@jit
+@part_jit
 def _make_tree(new, graph, keys, heads, item, tables):
     """Make the best tree of a class, and let its second best wait; whether there was a tie that needs keys."""
-    counts = item[5]
+    counts, totals = item[5], item[6]
     owner = np.empty(len(heads[0]), np.int64)
     nodes = _contract_class(new, graph, keys, item[0], tables)
     if nodes <= 0:
         return nodes == TIED
     tree = counts[MADE]
     expand(nodes, tables[1], heads[tree], owner)
+    totals[tree] = _total(graph[0], heads[tree], graph[2])
     counts[MADE] += 1
     return _wait_for_second(new, tree, graph, keys, heads, owner, item, tables)
 
 
-@jit
+@part_jit
 def _close_class(graph, keys, heads, item, tables):
     """Let the second-best tree of the class split off last wait, whose best is known; whether a tie needs keys."""
     counts = item[5]
@@ -176,7 +175,7 @@ def _close_class(graph, keys, heads, item, tables):
     return _wait_for_second(new, tree, graph, keys, heads, owner, item, tables)
 
 
-@jit
+@part_jit
 def _contract_class(new, graph, keys, classes, tables):
     """Contract the graph of a class: forced arcs without their rivals, without the arcs that its trees lack."""
     base, arcs, n, single_root, best = graph
@@ -203,29 +202,29 @@ def _contract_class(new, graph, keys, classes, tables):
     return contract(arcs, keys, n, single_root, tables)
 
 
-@jit
+@part_jit
 def _wait_for_second(new, tree, graph, keys, heads, owner, item, tables):
     """Put a class into the heap by the score of its second-best tree, if any; whether a tie needs keys."""
-    base, arcs, n, single_root = graph[:4]
+    _, arcs, n, single_root, _ = graph
     loss, key_loss, changed, tied = cheapest_change(arcs, keys, n, single_root, heads[tree], owner, tables)
     if tied and keys is None:
         return True
     if loss < np.inf:
         key = 0 if keys is None else tree_key(heads[tree], n) - key_loss
-        _wait(new, tree, changed, _total(base, heads[tree], n) - loss, key, item)
+        _wait(new, tree, changed, item[6][tree] - loss, key, item)
     return False
 
 
-@jit
+@part_jit
 def _wait(new, tree, changed, bound, key, item):
-    _, waiting, bounds, bound_keys, heap, counts = item
+    _, waiting, bounds, bound_keys, heap, counts, _ = item
     waiting[new, TREE], waiting[new, CHANGED] = tree, changed
     bounds[new], bound_keys[new] = bound, key
     _heap.push(heap, counts[HEAP_SIZE], new, bounds, bound_keys)
     counts[HEAP_SIZE] += 1
 
 
-@jit
+@part_jit
 def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
     """Find the second-best tree of a class by leaving out each arc of the best in turn."""
     base, n = graph[0], graph[2]
@@ -233,7 +232,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
     found, owner = np.empty_like(heads[0]), np.empty_like(heads[0])
     bound, key, changed = -np.inf, 0, 0
     for j in range(1, n + 1):
-        trial = _new_class(new, j, heads[tree, j], 0, classes, counts)
+        trial = _new_class(new, j, heads[tree, j], ZERO, classes, counts)
         count = _contract_class(trial, graph, keys, classes, tables)
         counts[CLASSES] -= 1
         if count > 0:
@@ -245,7 +244,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, heads, item, tables):
         _wait(new, tree, changed, bound, key, item)
 
 
-@jit
+@part_jit
 def _total(base, heads, n):
     """The summed score of a tree."""
     total = 0.0

@@ -23,7 +23,8 @@ from treeparse.kernels._derivations import (
     has_room,
     look_up_half,
 )
-from treeparse.kernels.eisner import INNER, RIGHT, all_arc_keys, chart_of, fill_chart, parts_of_span, span
+from treeparse.kernels.eisner import INNER, RIGHT, chart_of, fill_chart, parts_of_span, span
+from treeparse.kernels.ties import arc_keys
 
 MADE, LAST, FULL = range(3)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
 ROOM_A_WORD = 64  # derivations in a pool at first; memory that is not used is not taken
@@ -45,7 +46,7 @@ class ProjectiveKBest:
         self._made = 0
         self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
         self._state = np.zeros((batch, 3), np.int64)
-        self._arc_keys = all_arc_keys(size - 1)
+        self._arc_keys = arc_keys(size)
         self._spans = _starts((lengths + 1) ** 2)  # where every item's spans of one kind begin
         total = int(self._spans[-1])
         self._charts = np.empty(4 * total), np.empty(4 * total, np.int64), np.full(3 * total, UNKNOWN)

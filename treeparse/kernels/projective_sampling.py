@@ -13,7 +13,7 @@ import numpy as np
 from treeparse.kernels import _inside_outside_logs as logs
 from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
 from treeparse.kernels._inside_outside_logs import ARC, FULL, FULL_T
-from treeparse.kernels._random import new_stream, uniform
+from treeparse.kernels._random import choose, choose_by_logs, new_stream
 from treeparse.kernels._weights import column_maxima
 from treeparse.kernels.inside_outside import CHARTS as LINEAR_CHARTS
 from treeparse.kernels.inside_outside import (
@@ -106,26 +106,12 @@ def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
 @jit
 def _draw(x, start, y, offset, count, in_logs, stream, work):
     """A place k with probability in proportion to the product of ``x[start + k]`` and ``y[offset + k]``."""
-    total = 0.0
     if in_logs:
-        top = -np.inf
         for k in range(count):
             work[k] = x[start + k] + y[offset + k]
-            top = max(top, work[k])
-        for k in range(count):
-            work[k] = np.exp(work[k] - top)
-            total += work[k]
-    else:
-        for k in range(count):
-            work[k] = x[start + k] * y[offset + k]
-            total += work[k]
-    stream, rest = uniform(stream)
-    rest *= total
-    last = 0
+        return choose_by_logs(work, count, stream)
+    total = 0.0
     for k in range(count):
-        if work[k] > 0.0:
-            last = k
-            rest -= work[k]
-            if rest < 0.0:
-                break
-    return stream, last
+        work[k] = x[start + k] * y[offset + k]
+        total += work[k]
+    return choose(work, total, count, stream)

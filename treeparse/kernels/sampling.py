@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
+from treeparse.kernels._compile import FloatArray, IntArray, jit, part_jit, run_batch
 from treeparse.kernels._random import new_stream
 from treeparse.kernels.ancestral import sample_word_by_word
 from treeparse.kernels.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
@@ -92,7 +92,7 @@ def _sample_freely(start, stop, lengths, scores, seeds, single_root, method, ste
             steps[b, s] = max(steps[b, s], n)
 
 
-@jit
+@part_jit
 def _walks_of(method, single_root, n, steps_a_pair, count):
     """The first sample that is drawn by walks, and the limit of their steps."""
     if method == AUTO:
@@ -100,7 +100,7 @@ def _walks_of(method, single_root, n, steps_a_pair, count):
     return count if method == EXPANSION else 0, np.int64(steps_a_pair * n * n)
 
 
-@jit
+@part_jit
 def _ends_soon(n, seed, stages, memory, bins, heads):
     """Whether a trial walk ends so soon that walks are faster than expansion."""
     stream, root = new_stream(seed, NO_SAMPLE), 0

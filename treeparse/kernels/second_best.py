@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from treeparse.kernels._compile import jit
+from treeparse.kernels._compile import part_jit
 from treeparse.kernels.contraction import KEY, SECOND, SECOND_KEY, VALUE
 
 
-@jit
+@part_jit
 def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
     """The arc of the best tree that is cheapest to change: what is lost, as score and key, its dependent, and if tied.
 
@@ -35,7 +35,7 @@ def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
     return loss, key_loss, changed, tied
 
 
-@jit
+@part_jit
 def _preorder(heads, n):
     """Of every node of a tree its place in preorder and that of its last descendant."""
     child, sibling = np.full(n + 1, 0), np.full(n + 1, 0)

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels import _prefix, _projective_prefix, elimination, inside_outside
-from treeparse.kernels._compile import FloatArray, IntArray, jit, run_batch
-from treeparse.kernels._random import new_stream, uniforms
+from treeparse.kernels._compile import NO, YES, FloatArray, IntArray, jit, part_jit, run_batch
+from treeparse.kernels._random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels._trie import (
     BEGIN,
     COUNT,
@@ -156,7 +156,7 @@ def _sample(start, stop, lengths, scores, labels, single_root, projective, log_z
             _draw_trees(new_trie(levels, rows[b], log_probs[b]), sentence, memory, log_z[b], seeds[b], left[b])
 
 
-@jit
+@part_jit
 def _draw_trees(trie, sentence, memory, log_z, seed, left):
     """Fill in the trees, their log probabilities, and what was left before they were drawn."""
     for tree in range(len(left)):
@@ -173,10 +173,10 @@ def _draw_trees(trie, sentence, memory, log_z, seed, left):
         trie.marks[tree, HASH] = hash_of(row)
         trie.log_probs[tree] = min(_score(row, sentence) - log_z, 0.0)
         put(trie, node, tree)
-        trie = _settle(trie, sentence, memory, node, False)
+        trie = _settle(trie, sentence, memory, node, NO)
 
 
-@jit
+@part_jit
 def _score(row, sentence):
     total, scores, size = 0.0, sentence.scores, len(sentence.scores)
     for j in range(1, sentence.words + 1):
@@ -186,7 +186,7 @@ def _score(row, sentence):
     return total
 
 
-@jit
+@part_jit
 def _draw_tree(trie, sentence, memory, tree, stream):
     """Draw a new tree; returns the trie and the closed node under which it stands."""
     row = trie.rows[tree]
@@ -196,10 +196,10 @@ def _draw_tree(trie, sentence, memory, tree, stream):
             stream = _complete(node, row, trie.nodes[node, LEVEL], sentence, memory, stream)
             if not is_drawn(trie, node, row):
                 return trie, node
-        trie = _settle(trie, sentence, memory, node, True)
+        trie = _settle(trie, sentence, memory, node, YES)
 
 
-@jit
+@part_jit
 def _complete(node, row, level, sentence, memory, stream):
     """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
     n, options = sentence.words, memory.options
@@ -213,12 +213,12 @@ def _complete(node, row, level, sentence, memory, stream):
     for later in range(max(sentence.head_levels, level), sentence.levels):
         word = sentence.order[later - sentence.head_levels]
         options[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
-        stream, label = _prefix.choose(options, sentence.label_logs.shape[2], stream)
+        stream, label = choose_by_logs(options, sentence.label_logs.shape[2], stream)
         row[place_of(later, sentence)] = label
     return stream
 
 
-@jit
+@part_jit
 def _settle(trie, sentence, memory, node, is_worn):
     """Find what remains of a closed node and of those above; nodes are opened where it is little, or if ``is_worn``."""
     above, opened, waiting = trie.nodes[node, PARENT], [node][:0], [node]
@@ -244,7 +244,7 @@ def _settle(trie, sentence, memory, node, is_worn):
     return trie
 
 
-@jit
+@part_jit
 def _open(trie, sentence, memory, node):
     """Make the entries of a closed node, and share out the trees drawn under it; returns the trie."""
     facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
@@ -268,7 +268,7 @@ def _open(trie, sentence, memory, node):
     return trie
 
 
-@jit
+@part_jit
 def _next_logs(trie, sentence, memory, node, logs):
     """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
     level, n, row = trie.nodes[node, LEVEL], sentence.words, memory.row

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels._compile import FloatArray, IntArray, jit, vector_jit
+from treeparse.kernels._compile import NO, ONE, YES, ZERO, FloatArray, IntArray, jit, part_jit, vector_jit
 from treeparse.kernels._logspace import log_add
 from treeparse.kernels._random import new_stream, uniform
 from treeparse.kernels._weights import column_maxima, exponentiate, range_sum, square
 from treeparse.kernels.elimination import linear_item
-from treeparse.kernels.expansion import NO, YES, draw_root, draw_tree, new_memory, set_up
+from treeparse.kernels.expansion import draw_root, draw_tree, new_memory, set_up
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 SHIFT_STEP, SHIFTS = 1.0, 12  # nats, and how many of them are tried
@@ -39,14 +39,14 @@ class Bins(NamedTuple):
     joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
 
 
-@jit
+@part_jit
 def new_bins(size):
     """Room for items of up to ``size`` nodes."""
     vectors = np.empty(size, np.int64), np.empty(size, np.bool_)
     return Bins(np.empty(size * size), np.empty(size * size, np.int64), vectors[0], vectors[1])
 
 
-@jit
+@part_jit
 def walk(n, root, limit, max_roots, stream, bins, heads):
     """Fill ``heads`` with a tree; returns the stream, the steps, and the number of roots.
 
@@ -62,7 +62,7 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
     return stream, steps, roots
 
 
-@jit
+@part_jit
 def _join_words(n, first, limit, max_roots, stream, keep, other, joined, heads):
     count, steps, roots, j = n + 1 - first, 0, 0, 1
     while j <= n and 0 <= roots <= max_roots:
@@ -85,7 +85,7 @@ def _join_words(n, first, limit, max_roots, stream, keep, other, joined, heads):
     return stream, steps, roots
 
 
-@jit
+@part_jit
 def fill_bins(scores, n, first, shift, bins):
     """Make ready for walks up to heads from ``first`` on, with a constant added to the root's scores."""
     keep, other = square(bins.keep, n), square(bins.other, n)
@@ -111,7 +111,7 @@ def _load_probabilities(scores, n, first, shift, keep):
     exponentiate(keep.reshape((n + 1) * (n + 1))[n + 1 :])
 
 
-@jit
+@part_jit
 def _pair_bins(keep, other, j, first, waiting):
     """Fill up the bins of light heads from those of heavy ones (Vose 1991); a word without heads stays where it is."""
     stop, total = keep.shape[1], 0.0
@@ -152,11 +152,11 @@ def sample_by_rejection(start, stop, lengths, scores, seeds, single_root, _, ste
         limit = np.int64(steps_a_pair * n * n)
         stages = set_up(scores[b], n, single_root, memory)
         if stages.exists:
-            fill_bins(scores[b], n, 0, _best_shift(scores[b], n), bins)
+            fill_bins(scores[b], n, ZERO, _best_shift(scores[b], n), bins)
         for s in range(heads.shape[1] if stages.exists else 0):
             stream, taken, roots = new_stream(seeds[b], s), 0, 2
             while roots > 1:
-                stream, walked, roots = walk(n, 0, limit - taken, 1, stream, bins, heads[b, s])
+                stream, walked, roots = walk(n, ZERO, limit - taken, ONE, stream, bins, heads[b, s])
                 taken += walked
             if roots < 0:
                 stream, _ = draw_root(stages, stream, memory)
@@ -164,7 +164,7 @@ def sample_by_rejection(start, stop, lengths, scores, seeds, single_root, _, ste
             steps[b, s] = max(taken, n)
 
 
-@jit
+@part_jit
 def _best_shift(scores, n):
     """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
     scratch = np.empty((4, (n + 1) * (n + 1))), np.empty((3, n + 1))
@@ -182,7 +182,7 @@ def _best_shift(scores, n):
     return best
 
 
-@jit
+@part_jit
 def _first_shift(scores, n):
     """The constant by which the root's weights, each relative to those of the word's other heads, sum to 1."""
     total = -np.inf
@@ -195,7 +195,7 @@ def _first_shift(scores, n):
     return -total if total > -np.inf else 0.0
 
 
-@jit
+@part_jit
 def _log_cost(scores, n, shift, scratch):
     """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
     buffers, vectors = scratch
