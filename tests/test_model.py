@@ -11,39 +11,17 @@ import numpy as np
 import pytest
 import torch
 from oracles import all_trees, tree_scores
+from parsers import CONFIG, ENCODER, TRAINING, random_parser
 from sentences import learnable_sentences
 
 from treeparse import model
 from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem
 from treeparse.model import Parse, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.trees.decoders import Decoder
 
-TRAINING = learnable_sentences(40, seed=1)
 UNSEEN = learnable_sentences(20, seed=2)
-ENCODER = BiLSTMConfig(
-    min_count=1,
-    word_size=16,
-    char_size=8,
-    char_filters=8,
-    hidden_size=16,
-    layers=2,
-    embedding_dropout=0.1,
-    dropout=0.1,
-)
-CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12, dropout=0.1)
 OBJECTIVES = pytest.mark.parametrize("objective", [TreeLikelihood(), HeadSelection()], ids=["trees", "heads"])
-
-
-def random_parser(config: ParserConfig = CONFIG) -> Parser:
-    """A parser in double precision whose weights are far from the zeros at which scores start."""
-    torch.manual_seed(3)
-    parser = Parser.build(config, TRAINING).double().eval()
-    for name, parameter in parser.named_parameters():
-        if "embedding" not in name:
-            torch.nn.init.normal_(parameter, std=0.4)
-    return parser
 
 
 def trained_parser(objective: Objective, steps: int = 150) -> tuple[Parser, list[float]]:

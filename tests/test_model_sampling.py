@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 import torch
 from drawn_orders import assert_sequence_law
+from parsers import CONFIG, TRAINING, random_parser
 from sampling_oracles import chi_square_z
-from sentences import learnable_sentences
 
 from treeparse import model
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
-from treeparse.model import Parse, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
+from treeparse.model import Parse, Parser
 from treeparse.trees.decoders import Decoder
 
-TRAINING = learnable_sentences(40, seed=1)
-ENCODER = BiLSTMConfig(min_count=1, word_size=16, char_size=8, char_filters=8, hidden_size=16, layers=1)
-CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12)
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
 SENTENCES = [
     Sentence(tuple(random.Random(number).choices(WORDS, k=length))) for number, length in enumerate([3, 1, 4, 9, 2, 30])
@@ -28,16 +24,6 @@ LIMIT = 4.5  # standard deviations: one in 300,000
 
 DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
 TEMPERATURES = pytest.mark.parametrize("temperature", [1.0, 0.6, 4.0])
-
-
-def random_parser(config: ParserConfig = CONFIG) -> Parser:
-    """A parser in double precision whose weights are far from the zeros at which scores start."""
-    torch.manual_seed(3)
-    parser = Parser.build(config, TRAINING).double().eval()
-    for name, parameter in parser.named_parameters():
-        if "embedding" not in name:
-            torch.nn.init.normal_(parameter, std=0.4)
-    return parser
 
 
 Tree = tuple[tuple[int, ...], tuple[str, ...]]

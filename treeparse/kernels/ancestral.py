@@ -32,8 +32,8 @@ from treeparse.kernels.expansion import (
     set_up,
 )
 
-MAX_VISITS = 1e5  # of a walk at a word, on average: the absolute error of a probability is about 1e-16 times that
-MIN_ESCAPE = 1e-5  # probability that a walk up from a head does not come back: its relative error is 1e-16 over that
+MAX_VISITS = 1e4  # of a walk at a word, on average: the absolute error of a probability is about 1e-16 times that
+MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: its relative error is 1e-16 over that
 
 
 @jit
