@@ -129,12 +129,14 @@ def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
 def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
     """The words of every item ``(B, n+1)``, those of the most probable best heads first; other nodes follow them.
 
-    Words that are as certain but for rounding keep their order, so that the last bits of scores change no tree.
+    Words of like certainty keep their order, so that the last bits of scores change no tree.
     """
-    certainty = marginals.max(1).round(3)
-    certainty[:, 0] = -1.0
-    certainty[np.arange(certainty.shape[1]) > lengths[:, None]] = -1.0
-    return (-certainty).argsort(1, kind="stable")
+    others = marginals.copy()  # than the best heads
+    np.put_along_axis(others, marginals.argmax(1)[:, None], 0.0, 1)
+    doubt = np.log10(np.maximum(others.sum(1), 1e-300)).round(1)
+    doubt[:, 0] = 1.0
+    doubt[np.arange(doubt.shape[1]) > lengths[:, None]] = 1.0
+    return doubt.argsort(1, kind="stable")
 
 
 @jit
