@@ -5,6 +5,7 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 import pytest
+from batches import mixed_batch
 from numpy.typing import NDArray
 from oracles import Array, all_trees, tree_scores
 from ranking import random_graph
@@ -68,6 +69,12 @@ def repeated(scores: Array, count: int, seed: int) -> tuple[Array, Trees, NDArra
     """A batch of one item over and over: scores, lengths and seeds."""
     seeds = np.random.default_rng(seed).integers(0, 2**64, count, dtype=np.uint64)
     return np.repeat(scores[None], count, 0), np.full(count, len(scores) - 1), seeds
+
+
+def batch_of_scales() -> tuple[Array, Trees, NDArray[np.uint64]]:
+    """Scores of several lengths and scales, of which one has no tree, their lengths and seeds."""
+    lengths, scores = mixed_batch(10, "random")
+    return scores * 10.0 ** (np.arange(5) % 3)[:, None, None], lengths, np.arange(5, dtype=np.uint64)
 
 
 def places_in(trees: Trees, heads: Trees) -> Trees:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 import numpy as np
-from oracles import Array, padded
+from batches import padded
+from oracles import Array
 
 Kernel = Callable[..., Array]
 

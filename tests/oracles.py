@@ -179,23 +179,3 @@ def precise_log_marginals(
         restricted[head, word] = scores[head, word]
         logs.append(log_partition(restricted, single_root))
     return np.array(logs) - log_partition(scores, single_root)
-
-
-def batch_of_lengths(lengths: NDArray[np.int64], seed: int) -> Array:
-    """Scores of several scales, NaN at padding."""
-    stream = np.random.default_rng(seed)
-    size = lengths.max() + 1
-    scores = np.full((len(lengths), size, size), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = stream.normal(size=(n + 1, n + 1)) * 10.0 ** stream.integers(0, 4)
-    return scores
-
-
-def padded(values: Array, ignored: float = np.nan) -> Array:
-    """A batch of one item with room for one word more; what must be ignored is NaN or, at the diagonal, ``ignored``."""
-    size = len(values)
-    item = np.full((1, size + 1, size + 1), np.nan)
-    item[0, :-1, :-1] = values
-    item[0, :, 0] = np.nan
-    np.fill_diagonal(item[0], ignored)
-    return item

@@ -3,8 +3,9 @@
 from functools import partial
 
 import numpy as np
+from batches import padded
 from hessian_products import checked_product
-from oracles import Array, padded
+from oracles import Array
 
 from treeparse.kernels.inside_outside import (
     hessian_vector_product,

@@ -5,12 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from treeparse.kernels import _compile
 
 HELPER = """
-from package._compile import jit
+from package import _compile
 
-@jit
+@_compile.{}
 def helper(x):
     return {}
 """
@@ -60,11 +62,12 @@ def answer(folder: Path) -> tuple[float, int]:
     return float(result), int(hits)
 
 
-def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path) -> None:
-    package = write_package(tmp_path, KERNEL, HELPER.format("x + 1.0"))
+@pytest.mark.parametrize("compiler", ["jit", "part_jit"])
+def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path, compiler: str) -> None:
+    package = write_package(tmp_path, KERNEL, HELPER.format(compiler, "x + 1.0"))
     assert answer(tmp_path) == (20.0, 0)
     assert answer(tmp_path) == (20.0, 1)
-    (package / "helper.py").write_text(HELPER.format("x + 22.0"), encoding="utf-8")
+    (package / "helper.py").write_text(HELPER.format(compiler, "x + 22.0"), encoding="utf-8")
     assert answer(tmp_path) == (230.0, 0)
     assert answer(tmp_path) == (230.0, 1)
 

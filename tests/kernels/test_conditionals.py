@@ -4,12 +4,11 @@ import threading
 
 import numpy as np
 import pytest
+from batches import assert_same_alone, batch_of_lengths, padded
 from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from oracles import (
     all_trees,
-    batch_of_lengths,
     enumerated_log_marginals,
-    padded,
     precise_log_marginals,
     score_scale,
     tree_scores,
@@ -210,19 +209,14 @@ def test_plain_weights_and_log_space_agree(single_root: bool, scale: float) -> N
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def logs(lengths: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray]:
+        return (log_marginals(scores, lengths, single_root=single_root),)
+
     lengths = np.array([7, 12, 1, 12, 3, 9])
     scores = batch_of_lengths(lengths, seed=14)
     scores[3, 0, 1:] = -np.inf  # no tree
-    before = scores.copy()
-    logs = log_marginals(scores, lengths, single_root=single_root)
-    np.testing.assert_array_equal(scores, before)
-    assert (logs[3] == -np.inf).all()
-    for item, n in enumerate(lengths):
-        own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
-        own_logs = log_marginals(own, lengths[item : item + 1], single_root=single_root)
-        np.testing.assert_array_equal(own_logs[0], logs[item, : n + 1, : n + 1])
-        assert (logs[item, n + 1 :] == -np.inf).all()
-        assert (logs[item, :, n + 1 :] == -np.inf).all()
+    (found,) = assert_same_alone(logs, (-np.inf,), lengths, scores)
+    assert (found[3] == -np.inf).all()
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from batches import assert_same_alone, batch_of_lengths
 from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import batch_of_lengths, enumerated_sums, precise_log_partition, score_scale
+from oracles import enumerated_sums, precise_log_partition, score_scale
 
 from treeparse.kernels import _compile
 from treeparse.kernels.elimination import log_partition, log_partition_and_marginals
@@ -113,18 +114,11 @@ def test_marginals_are_the_slope_of_the_precise_log_partition(scale: float) -> N
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def sums(lengths: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return log_partition_and_marginals(scores, lengths, single_root=single_root)
+
     lengths = np.array([7, 12, 1, 12, 3, 9])
-    scores = batch_of_lengths(lengths, seed=7)
-    before = scores.copy()
-    log_z, marginals = log_partition_and_marginals(scores, lengths, single_root=single_root)
-    np.testing.assert_array_equal(scores, before)
-    for item, n in enumerate(lengths):
-        own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
-        own_z, own_marginals = log_partition_and_marginals(own, lengths[item : item + 1], single_root=single_root)
-        assert own_z[0] == log_z[item]
-        np.testing.assert_array_equal(own_marginals[0], marginals[item, : n + 1, : n + 1])
-        assert not marginals[item, n + 1 :].any()
-        assert not marginals[item, :, n + 1 :].any()
+    assert_same_alone(sums, (np.nan, 0.0), lengths, batch_of_lengths(lengths, seed=7))
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,10 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
+from batches import assert_same_alone, batch_of_lengths
 from hessian_products import checked_product
 from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import batch_of_lengths, enumerated_product, score_scale
+from oracles import enumerated_product, score_scale
 
 from treeparse.kernels import _compile
 from treeparse.kernels.hessian import hessian_vector_product
@@ -154,19 +155,11 @@ def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> N
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def products(lengths: np.ndarray, scores: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray]:
+        return (hessian_vector_product(scores, lengths, vectors, single_root=single_root),)
+
     lengths = np.array([7, 12, 1, 12, 3, 9])
-    scores, vectors = (batch_of_lengths(lengths, seed) for seed in (13, 14))
-    before = scores.copy(), vectors.copy()
-    products = hessian_vector_product(scores, lengths, vectors, single_root=single_root)
-    np.testing.assert_array_equal(scores, before[0])
-    np.testing.assert_array_equal(vectors, before[1])
-    for item, n in enumerate(lengths):
-        own = (np.ascontiguousarray(batch[item : item + 1, : n + 1, : n + 1]) for batch in (scores, vectors))
-        own_scores, own_vectors = own
-        alone = hessian_vector_product(own_scores, lengths[item : item + 1], own_vectors, single_root=single_root)
-        np.testing.assert_array_equal(alone[0], products[item, : n + 1, : n + 1])
-        assert not products[item, n + 1 :].any()
-        assert not products[item, :, n + 1 :].any()
+    assert_same_alone(products, (0.0,), lengths, *(batch_of_lengths(lengths, seed) for seed in (13, 14)))
 
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

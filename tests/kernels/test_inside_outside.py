@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from batches import assert_same_alone, batch_of_lengths
 from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from oracles import (
     Array,
-    batch_of_lengths,
     enumerated_log_marginals,
     enumerated_product,
     enumerated_sums,
@@ -166,20 +166,13 @@ def test_improbable_arcs_of_plain_weights_keep_relative_accuracy(single_root: bo
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def sums(lengths: np.ndarray, scores: Array, vectors: Array) -> tuple[Array, Array, Array, Array]:
+        return every_sum(scores, lengths, vectors, single_root)
+
     lengths = np.array([7, 12, 1, 12, 3, 9])
     scores, vectors = (batch_of_lengths(lengths, seed) for seed in (15, 16))
     scores[1, :, 4] = -np.inf  # no tree
-    before = scores.copy(), vectors.copy()
-    together = every_sum(scores, lengths, vectors, single_root)
-    np.testing.assert_array_equal(scores, before[0])
-    np.testing.assert_array_equal(vectors, before[1])
-    for item, n in enumerate(lengths):
-        own = (np.ascontiguousarray(batch[item : item + 1, : n + 1, : n + 1]) for batch in (scores, vectors))
-        own_scores, own_vectors = own
-        alone = every_sum(own_scores, lengths[item : item + 1], own_vectors, single_root)
-        for found, expected in zip(alone, together, strict=True):
-            places = item, *[slice(n + 1)] * (found.ndim - 1)
-            np.testing.assert_array_equal(found[0], expected[places])
+    assert_same_alone(sums, (np.nan, 0.0, -np.inf, 0.0), lengths, scores, vectors)
 
 
 def every_sum(

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from batches import assert_same_alone, mixed_batch
 from oracles import Array, all_trees, tree_scores
 from ranking import KINDS, Trees, random_graph, ranked_trees
 
@@ -162,22 +163,13 @@ def test_more_trees_later_equal_all_at_once(single_root: bool, kind: str) -> Non
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_alone_and_in_a_batch(single_root: bool) -> None:
-    stream = np.random.default_rng(8)
-    lengths = np.array([5, 8, 1, 8, 3])
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "tied" if item % 2 else "random", 0.0)
-    scores[3, :, 4] = -np.inf
-    before = scores.copy()
-    found = NonprojectiveKBest(scores, lengths, single_root=single_root)
-    found.extend(12, threads=2)
-    np.testing.assert_array_equal(scores, before)
-    assert (found.heads[3] == -1).all()
-    for item, n in enumerate(lengths):
-        alone = k_best(np.ascontiguousarray(scores[item, : n + 1, : n + 1]), single_root, 12)
-        np.testing.assert_array_equal(alone.heads[0], found.heads[item, :, : n + 1])
-        np.testing.assert_array_equal(alone.scores[0], found.scores[item])
-        assert (found.heads[item, :, n + 1 :] == -1).all()
+    def decode(lengths: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        trees = NonprojectiveKBest(scores, lengths, single_root=single_root)
+        trees.extend(12, threads=2)
+        return trees.heads, trees.scores
+
+    heads, _ = assert_same_alone(decode, (-1, np.nan), *mixed_batch(8, "random", "tied"))
+    assert (heads[3] == -1).all()
 
 
 def test_a_list_keeps_its_scores() -> None:

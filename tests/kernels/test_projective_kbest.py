@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from batches import assert_same_alone, mixed_batch
 from oracles import all_trees
 from ranking import random_graph, ranked_trees, tree_keys
 
@@ -156,24 +157,13 @@ def test_resuming_equals_one_go(single_root: bool) -> None:
 @ROOTS
 @pytest.mark.nojit
 def test_an_item_is_the_same_alone_and_in_a_batch(single_root: bool) -> None:
-    stream = np.random.default_rng(7)
-    lengths = np.array([5, 8, 1, 8, 3])
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, ("random", "tied")[item % 2], 0.0)
-    scores[3, :, 4] = -np.inf
-    before = scores.copy()
-    trees = ProjectiveKBest(scores, lengths, single_root=single_root)
-    trees.extend(20, threads=2)
-    np.testing.assert_array_equal(scores, before)
-    assert (trees.heads[3] == -1).all()
-    for item, n in enumerate(lengths):
-        own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
-        alone = ProjectiveKBest(own, lengths[item : item + 1], single_root=single_root)
-        alone.extend(20)
-        np.testing.assert_array_equal(alone.heads[0], trees.heads[item, :, : n + 1])
-        np.testing.assert_array_equal(alone.scores[0], trees.scores[item])
-        assert (trees.heads[item, :, n + 1 :] == -1).all()
+    def decode(lengths: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        trees = ProjectiveKBest(scores, lengths, single_root=single_root)
+        trees.extend(20, threads=2)
+        return trees.heads, trees.scores
+
+    heads, _ = assert_same_alone(decode, (-1, np.nan), *mixed_batch(7, "random", "tied"))
+    assert (heads[3] == -1).all()
 
 
 @ROOTS

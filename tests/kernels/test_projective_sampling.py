@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from batches import mixed_batch
 from oracles import Array, all_trees, tree_scores
 from ranking import KINDS, random_graph
 from sampling_oracles import chi_square_z, tree_counts
@@ -77,13 +78,8 @@ def test_samples_are_projective_trees_at_every_scale(single_root: bool, scale: f
 
 @ROOTS
 def test_a_sample_depends_on_scores_seed_and_number_alone(single_root: bool) -> None:
-    stream = np.random.default_rng(6)
-    lengths = np.array([5, 8, 1, 8, 3])
-    seeds = stream.integers(2**63, size=5).astype(np.uint64)
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "random", 0.0)
-    scores[3, :, 4] = -np.inf
+    lengths, scores = mixed_batch(6, "random")
+    seeds = np.random.default_rng(6).integers(2**63, size=5).astype(np.uint64)
     heads = sample_trees(scores, lengths, seeds, 6, single_root=single_root, threads=2)
     assert (heads[3] == -1).all()
     for item, n in enumerate(lengths):

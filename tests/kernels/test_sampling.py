@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from batches import mixed_batch
 from ranking import random_graph
 from tree_samples import LIMIT, ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
@@ -58,13 +59,9 @@ def test_trees_at_every_scale(method: int, single_root: bool, scale: float, shif
 @SAMPLERS
 @pytest.mark.nojit
 def test_a_tree_depends_on_scores_seed_and_number_alone(method: int, single_root: bool) -> None:
-    stream = np.random.default_rng(3)
-    lengths = np.array([5, 8, 1, 8, 3])
-    seeds = stream.integers(2**64, size=5, dtype=np.uint64)
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "random", 0.0) * (9.0 if item == 1 else 1.0)
-    scores[3, :, 4] = -np.inf
+    lengths, scores = mixed_batch(3, "random")
+    scores[1] *= 9.0
+    seeds = np.random.default_rng(3).integers(2**64, size=5, dtype=np.uint64)
     before = scores.copy()
     options = {"single_root": single_root, "method": method}
     heads, steps = sample_trees(scores, lengths, seeds, 7, **options, threads=2)

@@ -12,6 +12,7 @@ from drawn_orders import (
     assert_gumbel,
     assert_keys_law,
     assert_sequence_law,
+    batch_of_scales,
     labelled_support,
     labels_of_arcs,
     places_in,
@@ -20,7 +21,6 @@ from drawn_orders import (
     support,
 )
 from oracles import Array, score_scale, tree_scores
-from ranking import random_graph
 
 from treeparse.kernels import conditionals, elimination, inside_outside
 from treeparse.kernels.arborescence import are_trees
@@ -194,12 +194,7 @@ def test_arcs_are_drawn_by_their_marginals(family: Options, scale: float) -> Non
 @EVERY_FAMILY
 @pytest.mark.nojit
 def test_an_item_is_the_same_alone_in_a_batch_and_in_a_longer_list(family: Options) -> None:
-    stream = np.random.default_rng(10)
-    lengths, seeds = np.array([5, 8, 1, 8, 3]), np.arange(5, dtype=np.uint64)
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "random", 0.0) * 10.0 ** (item % 3)
-    scores[3, :, 4] = -np.inf
+    scores, lengths, seeds = batch_of_scales()
     before = scores.copy()
     heads, log_probs, keys = sample_trees(scores, lengths, seeds, 12, **family, threads=2)
     np.testing.assert_array_equal(scores, before)

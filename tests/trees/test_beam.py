@@ -8,6 +8,7 @@ from drawn_orders import (
     assert_gumbel,
     assert_keys_law,
     assert_sequence_law,
+    batch_of_scales,
     labelled_support,
     labels_of_arcs,
     places_in,
@@ -16,7 +17,6 @@ from drawn_orders import (
     support,
 )
 from oracles import Array, score_scale, tree_scores
-from ranking import random_graph
 
 from treeparse.kernels._compile import jit
 from treeparse.kernels._random import new_stream, uniform
@@ -92,21 +92,11 @@ def test_longer_sentences(single_root: bool, scale: float) -> None:
     assert (np.diff(keys) <= 0).all()
 
 
-def mixed_batch() -> tuple[Array, np.ndarray, np.ndarray]:
-    stream = np.random.default_rng(10)
-    lengths, seeds = np.array([5, 8, 1, 8, 3]), np.arange(5, dtype=np.uint64)
-    scores = np.full((5, 9, 9), np.nan)
-    for item, n in enumerate(lengths):
-        scores[item, : n + 1, : n + 1] = random_graph(stream, n, "random", 0.0) * 10.0 ** (item % 3)
-    scores[3, :, 4] = -np.inf
-    return scores, lengths, seeds
-
-
 @ROOTS
 def test_an_item_is_the_same_alone_in_a_batch_and_in_a_longer_list(
     single_root: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scores, lengths, seeds = mixed_batch()
+    scores, lengths, seeds = batch_of_scales()
     before = scores.copy()
     heads, log_probs, keys = sample(scores, lengths, seeds, 12, single_root)
     np.testing.assert_array_equal(scores, before)
@@ -147,7 +137,7 @@ def test_labelled_trees(single_root: bool) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @ROOTS
 def test_a_gpu_gives_the_same(single_root: bool) -> None:
-    scores, lengths, seeds = mixed_batch()
+    scores, lengths, seeds = batch_of_scales()
     heads, log_probs, keys = sample(scores, lengths, seeds, 12, single_root)
     found = sample(scores, lengths, seeds, 12, single_root, "cuda")
     np.testing.assert_array_equal(found[0], heads)
