@@ -146,3 +146,17 @@ def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
             torch.testing.assert_close(log_probs, p.log_prob(heads), rtol=0, atol=1e-9 * scale * words)
             assert (keys.diff() <= 0).all()
             assert keys.isfinite().all()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@every_case
+def test_a_gpu_gives_the_same(case: Case) -> None:
+    parameters = case.parameters(4, seed=12)
+    on_cpu, on_gpu = case.make(parameters), case.make([part.cuda() for part in parameters])
+    for method in methods_of(case)[1:]:
+        expected = on_cpu.sample_without_replacement(9, generator=generator(13), method=method)
+        found = on_gpu.sample_without_replacement(9, generator=generator(13), method=method)
+        for own, other in zip(found, expected, strict=True):
+            assert own.device.type == "cuda"
+            torch.testing.assert_close(own.cpu(), other, rtol=0, atol=1e-9)

@@ -12,7 +12,7 @@ import torch
 
 from treeparse.kernels import elimination, inside_outside, trie
 from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.trees.arrays import floats
+from treeparse.trees.arrays import floats, integers
 from treeparse.trees.label_scores import LabelScores
 
 ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
@@ -71,9 +71,9 @@ def sample_trees(
         heads = sampler(scores[items], lengths[items], seeds[items], draws)
         if labels is None:
             return heads
-        trees = torch.from_numpy(heads).transpose(0, 1)
+        trees = torch.from_numpy(heads).transpose(0, 1).to(labels.values.device)
         drawn = labels.of_items(items).sample_of_trees(trees, seeds[items])
-        return np.concatenate([heads, drawn.transpose(0, 1).numpy()], 2)
+        return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
 
     def log_probs(items: IntArray, rows: IntArray) -> FloatArray:
         logs = None if label_logs is None else label_logs[items]
