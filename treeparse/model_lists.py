@@ -114,9 +114,10 @@ class SampledLists(ListFinder):
     def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
         k = _list_length(self.k, label_log_probs, different=not self.replacement)
         base = searched(trees, self.decoder)
-        labeled = LabeledCRF(
-            base.with_scores(base.scores / self.temperature), label_log_probs.double() / self.temperature
-        )
+        labeled = LabeledCRF(base, label_log_probs)
+        if self.temperature != 1:
+            arcs, labels = base.scores / self.temperature, label_log_probs.double() / self.temperature
+            labeled = LabeledCRF(base.with_scores(arcs), labels)
         generators = [_generator(self.seed, self.first + place) for place in places]
         if self.replacement:
             heads, labels = (part.transpose(0, 1) for part in labeled.sample((k,), generator=generators))
