@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from treeparse.kernels import elimination, inside_outside, trie
 from treeparse.kernels._compile import FloatArray, IntArray
@@ -60,29 +61,35 @@ def sample_trees(
 ) -> Drawn:
     """``trie.sample_trees`` by way of a sampler with replacement of the same trees; arguments as there.
 
-    ``labels`` are log probabilities given the arcs, to draw labels for the sampler's trees.
+    ``labels`` are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
     """
     options = {"single_root": single_root, "threads": threads}
     log_partition = inside_outside.log_partition if projective else elimination.log_partition
     log_z = np.nan_to_num(log_partition(scores, lengths, **options), neginf=0.0)
-    label_logs = None if labels is None else floats(labels.values)
 
     def draw(items: IntArray, draws: int) -> IntArray:
         heads = sampler(scores[items], lengths[items], seeds[items], draws)
         if labels is None:
             return heads
-        trees = torch.from_numpy(heads).transpose(0, 1).to(labels.values.device)
-        drawn = labels.of_items(items).sample_of_trees(trees, seeds[items])
+        drawn = labels.of_items(items).sample_of_trees(on_device(heads), seeds[items])
         return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
 
     def log_probs(items: IntArray, rows: IntArray) -> FloatArray:
-        logs = None if label_logs is None else label_logs[items]
-        return np.minimum(sums_of(rows, scores[items], lengths[items], logs) - log_z[items, None], 0.0)
+        heads, *given = np.split(rows, rows.shape[2] // scores.shape[1], 2)
+        logs = sums_of(heads, scores[items], lengths[items]) - log_z[items, None]
+        if labels is not None:
+            logs += floats(labels.of_items(items).log_probs_of_trees(*map(on_device, (heads, *given)))).T
+        return np.minimum(logs, 0.0)
 
     def finish(items: IntArray, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        logs = None if label_logs is None else label_logs[items]
+        logs = None if labels is None else floats(labels.of_items(items).log_probs())
         parts = scores[items], lengths[items], seeds[items]
         return trie.sample_trees(*parts, count, projective=projective, known=known, label_logs=logs, **options)
+
+    def on_device(trees: IntArray) -> Tensor:
+        """Rows ``(I, S, n+1)`` as they are taken by labels, ``(S, I, n+1)``."""
+        device = "cpu" if labels is None else labels.values.device
+        return torch.from_numpy(trees).transpose(0, 1).to(device)
 
     return drop_repeats(Source(draw, log_probs, finish), seeds, count)
 
@@ -144,12 +151,8 @@ def _store(found: Drawn, items: IntArray, parts: tuple[IntArray, FloatArray, Flo
         whole[items] = part
 
 
-def sums_of(rows: IntArray, scores: FloatArray, lengths: IntArray, label_logs: FloatArray | None = None) -> FloatArray:
-    """Summed scores ``(B, S)`` of heads ``(B, S, n+1)``, or of heads and labels ``(B, S, 2n+2)``; -inf for no tree."""
-    size = scores.shape[1]
-    heads, item, word = rows[:, :, :size], np.arange(len(rows))[:, None, None], np.arange(size)
+def sums_of(heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArray:
+    """Summed scores ``(B, S)`` of heads ``(B, S, n+1)``; -inf for no tree."""
+    item, word = np.arange(len(heads))[:, None, None], np.arange(scores.shape[1])
     real = (word > 0) & (word <= lengths[:, None, None])
-    totals = np.where(real, scores[item, heads, word], 0.0)
-    if label_logs is not None:
-        totals += np.where(real, label_logs[item, heads, word, rows[:, :, size:]], 0.0)
-    return np.where(heads[:, :, 1] < 0, -np.inf, totals.sum(2))
+    return np.where(heads[:, :, 1] < 0, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))

@@ -48,13 +48,19 @@ class LabelScores:
         """Log of the summed label weights to a power ``(B, n+1, n+1)``."""
         return self.reduce(lambda scores: label_sums.log_sum(power(scores, order)))
 
-    def log_probs(self) -> "LabelScores":
-        """Log probabilities of labels given their arcs, float64 constants."""
-        return LabelScores(self.reduce(label_sums.log_probs).detach(), self.is_arc)
+    def log_probs(self) -> Tensor:
+        """Log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
+        return self.reduce(label_sums.log_probs).detach()
+
+    def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both; constants."""
+        places = heads.clamp_min(0).unsqueeze(2)
+        sums = self.log_sums.detach().expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
+        return (self.of_labeled_trees(heads, labels).detach() - torch.where(heads >= 0, sums, 0.0)).sum(-1)
 
     def of_items(self, items: np.ndarray) -> "LabelScores":
-        """The scores of some items ``(I,)``."""
-        return LabelScores(self.values[items], self.is_arc[items])
+        """The scores of some items ``(I,)``, in order."""
+        return self if len(items) == len(self.values) else LabelScores(self.values[items], self.is_arc[items])
 
     def of_trees(self, heads: Tensor) -> Tensor:
         """The scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 at what is no word."""

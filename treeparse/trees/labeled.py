@@ -126,7 +126,7 @@ class LabeledCRF(LabeledExpectations):
         Trees that differ in a label alone count too. Everything else is as for the base.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
-        rows, log_probs, keys = self.arcs._sample_distinct_by(seeds, k, method, self._labels.log_probs())
+        rows, log_probs, keys = self.arcs._sample_distinct_by(seeds, k, method, self._labels)
         heads, labels = rows.chunk(2, -1)
         return heads, labels, self._round(log_probs), self._round(keys)
 

@@ -52,18 +52,18 @@ def sample_distinct_trees(
     """Trees drawn without replacement, by a seed an item, in their order.
 
     Returns:
-        Heads ``(B, count, n+1)`` or, with log probabilities of labels, heads and labels ``(B, count, 2n+2)``; log
-        probabilities and keys ``(B, count)``, float64. Past the number of trees -1, -inf and -inf.
+        Heads ``(B, count, n+1)`` or, with labels, heads and labels ``(B, count, 2n+2)``; log probabilities and keys
+        ``(B, count)``, float64. Past the number of trees -1, -inf and -inf.
     """
     if sampler is None:
         sampler = "repeat" if scores.device.type == "cpu" or family.projective else "beam"
     if sampler == "beam":
-        logs = None if labels is None else labels.values
+        logs = None if labels is None else labels.log_probs()
         return beam.sample_trees(scores, lengths, seeds, count, single_root=family.single_root, label_logs=logs)
     arguments = floats(scores), integers(lengths), seeds, count
     options = {**family._asdict(), "threads": torch.get_num_threads()}
     if sampler == "trie":
-        logs = None if labels is None else floats(labels.values)
+        logs = None if labels is None else floats(labels.log_probs())
         found = trie.sample_trees(*arguments, label_logs=logs, **options)
     else:
         draw = partial(_sample_arrays, family, sampling.AUTO)

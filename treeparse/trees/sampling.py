@@ -71,7 +71,7 @@ class SampledTrees(BestTrees):
     def _sample_distinct_by(
         self, seeds: np.ndarray, k: int, method: DistinctSampler | None, labels: LabelScores | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows ``(*batch, k, n+1)`` or, with log probabilities of labels, ``(*batch, k, 2n+2)``; what ranks them."""
+        """Rows ``(*batch, k, n+1)`` or, with labels, ``(*batch, k, 2n+2)``, log probabilities and keys."""
         samplers.check_distinct_sampler(method, projective=self.projective)
         arguments = *self._flat, seeds, check_count(k)
         rows, log_probs, keys = samplers.sample_distinct_trees(self._family, *arguments, sampler=method, labels=labels)
