@@ -18,6 +18,7 @@ MASS, DRAWN = range(2)  # logs
 VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or -1 where nothing was drawn yet
 OLDER, HASH = range(2)  # of a tree: the one drawn before it under the same closed node, and what tells most trees apart
 NODES, ENTRIES = range(2)  # what is counted
+HASH_FACTOR = 0x100000001B3
 
 
 class Trie(NamedTuple):
@@ -160,7 +161,7 @@ def sum_up(trie, node):
 def hash_of(row):
     value = 0
     for place in range(len(row)):
-        value = (value ^ row[place]) * 0x100000001B3
+        value = (value ^ row[place]) * HASH_FACTOR
     return value
 
 

@@ -42,8 +42,8 @@ class Bins(NamedTuple):
 @part_jit
 def new_bins(size):
     """Room for items of up to ``size`` nodes."""
-    vectors = np.empty(size, np.int64), np.empty(size, np.bool_)
-    return Bins(np.empty(size * size), np.empty(size * size, np.int64), vectors[0], vectors[1])
+    keep, other = np.empty(size * size), np.empty(size * size, np.int64)
+    return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
 
 
 @part_jit
@@ -58,8 +58,7 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
     joined[root] = True
     heads[root] = 0
     heads[0] = -1
-    stream, steps, roots = _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, keep, other, joined, heads)
-    return stream, steps, roots
+    return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, keep, other, joined, heads)
 
 
 @part_jit

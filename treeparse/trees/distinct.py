@@ -4,8 +4,8 @@ Once the trees drawn have more than half of all mass, most further draws would b
 the trie. The trees drawn before stay, since either way each tree is drawn from those that all before it have left.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from treeparse.kernels import elimination, inside_outside, trie
 from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels._trie import HASH_FACTOR
 from treeparse.trees.arrays import floats, integers
 from treeparse.trees.label_scores import LabelScores
 
 ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
-FACTOR = 0x100000001B3
 
 
 class Drawn(NamedTuple):
@@ -34,17 +34,43 @@ class Sampler(Protocol):
     def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
 
 
-class Source(NamedTuple):
-    """Where trees come from. ``items`` ``(I,)`` are the items of a batch that are asked for.
+@dataclass(frozen=True)
+class Items:
+    """Some items of a batch, by the arguments of ``sample_trees`` and their log partition ``(B,)``."""
 
-    ``draw(items, count)`` gives rows ``(I, count, W)`` with replacement; ``log_probs(items, rows)`` theirs, ``(I,
-    count)``. ``finish(items, known)`` gives ``K`` trees an item without replacement; those of ``known`` ``(I, K, W)``
-    come first, -1 where they end.
-    """
+    scores: FloatArray
+    lengths: IntArray
+    seeds: np.ndarray
+    log_z: FloatArray
+    labels: LabelScores | None
 
-    draw: Callable[[IntArray, int], IntArray]
-    log_probs: Callable[[IntArray, IntArray], FloatArray]
-    finish: Callable[[IntArray, IntArray], tuple[IntArray, FloatArray, FloatArray]]
+    def select(self, places: IntArray) -> "Items":
+        """The items at these places."""
+        labels = None if self.labels is None else self.labels.of_items(places)
+        return Items(self.scores[places], self.lengths[places], self.seeds[places], self.log_z[places], labels)
+
+    def draw(self, sampler: Sampler, draws: int) -> IntArray:
+        """Rows ``(B, draws, W)`` drawn with replacement."""
+        heads = sampler(self.scores, self.lengths, self.seeds, draws)
+        if self.labels is None:
+            return heads
+        drawn = self.labels.sample_of_trees(_tensor_of(heads, self.labels), self.seeds)
+        return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
+
+    def log_probs(self, rows: IntArray) -> FloatArray:
+        """Log probabilities of rows ``(B, S, W) -> (B, S)``."""
+        heads, *given = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)
+        logs = sums_of(heads, self.scores, self.lengths) - self.log_z[:, None]
+        if self.labels is not None:
+            trees = [_tensor_of(part, self.labels) for part in (heads, *given)]
+            logs += floats(self.labels.log_probs_of_trees(*trees)).T
+        return np.minimum(logs, 0.0)
+
+    def finish(self, known: IntArray, **options: Any) -> tuple[IntArray, FloatArray, FloatArray]:
+        """As many trees without replacement as there is room for in ``known`` ``(B, K, W)``, which begin the list."""
+        logs = None if self.labels is None else floats(self.labels.log_probs())
+        parts = self.scores, self.lengths, self.seeds
+        return trie.sample_trees(*parts, known.shape[1], known=known, label_logs=logs, **options)
 
 
 def sample_trees(
@@ -66,49 +92,28 @@ def sample_trees(
     options = {"single_root": single_root, "threads": threads}
     log_partition = inside_outside.log_partition if projective else elimination.log_partition
     log_z = np.nan_to_num(log_partition(scores, lengths, **options), neginf=0.0)
-
-    def draw(items: IntArray, draws: int) -> IntArray:
-        heads = sampler(scores[items], lengths[items], seeds[items], draws)
-        if labels is None:
-            return heads
-        drawn = labels.of_items(items).sample_of_trees(on_device(heads), seeds[items])
-        return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
-
-    def log_probs(items: IntArray, rows: IntArray) -> FloatArray:
-        heads, *given = np.split(rows, rows.shape[2] // scores.shape[1], 2)
-        logs = sums_of(heads, scores[items], lengths[items]) - log_z[items, None]
-        if labels is not None:
-            logs += floats(labels.of_items(items).log_probs_of_trees(*map(on_device, (heads, *given)))).T
-        return np.minimum(logs, 0.0)
-
-    def finish(items: IntArray, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        logs = None if labels is None else floats(labels.of_items(items).log_probs())
-        parts = scores[items], lengths[items], seeds[items]
-        return trie.sample_trees(*parts, count, projective=projective, known=known, label_logs=logs, **options)
-
-    def on_device(trees: IntArray) -> Tensor:
-        """Rows ``(I, S, n+1)`` as they are taken by labels, ``(S, I, n+1)``."""
-        device = "cpu" if labels is None else labels.values.device
-        return torch.from_numpy(trees).transpose(0, 1).to(device)
-
-    return drop_repeats(Source(draw, log_probs, finish), seeds, count)
-
-
-def drop_repeats(source: Source, seeds: np.ndarray, count: int) -> Drawn:
-    """``count`` different trees an item, with keys by seeds ``(B,)`` uint64. The first of more are the same."""
-    items, draws, found = np.arange(len(seeds)), count, None
-    while found is None or len(items):
-        rows = source.draw(items, draws)
-        trees, log_probs, left, mass = _first_trees(rows, source.log_probs(items, rows), count)
+    batch, rest = np.arange(len(seeds)), Items(scores, lengths, seeds, log_z, labels)
+    draws, found = count, None
+    while found is None or len(batch):
+        rows = rest.draw(sampler, draws)
+        trees, log_probs, left, mass = _first_trees(rows, rest.log_probs(rows), count)
         if found is None:
             found = Drawn(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
         is_worn = ~is_full & (mass > ENOUGH)
-        _store(found, items[is_full], (trees[is_full], log_probs[is_full], trie.keys_of(left, seeds[items])[is_full]))
+        keys = trie.keys_of(left[is_full], rest.seeds[is_full])
+        _store(found, batch[is_full], (trees[is_full], log_probs[is_full], keys))
         if is_worn.any():
-            _store(found, items[is_worn], source.finish(items[is_worn], trees[is_worn]))
-        items, draws = items[~is_full & ~is_worn], 2 * draws
+            worn = rest.select(is_worn.nonzero()[0])
+            _store(found, batch[is_worn], worn.finish(trees[is_worn], projective=projective, **options))
+        goes_on = (~is_full & ~is_worn).nonzero()[0]
+        batch, rest, draws = batch[goes_on], rest.select(goes_on), 2 * draws
     return found
+
+
+def _tensor_of(trees: IntArray, labels: LabelScores) -> Tensor:
+    """Rows ``(B, S, n+1)`` as labels take them, ``(S, B, n+1)`` on their device."""
+    return torch.from_numpy(trees).transpose(0, 1).to(labels.values.device)
 
 
 def _first_trees(
@@ -138,7 +143,7 @@ def _is_repeat(rows: IntArray) -> np.ndarray:
     """Which rows ``(B, S, W)`` an item has had before, ``(B, S)`` bool, by 64-bit hashes."""
     hashes = np.zeros(rows.shape[:2], np.int64)
     for column in range(rows.shape[2]):
-        hashes = (hashes ^ rows[:, :, column]) * FACTOR
+        hashes = (hashes ^ rows[:, :, column]) * HASH_FACTOR
     order = hashes.argsort(1, kind="stable")
     hashes = np.take_along_axis(hashes, order, 1)
     result = np.zeros(hashes.shape, bool)
