@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+LIMIT = 4.5  # standard deviations: one in 300,000
 LEAST_EXPECTED = 5.0  # draws in a cell; cells of fewer are pooled
 
 

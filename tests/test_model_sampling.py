@@ -9,7 +9,7 @@ import pytest
 import torch
 from drawn_orders import assert_sequence_law
 from parsers import CONFIG, TRAINING, random_parser
-from sampling_oracles import chi_square_z
+from sampling_oracles import LIMIT, chi_square_z
 
 from treeparse import model
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
@@ -20,7 +20,6 @@ WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
 SENTENCES = [
     Sentence(tuple(random.Random(number).choices(WORDS, k=length))) for number, length in enumerate([3, 1, 4, 9, 2, 30])
 ]
-LIMIT = 4.5  # standard deviations: one in 300,000
 
 DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
 TEMPERATURES = pytest.mark.parametrize("temperature", [1.0, 0.6, 4.0])

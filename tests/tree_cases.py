@@ -85,6 +85,11 @@ CASES = [Case(single, backend, labels) for labels in (0, 2) for backend in BACKE
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
+def generator(seed: int) -> torch.Generator:
+    """A generator that begins with this seed."""
+    return torch.Generator().manual_seed(seed)
+
+
 class Enumerated:
     """Every quantity of one item, by the sum over all of its trees."""
 

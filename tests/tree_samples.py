@@ -12,7 +12,6 @@ from sampling_oracles import chi_square_z, tree_counts
 from treeparse.kernels.sampling import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
-LIMIT = 4.5  # standard deviations: one in 300,000
 Samples = tuple[np.ndarray, np.ndarray]
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from oracles import Array
 from ranking import random_graph
-from tree_samples import LIMIT, ROOTS, deviation, flat_graphs, hostile_graphs
+from sampling_oracles import LIMIT
+from tree_samples import ROOTS, deviation, flat_graphs, hostile_graphs
 
 from treeparse.kernels.ancestral import MAX_VISITS, MIN_ESCAPE, _fix_head, _invert
 from treeparse.kernels.conditionals import log_marginals

@@ -7,7 +7,8 @@ import pytest
 from hostile_scores import forbidden_arcs
 from oracles import Array, all_trees, tree_scores
 from ranking import random_graph
-from tree_samples import LIMIT, ROOTS, deviation, draw, flat_graphs, hostile_graphs
+from sampling_oracles import LIMIT
+from tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.elimination import log_partition_and_marginals
 from treeparse.kernels.expansion import ORIGINAL, TURNED, WEIGHTS, Stages, new_memory, set_up

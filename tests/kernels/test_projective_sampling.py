@@ -5,13 +5,12 @@ import pytest
 from batches import mixed_batch
 from oracles import Array, all_trees, tree_scores
 from ranking import KINDS, random_graph
-from sampling_oracles import chi_square_z, tree_counts
+from sampling_oracles import LIMIT, chi_square_z, tree_counts
 
 from treeparse.kernels.eisner import are_projective_trees
 from treeparse.kernels.projective_sampling import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
-LIMIT = 4.5  # standard deviations: one in 300,000
 
 
 def draw(scores: Array, single_root: bool, count: int, seed: int = 1) -> np.ndarray:

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from batches import mixed_batch
 from ranking import random_graph
-from tree_samples import LIMIT, ROOTS, deviation, draw, flat_graphs, hostile_graphs
+from sampling_oracles import LIMIT
+from tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.arborescence import are_trees
 from treeparse.kernels.sampling import (

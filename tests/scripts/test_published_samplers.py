@@ -8,8 +8,8 @@ import pytest
 from drawn_orders import assert_sequence_law, places_in, repeated, support
 from oracles import Array, all_trees, tree_scores
 from ranking import random_graph
-from sampling_oracles import chi_square_z, tree_counts
-from tree_samples import LIMIT, deviation
+from sampling_oracles import LIMIT, chi_square_z, tree_counts
+from tree_samples import deviation
 
 from treeparse.kernels import sampling
 

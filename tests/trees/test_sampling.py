@@ -3,18 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from sampling_oracles import chi_square_z, tree_counts
+from sampling_oracles import LIMIT, chi_square_z, tree_counts
 from torch import Tensor
-from tree_cases import CASES, Case, Enumerated
+from tree_cases import Case, Enumerated, every_case, generator
 
 from treeparse import NoTreeError, TreeparseError
-
-LIMIT = 4.5  # standard deviations: one in 300,000
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-
-
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def columns(value: Tensor | tuple[Tensor, ...]) -> list[Tensor]:

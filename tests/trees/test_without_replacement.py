@@ -7,16 +7,12 @@ import pytest
 import torch
 from drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
 from torch import Tensor
-from tree_cases import CASES, Case, Enumerated, every_case
+from tree_cases import CASES, Case, Enumerated, every_case, generator
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.trees.samplers import DistinctSampler
 
 REPETITIONS = 6000
-
-
-def generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 def methods_of(case: Case) -> list[DistinctSampler | None]:
