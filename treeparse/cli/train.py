@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train; Ctrl-C says how to go on."""
-    from treeparse.training.config import describe_settings, load_config
+    from treeparse.training.settings import describe_settings, load_config
 
     if args.help_config:
         print(describe_settings())

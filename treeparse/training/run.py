@@ -3,7 +3,6 @@
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,17 @@ import torch
 
 from treeparse.core import DataError, Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.files import expand_paths
 from treeparse.data.module import TreebankModule
 from treeparse.data.treebank import load_treebank
-from treeparse.data.vectors import read_vectors
 from treeparse.model import Parser
 from treeparse.training.checkpoint import RunDirectory, RunState
-from treeparse.training.config import TrainConfig, build_objective, differing_settings
+from treeparse.training.config import TrainConfig
 from treeparse.training.fit import Training, fit, repeatable
 from treeparse.training.history import EpochRecord, best_record
+from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
 from treeparse.training.progress import Console, without_notices
+from treeparse.training.settings import build_objective, differing_settings
 
 # Settings that change no bit of the outcome: a run may be resumed under others.
 FREE_SETTINGS = {
@@ -60,7 +59,7 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     train_words, dev_words = [s.words for s in train], [s.words for s in dev]
     objective = build_objective(config.objective)
     torch.manual_seed(config.seed)
-    parser = _build_parser(config, train_words)
+    parser = initial_parser(config, train_words)
     identity = _identity(config, parser, train_words, dev_words)
     if state is not None:
         _check_identity(state, identity, Path(config.output))
@@ -92,34 +91,6 @@ def _load(config: TrainConfig, name: str, console: Console) -> list[ConlluSenten
     if skipped:
         console.say(f"left out {len(skipped):,} sentences of data.{name} that are not valid, the first: {skipped[0]}")
     return sentences
-
-
-def _build_parser(config: TrainConfig, sentences: Sequence[Sentence]) -> Parser:
-    if config.init_from is not None:
-        return _pretrained(config, config.init_from)
-    if config.data.vectors is None:
-        return Parser.build(config.model, sentences)
-    paths = expand_paths([config.data.vectors])
-    if len(paths) > 1:
-        raise TreeparseError(f"data.vectors matches {len(paths)} files, {paths[0]} among them: name one.")
-    return Parser.build(config.model, sentences, read_vectors(paths[0], max_vectors=config.data.max_vectors))
-
-
-def _pretrained(config: TrainConfig, directory: str) -> Parser:
-    """A parser as the config describes it, with the vocabularies and all weights of another."""
-    if config.data.vectors is not None:
-        raise TreeparseError(f"The model in {directory} brings its own word vectors, if any: leave out data.vectors.")
-    source = Parser.from_pretrained(directory)
-    encoder = replace(config.model.encoder, vector_size=source.config.encoder.vector_size)
-    parser = Parser(replace(config.model, encoder=encoder), source.indexer)
-    try:
-        parser.load_state_dict(source.state_dict())
-    except RuntimeError as error:
-        raise TreeparseError(
-            f"The weights in {directory} do not fit the model that the config describes "
-            f"({' '.join(str(error).split())}): give its model section the settings in {directory}/config.json."
-        ) from error
-    return parser
 
 
 def _identity(

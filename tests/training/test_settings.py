@@ -6,8 +6,8 @@ import yaml
 from treeparse.cli.config import shipped_configs
 from treeparse.core import TreeparseError
 from treeparse.objectives import HeadSelection
-from treeparse.training.config import (
-    TrainConfig,
+from treeparse.training.config import TrainConfig
+from treeparse.training.settings import (
     build_objective,
     describe_settings,
     differing_settings,
