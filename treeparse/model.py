@@ -164,9 +164,11 @@ class Parser(nn.Module):
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective plus the cross-entropy of the gold arcs' labels, nats a word."""
+        return self._loss(self.scorer(batch), batch, objective)
+
+    def _loss(self, scores: Scores, batch: Batch, objective: Objective) -> Tensor:
         if batch.heads is None or batch.labels is None:
             raise TreeparseError("A training batch holds no trees: training needs sentences with heads and labels.")
-        scores = self.scorer(batch)
         known = batch.heads >= 0
         arc_loss = objective(self._trees(scores, batch), batch.heads).sum()
         label_loss = label_cross_entropy(scores.labels(batch.heads, known), batch.labels[known])
@@ -175,10 +177,19 @@ class Parser(nn.Module):
     @torch.inference_mode()
     def parse_batch(self, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder | None = None) -> list[Parse]:
         """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
+        return self._parses(self.scorer(batch), batch, sentences, decoder or self.config.decoder)
+
+    @torch.inference_mode()
+    def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
+        """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
         scores = self.scorer(batch)
+        loss = float(self._loss(scores, batch, objective))
+        return self._parses(scores, batch, sentences, self.config.decoder), loss
+
+    def _parses(self, scores: Scores, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:
         trees = self._trees(scores, batch, torch.float64)
         label_log_probs, labels = self.best_labels(scores)
-        heads = best_trees(trees, label_log_probs, decoder or self.config.decoder)
+        heads = best_trees(trees, label_log_probs, decoder)
         words = batch.word_mask()
         arcs = heads.clamp_min(0).unsqueeze(1)
         labels = labels.gather(1, arcs).squeeze(1).masked_fill(~words, -1)

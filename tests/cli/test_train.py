@@ -1,6 +1,8 @@
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from treeparse.cli.main import main
 from treeparse.training import run
@@ -19,13 +21,34 @@ def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.Capt
     assert main(["train", "--resume", str(output)]) == 0
     assert "finished" in capsys.readouterr().out
     assert main(["train", "--resume", str(output), "--optimization.epochs=2"]) == 2
-    assert "optimization.epochs was 1 and is 2" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "optimization.epochs was 1 and is 2" in error and "--init-from" in error
 
 
 def test_resume_starts_where_there_is_no_run(tiny_config: Path, tmp_path: Path) -> None:
     new = str(tmp_path / "new")
     assert main(["train", "--config", str(tiny_config), "--resume", new, "-q", "--optimization.epochs=1"]) == 0
     assert (tmp_path / "new" / "model").is_dir()
+
+
+def test_the_default_config_needs_treebanks_and_a_folder_alone(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = ["--model.encoder.hidden_size=8", "--model.arc_size=8", "--model.encoder.char_filters=0"]
+    budget = ["--optimization.epochs=1", "--optimization.steps=3"]
+    data = ["--data.train", str(tmp_path / "train.conllu"), "--data.dev", str(tmp_path / "dev.conllu")]
+    assert main(["train", "--output", str(tmp_path / "mine"), *data, *sizes, *budget]) == 0
+    assert "40 sentences" in capsys.readouterr().out
+    assert "auto" not in [str(value) for value in _values(yaml.safe_load((tmp_path / "mine/config.yaml").read_text()))]
+
+
+def _values(settings: object) -> Iterator[object]:
+    if isinstance(settings, dict):
+        for name, value in settings.items():
+            if name != "device":  # a run may go on elsewhere
+                yield from _values(value)
+    else:
+        yield settings
 
 
 def test_shipped_configs_go_by_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +60,10 @@ def test_shipped_configs_go_by_name(capsys: pytest.CaptureFixture[str], monkeypa
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "--config"),
+        ([], "data.train"),
+        (["--output", "x", "--data.train", "a", "--data.dev", "b", "--data.dev_share", "0.1"], "data.dev_share"),
+        (["--config", "CONFIG", "--data.dev", "null", "--data.dev_share", "0.001"], "data.dev_share 0.001"),
+        (["--config", "CONFIG", "--data.batch_words", "some"], "data.batch_words"),
         (["--config", "none.yaml"], "none.yaml"),
         (["--resume", "nowhere"], "nowhere"),
         (["--config", "CONFIG", "--resume", "a", "--output", "b"], "leave out --output"),

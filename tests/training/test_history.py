@@ -39,8 +39,12 @@ def test_csv_is_the_history(tmp_path: Path) -> None:
 
 
 def test_line_of_text() -> None:
-    line = str(EpochRecord(7, 0.51234, 1e-3, 0.9123, 0.8899, 3210.4, 41.2))
-    assert " ".join(line.split()) == "epoch 7 loss 0.5123 dev UAS 91.23% LAS 88.99% 3,210 words/s 41 s"
+    line = str(EpochRecord(7, 0.51234, 1e-3, 0.9123, 0.8899, 3210.4, 41.2, 0.6))
+    assert " ".join(line.split()) == (
+        "epoch 7 loss 0.5123 dev UAS 91.23% LAS 88.99% dev loss 0.6000 rate 1.0e-03 3,210 words/s 41 s"
+    )
+    line = str(EpochRecord(7, 0.51234, 1e-3, None, None, 3210.4, 41.2))
+    assert " ".join(line.split()) == "epoch 7 loss 0.5123 rate 1.0e-03 3,210 words/s 41 s"
 
 
 def test_tensorboard_holds_every_epoch_once(tmp_path: Path) -> None:

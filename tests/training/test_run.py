@@ -1,8 +1,10 @@
 import csv
 import math
 import os
+import re
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from treeparse import Parser
 from treeparse.core import Batch, TreeparseError
 from treeparse.data.treebank import load_treebank
 from treeparse.metrics import attachment_scores
-from treeparse.objectives import Objective
+from treeparse.objectives import Objective, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.module import ParserModule, epoch_seed
 
@@ -112,12 +114,85 @@ def test_resuming_with_other_settings_or_data(tiny_config: Path, tmp_path: Path)
         train(config(tiny_config, optimization__epochs=1, data__dev=tmp_path / "train.conllu"), resume=True, quiet=True)
 
 
+def test_a_constant_rate_lets_the_budget_be_raised(tiny_config: Path, tmp_path: Path) -> None:
+    constant = {"optimization__schedule": "constant"}
+    short = config(tiny_config, optimization__epochs=2, **constant)
+    train(short, quiet=True)
+    longer = config(tmp_path / "run/config.yaml", optimization__steps=30)
+    model = train(longer, resume=True, quiet=True)
+    assert [row["epoch"] for row in rows(tmp_path / "run")] == ["1", "2", "3", "4"], "9 steps an epoch"
+    whole = train(config(tiny_config, output=tmp_path / "whole", optimization__epochs=4, **constant), quiet=True)
+    assert equal(model_weights(model), model_weights(whole))
+    again = config(tmp_path / "run/config.yaml")
+    assert again.optimization.epochs == 4, "the run's own config has its new budget"
+
+
+def test_patience_may_be_raised_under_any_schedule(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = ParserModule.record
+    monkeypatch.setattr(ParserModule, "record", lambda self: replace(record(self), dev_las=1 - self.step / 100))
+    directory = train(config(tiny_config, optimization__patience=1), quiet=True)
+    assert len(rows(directory.parent)) == 2
+    train(config(directory.parent / "config.yaml", optimization__patience="null"), resume=True, quiet=True)
+    assert len(rows(directory.parent)) == 3
+
+
+def test_without_a_dev_set_the_last_epoch_makes_the_model(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = train(config(tiny_config, data__dev="null", optimization__average_decay="null"))
+    shown = capsys.readouterr().out
+    assert "nothing is measured" in shown and "the model is that of epoch 3 of 3" in shown
+    assert all(row["dev_las"] == row["dev_uas"] == row["dev_loss"] == "" for row in rows(directory.parent))
+    state = torch.load(tmp_path / "run/checkpoints/last.ckpt", weights_only=True)
+    assert equal(model_weights(directory), state["weights"])
+
+
+def test_a_held_out_share_is_the_dev_set(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = train(config(tiny_config, data__dev="null", data__dev_share=0.25))
+    assert "10 of 40 training sentences are held out" in capsys.readouterr().out
+    gold = [sentence.words for sentence in load_treebank([tmp_path / "train.conllu"])][3::4]
+    parses = Parser.from_pretrained(directory).parse(gold)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    best = max(float(row["dev_las"]) for row in rows(directory.parent))
+    assert attachment_scores(gold, system).las == pytest.approx(best, abs=1e-6)
+
+
+def test_the_dev_set_is_measured_every_few_epochs(tiny_config: Path, tmp_path: Path) -> None:
+    often = train(config(tiny_config, optimization__epochs=6), quiet=True).parent
+    seldom = train(
+        config(tiny_config, output=tmp_path / "b", optimization__epochs=5, optimization__dev_every=3), quiet=True
+    )
+    assert [row["epoch"] for row in rows(seldom.parent)] == ["3", "6"]
+    for row, same in zip(rows(seldom.parent), rows(often)[2::3], strict=True):
+        assert [row[name] for name in ("learning_rate", "dev_uas", "dev_las", "dev_loss")] == [
+            same[name] for name in ("learning_rate", "dev_uas", "dev_las", "dev_loss")
+        ]
+    losses = [float(row["loss"]) for row in rows(often)]
+    assert [float(row["loss"]) for row in rows(seldom.parent)] == pytest.approx(
+        [sum(losses[:3]) / 3, sum(losses[3:]) / 3]
+    )
+
+
+def test_dev_loss_is_the_training_loss_of_the_dev_set(tiny_config: Path, tmp_path: Path) -> None:
+    settings = config(tiny_config, optimization__epochs=1)
+    directory = train(settings, quiet=True)
+    parser = Parser.from_pretrained(directory)
+    gold = [sentence.words for sentence in load_treebank([tmp_path / "dev.conllu"])]
+    with torch.no_grad():
+        loss = parser.loss(parser.collate(gold), TreeLikelihood())
+    assert float(rows(directory.parent)[0]["dev_loss"]) == pytest.approx(float(loss), rel=1e-5)
+
+
+def test_what_a_run_will_do_is_said(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(config(tiny_config, optimization__steps=30))
+    shown = capsys.readouterr().out
+    assert re.search(r"40 sentences, 221 words: 36 steps, 4 epochs, about \d+ seconds", shown), shown
+
+
 def test_patience(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = ParserModule.record
 
     def falling(self: ParserModule) -> object:
-        from dataclasses import replace
-
         found = record(self)
         return replace(found, dev_las=1 - found.epoch / 100)
 

@@ -13,8 +13,9 @@ TAKES_OVERRIDES = True
 EPILOG = """every key of the config can be given as a dotted option too, which wins over the file.
 
 examples:
+  treeparse train --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
+  treeparse train --output runs/latin --data.train la-train.conllu --data.dev_share 0.1
   treeparse train --config my.yaml --output runs/english
-  treeparse train --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
   treeparse train --resume runs/english
   treeparse train --help-config
@@ -25,7 +26,9 @@ the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.ya
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument(
-        "--config", metavar="FILE", help="YAML file of settings (see --help-config), or a name from treeparse config"
+        "--config",
+        metavar="FILE",
+        help="YAML file of settings (see --help-config), or a name from treeparse config (default: default)",
     )
     parser.add_argument("--output", metavar="DIR", help="folder of the run, instead of the config's")
     parser.add_argument(
@@ -63,7 +66,7 @@ def _config_path(args: argparse.Namespace) -> Path:
         path = Path(args.config)
         return path if path.is_file() else shipped_configs().get(args.config, path)
     if args.resume is None:
-        raise TreeparseError("Training needs --config FILE (treeparse config lists the shipped ones) or --resume DIR.")
+        return shipped_configs()["default"]
     path = Path(args.resume) / "config.yaml"
     if not path.is_file():
         raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")

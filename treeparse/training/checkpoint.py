@@ -52,13 +52,13 @@ class RunDirectory:
         """Whether a run began here."""
         return any(path.exists() for path in (self.config, self.checkpoints, self.metrics, self.model))
 
-    def begin(self, config: str) -> None:
-        """Make the folders, write the config and remove what a killed run left half written."""
+    def begin(self, config: str, *, replace: bool = False) -> None:
+        """Make the folders and remove what a killed run left half written; write the config, or ``replace`` it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         for folder in (self.path, self.checkpoints):
             for left in folder.glob(".*.tmp"):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
-        if not self.config.exists():
+        if replace or not self.config.exists():
             atomic_write(self.config, config)
 
     def read_state(self) -> RunState | None:
@@ -74,7 +74,7 @@ class RunDirectory:
     def write_state(self, state: RunState, best_weights: Mapping[str, Tensor]) -> None:
         """Save the state after an epoch, and ``best_weights`` with it if that epoch is the best."""
         best = best_record(state.history).epoch
-        if best == len(state.history):
+        if best == state.history[-1].epoch:
             _save(self._best(best), dict(best_weights))
         values = {name: getattr(state, name) for name in RunState.__dataclass_fields__}
         _save(self.state, values | {"format": FORMAT, "history": [asdict(record) for record in state.history]})

@@ -10,6 +10,7 @@ import yaml
 from treeparse.core import TreeparseError
 from treeparse.model import ParserConfig
 
+Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 
@@ -19,8 +20,9 @@ class DataConfig:
 
     Attributes:
         train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded.
-        dev: CoNLL-U files or globs whose LAS chooses the best epoch.
-        batch_words: most words of a batch, padding included.
+        dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
+        dev_share: without dev files, the share of the training sentences that are held out as the dev set.
+        batch_words: most words of a batch, padding included; auto for what suits the size of the treebank.
         batch_squared: most cells of a batch's score matrices, padding included; null for no bound.
         workers: processes that make batches ahead of time, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
@@ -30,8 +32,9 @@ class DataConfig:
     """
 
     train: list[str] | str
-    dev: list[str] | str
-    batch_words: int = 1000
+    dev: list[str] | str | None = None
+    dev_share: float = 0.0
+    batch_words: int | Auto = "auto"
     batch_squared: int | None = 40000
     workers: int = 0
     start_method: Literal["fork", "spawn", "forkserver"] | None = None
@@ -44,6 +47,10 @@ class DataConfig:
         _at_least("data.batch_squared", self.batch_squared, 1)
         _at_least("data.workers", self.workers, 0)
         _at_least("data.max_vectors", self.max_vectors, 1)
+        if not 0 <= self.dev_share < 1:
+            raise TreeparseError(f"data.dev_share is {self.dev_share}, but must be from 0 to less than 1.")
+        if self.dev_share and self.dev is not None:
+            raise TreeparseError("data.dev names a dev set and data.dev_share holds one out: give one of them.")
 
 
 @dataclass(frozen=True)
@@ -51,32 +58,39 @@ class OptimizationConfig:
     """AdamW, its learning rate over time, and when to stop.
 
     Attributes:
-        epochs: passes over the training data.
+        epochs: passes over the training data, at least.
+        steps: steps, at least: a small treebank gets more epochs for them; 0 to count epochs alone.
+        dev_every: epochs from one measurement of the dev set, and checkpoint, to the next; the number of epochs is
+            rounded up to a multiple of it; auto for some twenty measurements in all.
         learning_rate: the highest learning rate.
         betas: decay of Adam's two averages.
         eps: the constant in Adam's denominator.
         weight_decay: decoupled weight decay; with 0 this is Adam.
-        warmup_steps: steps over which the learning rate rises linearly from 0.
+        warmup_steps: steps over which the learning rate rises linearly from 0; auto for 3% of all.
         schedule: how the learning rate goes from there over all epochs; linear and cosine end at 0.
         clip_norm: largest norm of the gradient, null for any.
-        patience: stop after so many epochs without a better dev LAS, null for never.
+        patience: stop after so many epochs without a better dev LAS, null for never; auto for a third of all.
         average_decay: decay of an exponential moving average of the weights, which is then what the dev set
-            measures and the final model holds; null for none.
+            measures and the final model holds; null for none; auto for an average over some 6% of all steps.
     """
 
     epochs: int = 15
+    steps: int = 0
+    dev_every: int | Auto = 1
     learning_rate: float = 2e-3
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8
     weight_decay: float = 0.0
-    warmup_steps: int = 100
+    warmup_steps: int | Auto = 100
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     clip_norm: float | None = 5.0
-    patience: int | None = None
-    average_decay: float | None = None
+    patience: int | Auto | None = None
+    average_decay: float | Auto | None = None
 
     def __post_init__(self) -> None:
         _at_least("optimization.epochs", self.epochs, 1)
+        _at_least("optimization.steps", self.steps, 0)
+        _at_least("optimization.dev_every", self.dev_every, 1)
         _at_least("optimization.learning_rate", self.learning_rate, 0)
         _at_least("optimization.eps", self.eps, 0)
         _at_least("optimization.weight_decay", self.weight_decay, 0)
@@ -85,7 +99,7 @@ class OptimizationConfig:
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise TreeparseError(f"optimization.clip_norm is {self.clip_norm}, but must be more than 0, or null.")
         for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("average_decay", self.average_decay)):
-            if value is not None and not 0 <= value < 1:
+            if not isinstance(value, str | None) and not 0 <= value < 1:
                 raise TreeparseError(f"optimization.{name} holds {value}, but must be from 0 to less than 1.")
 
 
@@ -94,12 +108,13 @@ class TrainerConfig:
     """Where and how exactly to compute.
 
     Attributes:
-        device: auto (a GPU if there is one), cpu, cuda, cuda:1, mps.
-        precision: 32-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64).
+        device: auto (a GPU if there is one), cpu, cuda, cuda:1.
+        precision: 32-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64); auto for
+            bf16-mixed where the device has instructions for it.
     """
 
     device: str = "auto"
-    precision: Literal["32-true", "bf16-mixed"] = "32-true"
+    precision: Literal["32-true", "bf16-mixed"] | Auto = "32-true"
 
 
 @dataclass(frozen=True)
@@ -135,6 +150,6 @@ class TrainConfig:
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
-def _at_least(name: str, value: float | None, least: float) -> None:
-    if value is not None and not value >= least:
+def _at_least(name: str, value: float | Auto | None, least: float) -> None:
+    if not isinstance(value, str | None) and not value >= least:
         raise TreeparseError(f"{name} is {value}, but must be at least {least}.")

@@ -17,7 +17,8 @@ from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
 from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
 from treeparse.training.module import ParserModule
-from treeparse.training.progress import Console
+from treeparse.training.plan import Workload, settled
+from treeparse.training.progress import Announcement, Console
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -26,7 +27,8 @@ TERMINATED = 128 + signal.SIGTERM
 class Training:
     """What a run works with, built from its config."""
 
-    config: TrainConfig
+    config: TrainConfig  # planned: nothing in it is left to auto
+    work: Workload
     module: ParserModule
     data: TreebankModule
     identity: Mapping[str, Any]
@@ -34,20 +36,21 @@ class Training:
 
 def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
     """Train the epochs that are left and return the history of all."""
-    optimization = training.config.optimization
+    epochs, patience = training.config.optimization.epochs, settled(training.config.optimization.patience)
     history = [] if state is None else list(state.history)
     write_csv(run.metrics, history)
     recorder = _Recorder(training, run, history, console)
     try:
-        if is_finished(history, epochs=optimization.epochs, patience=optimization.patience):
+        if is_finished(history, epochs=epochs, patience=patience):
             console.say(f"the run in {run.path} is finished; nothing is left to train")
             return history
+        done = history[-1].epoch if history else 0
         if state is not None:
-            console.say(f"going on after epoch {len(history)}")
+            console.say(f"going on after epoch {done}")
             if state.threads != torch.get_num_threads():
                 console.say(f"the run had {state.threads} threads: with another number the last bits may differ")
-        trainer = _trainer(training.config, recorder, console)
-        counts = dict.fromkeys(("ready", "started", "processed", "completed"), len(history))
+        trainer = _trainer(training, recorder, console)
+        counts = dict.fromkeys(("ready", "started", "processed", "completed"), done)
         trainer.fit_loop.epoch_progress.current.load_state_dict(counts)
         with _signals():
             trainer.fit(training.module, datamodule=training.data)
@@ -56,16 +59,19 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
     return history
 
 
-def _trainer(config: TrainConfig, recorder: "_Recorder", console: Console) -> pl.Trainer:
+def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.Trainer:
+    config = training.config
     device = pick_device(config.trainer.device)
     return pl.Trainer(
         accelerator=device.type,
         devices=1 if device.type == "cpu" else [device.index or 0],
-        precision=config.trainer.precision,
+        precision=settled(config.trainer.precision),
         max_epochs=config.optimization.epochs,
+        check_val_every_n_epoch=settled(config.optimization.dev_every),
+        limit_val_batches=1.0 if training.work.dev_words else 0,
         reload_dataloaders_every_n_epochs=1,  # see TreebankModule
-        callbacks=[recorder, *([console.bar] if console.bar else [])],
-        enable_progress_bar=console.bar is not None,
+        callbacks=[Announcement(training.work, console), recorder, *console.bars(training.work)],
+        enable_progress_bar=False,
         # Lightning's own logs and checkpoints do not survive a kill: see _Recorder.
         logger=False,
         enable_checkpointing=False,
@@ -75,7 +81,7 @@ def _trainer(config: TrainConfig, recorder: "_Recorder", console: Console) -> pl
 
 
 class _Recorder(pl.Callback):
-    """After each epoch: the state to resume from, the logs, a line of text, and the end where patience is over.
+    """Where the dev set is measured: the state to resume from, the logs, a line of text, the end of patience.
 
     Lightning's checkpoints lack the state of a custom sampler and pass through the system's temporary folder, and its
     CSV logger deletes the old log; here every file is a function of one history that the state holds.
@@ -87,13 +93,16 @@ class _Recorder(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         module, optimization = self.training.module, self.training.config.optimization
+        if (trainer.current_epoch + 1) % settled(optimization.dev_every):
+            return
         record = module.record()
         self.history.append(record)
         self.run.write_state(module.state(self.training.identity, self.history), module.measured.state_dict())
         self.tensorboard.add(record)
-        best = best_record(self.history) is record
+        best = record.dev_las is not None and best_record(self.history) is record
         self.console.say(f"{record}{'   best so far' if best else ''}")
-        trainer.should_stop = is_finished(self.history, epochs=optimization.epochs, patience=optimization.patience)
+        patience = settled(optimization.patience)
+        trainer.should_stop = is_finished(self.history, epochs=optimization.epochs, patience=patience)
 
     def close(self) -> None:
         self.tensorboard.close()

@@ -1,4 +1,4 @@
-"""What a run logs: one record an epoch, as CSV, in TensorBoard and as a line of text."""
+"""What a run logs: a record where the dev set was measured, as CSV, in TensorBoard and as a line of text."""
 
 import csv
 import io
@@ -12,38 +12,45 @@ from treeparse.data.files import atomic_write
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One epoch of training; ``epoch`` counts from 1.
+    """One or more epochs of training and the dev set after them; ``epoch``, the last of them, counts from 1.
 
-    ``loss`` is the mean over the epoch's words in nats, ``learning_rate`` that of the last step, ``dev_uas`` and
-    ``dev_las`` are in [0, 1], ``words_per_second`` is that of training alone, ``seconds`` include the dev set.
+    ``loss`` is the mean over their words in nats, ``learning_rate`` that of the last step, ``dev_uas`` and ``dev_las``
+    are in [0, 1], ``dev_loss`` is in nats a word; all three are None without a dev set. ``words_per_second`` is that of
+    training alone, ``seconds`` include the dev set.
     """
 
     epoch: int
     loss: float
     learning_rate: float
-    dev_uas: float
-    dev_las: float
+    dev_uas: float | None
+    dev_las: float | None
     words_per_second: float
     seconds: float
+    dev_loss: float | None = None
 
     def __str__(self) -> str:
-        return (
-            f"epoch {self.epoch:3d}   loss {self.loss:7.4f}   dev UAS {self.dev_uas:6.2%}   LAS {self.dev_las:6.2%}   "
-            f"{self.words_per_second:,.0f} words/s   {self.seconds:.0f} s"
-        )
+        columns = [f"epoch {self.epoch:3d}", f"loss {self.loss:7.4f}"]
+        if self.dev_uas is not None and self.dev_las is not None:
+            columns += [f"dev UAS {self.dev_uas:6.2%}", f"LAS {self.dev_las:6.2%}"]
+        if self.dev_loss is not None:
+            columns.append(f"dev loss {self.dev_loss:7.4f}")
+        columns += [f"rate {self.learning_rate:.1e}", f"{self.words_per_second:,.0f} words/s", f"{self.seconds:.0f} s"]
+        return "   ".join(columns)
 
 
 def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
-    """The epoch of the highest dev LAS, the first of equals."""
-    return max(history, key=lambda record: record.dev_las)
+    """The record of the highest dev LAS, the first of equals; without a dev set the last one."""
+    if history[-1].dev_las is None:
+        return history[-1]
+    return max(history, key=lambda record: record.dev_las or 0.0)
 
 
 def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | None) -> bool:
     """Whether a run with this history is over: all epochs done, or ``patience`` epochs without a better one."""
     if not history:
         return False
-    waited = len(history) - best_record(history).epoch
-    return len(history) >= epochs or (patience is not None and waited >= patience)
+    last = history[-1].epoch
+    return last >= epochs or (patience is not None and last - best_record(history).epoch >= patience)
 
 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
@@ -71,6 +78,8 @@ class TensorBoardLog:
         values = asdict(record)
         epoch = values.pop("epoch")
         for name, value in values.items():
+            if value is None:
+                continue
             self._writer.add_scalar(name.replace("dev_", "dev/"), value, epoch)
         self._writer.flush()
 

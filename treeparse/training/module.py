@@ -20,6 +20,7 @@ from treeparse.training.checkpoint import RunState
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.history import EpochRecord
 from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
+from treeparse.training.plan import settled
 
 NAMED_SENTENCES = 5
 
@@ -39,12 +40,13 @@ class ParserModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
-        self.average = None if config.average_decay is None else averaged_model(parser, config.average_decay)
+        decay = settled(config.average_decay)
+        self.average = None if decay is None else averaged_model(parser, decay)
         self.scores = AttachmentScores()
         self.train_sentences, self.dev_sentences = train, dev
         self.step = 0
         self._optimizer_state: dict | None = None
-        self._start_epoch()
+        self._start_record()
 
     @property
     def measured(self) -> Parser:
@@ -78,17 +80,18 @@ class ParserModule(pl.LightningModule):
             self._optimizer_state = None
         return optimizer
 
-    def _start_epoch(self) -> None:
-        self._loss, self._words, self._seconds = 0.0, 0, 0.0
+    def _start_record(self) -> None:
+        self._loss, self._words, self._seconds, self._dev_loss, self._dev_words = 0.0, 0, 0.0, 0.0, 0
         self._started = time.perf_counter()
 
     @property
     def mean_loss(self) -> float:
-        """Nats a word over the epoch so far."""
+        """Nats a word since the last record."""
         return self._loss / max(self._words, 1)
 
     def on_train_epoch_start(self) -> None:
-        self._start_epoch()
+        if self.current_epoch % settled(self.config.dev_every) == 0:
+            self._start_record()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         if batch_idx == 0:  # here, where nothing but the model itself will draw any more
@@ -143,21 +146,25 @@ class ParserModule(pl.LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         gold = [self.dev_sentences[place] for place in batch.indices.tolist()]
-        parses = self.measured.parse_batch(batch, gold)
+        parses, loss = self.measured.measure(batch, gold, self.objective)
+        self._dev_loss += loss * batch.num_words
+        self._dev_words += batch.num_words
         system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
         self.scores.update(gold, system)
 
     def record(self) -> EpochRecord:
-        """The epoch just trained and measured."""
-        scores = self.scores.compute()
+        """What was trained since the last record, and the dev set if there is one."""
+        scores = self.scores.compute() if self._dev_words else None
+        elapsed = time.perf_counter() - self._started
         return EpochRecord(
             epoch=self.current_epoch + 1,
             loss=self.mean_loss,
             learning_rate=self._optimizer.param_groups[0]["lr"],
-            dev_uas=float(scores["uas"]),
-            dev_las=float(scores["las"]),
-            words_per_second=self._words / self._seconds,
-            seconds=time.perf_counter() - self._started,
+            dev_uas=None if scores is None else float(scores["uas"]),
+            dev_las=None if scores is None else float(scores["las"]),
+            words_per_second=self._words / (self._seconds or elapsed),
+            seconds=elapsed,
+            dev_loss=None if scores is None else self._dev_loss / self._dev_words,
         )
 
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from treeparse.training.config import OptimizationConfig
+from treeparse.training.plan import settled
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizationConfig) -> torch.optim.AdamW:
@@ -28,7 +29,8 @@ def learning_rate(config: OptimizationConfig, *, step: int, progress: float) -> 
 
     A pure function, so a resumed run needs no state of a scheduler.
     """
-    warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
+    warmup_steps = settled(config.warmup_steps)
+    warmup = min(1.0, (step + 1) / warmup_steps) if warmup_steps else 1.0
     decay = {"constant": 1.0, "linear": 1 - progress, "cosine": (1 + math.cos(math.pi * progress)) / 2}
     return config.learning_rate * warmup * decay[config.schedule]
 

@@ -1,30 +1,86 @@
-"""What a run shows: Lightning's progress bar without its notices, and lines of text."""
+"""What a run shows: what it will do, a progress bar and lines of text, without Lightning's notices."""
 
 import logging
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
+import pytorch_lightning as pl
 from lightning_fabric.utilities.warnings import PossibleUserWarning
-from pytorch_lightning import LightningModule, Trainer
-from pytorch_lightning.callbacks import TQDMProgressBar
 from tqdm import tqdm
 
+from treeparse.core import Batch
+from treeparse.training.plan import Workload
 
-class EpochProgressBar(TQDMProgressBar):
-    """A bar for each epoch, gone when it ends: a line of text stays instead."""
+PARSING_SPEED = 2.5  # so many times as many words a second as training
 
-    def on_train_epoch_start(self, trainer: Trainer, *args: Any) -> None:
-        super().on_train_epoch_start(trainer, *args)
-        self.train_progress_bar.leave = False
-        self.train_progress_bar.set_description(f"epoch {trainer.current_epoch + 1}/{trainer.max_epochs}")
 
-    def get_metrics(
-        self, trainer: Trainer, pl_module: LightningModule
-    ) -> dict[str, int | str | float | dict[str, float]]:
-        return {"loss": f"{pl_module.mean_loss:.3f}"}
+class RunBar(pl.Callback):
+    """One bar over all steps of the run, with the time that is left; gone when training ends."""
+
+    def __init__(self, work: Workload) -> None:
+        self.work = work
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        done = self.work.steps_per_epoch * trainer.current_epoch
+        self.bar = tqdm(total=self.work.steps, initial=done, unit="step", leave=False, file=sys.stdout)
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
+    ) -> None:
+        self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
+        self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
+        self.bar.update()
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.bar.close()
+
+    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        self.bar.close()
+
+
+class Announcement(pl.Callback):
+    """Says what the run will do, and about how long it will take, once a few steps have been timed."""
+
+    FIRST, LAST = 3, 13  # steps between which is timed: the first ones compile kernels
+
+    def __init__(self, work: Workload, console: "Console") -> None:
+        self.work, self.console = work, console
+        self.steps = self.words = 0
+        self.started = 0.0
+
+    def on_train_batch_end(
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
+    ) -> None:
+        self.steps += 1
+        if self.steps == self.FIRST:
+            self.started = time.perf_counter()
+        elif self.FIRST < self.steps <= self.LAST:
+            self.words += batch.num_words
+        if self.steps == self.LAST:
+            self.console.say(announced(self.work, self.words / (time.perf_counter() - self.started)))
+
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if self.steps < self.LAST:
+            self.console.say(announced(self.work, None))
+
+
+def announced(work: Workload, words_per_second: float | None) -> str:
+    """A run in one line; its time, if training makes so many words a second."""
+    parts = [f"{work.steps:,} steps", f"{work.epochs:,} epoch{'s' * (work.epochs != 1)}"]
+    if words_per_second is not None:
+        words = work.words * work.epochs + work.dev_words * work.measurements / PARSING_SPEED
+        parts.append(f"about {spoken_time(words / words_per_second)}")
+    return f"{work.sentences:,} sentences, {work.words:,} words: {', '.join(parts)}"
+
+
+def spoken_time(seconds: float) -> str:
+    """A time as one says it: 40 seconds, 6 minutes, 2.5 hours."""
+    if seconds < 90:
+        return f"{max(2, round(seconds))} seconds"
+    return f"{round(seconds / 60)} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
 
 
 class Console:
@@ -32,7 +88,10 @@ class Console:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.bar = EpochProgressBar() if not quiet and sys.stdout.isatty() else None
+
+    def bars(self, work: Workload) -> list[RunBar]:
+        """The progress bar, if this is a terminal that one can be shown on."""
+        return [RunBar(work)] if not self.quiet and sys.stdout.isatty() else []
 
     def say(self, line: str) -> None:
         """Write a line to standard output."""

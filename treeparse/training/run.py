@@ -1,33 +1,24 @@
 """A training run from its settings to its model directory, and its resumption."""
 
-import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from treeparse.core import DataError, Sentence, TreeparseError
-from treeparse.data.conllu import ConlluSentence
+from treeparse.core import TreeparseError
 from treeparse.data.module import TreebankModule
-from treeparse.data.treebank import load_treebank
-from treeparse.model import Parser
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
 from treeparse.training.fit import Training, fit, repeatable
 from treeparse.training.history import EpochRecord, best_record
+from treeparse.training.identity import check_identity, run_identity
 from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
+from treeparse.training.plan import planned, settled, workload
 from treeparse.training.progress import Console, without_notices
-from treeparse.training.settings import build_objective, differing_settings
-
-# Settings that change no bit of the outcome: a run may be resumed under others.
-FREE_SETTINGS = {
-    "": ("output",),
-    "data": ("train", "dev", "vectors", "workers", "start_method"),
-    "trainer": ("device",),
-}
+from treeparse.training.settings import build_objective
+from treeparse.training.treebanks import load_treebanks
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
@@ -47,7 +38,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     state = run.read_state() if resume else None
     with without_notices(), repeatable(config.trainer.device):
         training = _prepare(config, state, console)
-        run.begin(config.to_yaml())
+        run.begin(training.config.to_yaml(), replace=resume)
         history = fit(training, run, state, console)
         _export(training, run, history)
     _say_result(run, history, console)
@@ -55,14 +46,16 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
 
 
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
-    train, dev = (_load(config, name, console) for name in ("train", "dev"))
+    train, dev = load_treebanks(config, console.say)
     train_words, dev_words = [s.words for s in train], [s.words for s in dev]
+    lengths, dev_lengths = ([len(words) for words in side] for side in (train_words, dev_words))
+    config = planned(config, lengths, None if state is None else state.identity["settings"])
     objective = build_objective(config.objective)
     torch.manual_seed(config.seed)
     parser = initial_parser(config, train_words)
-    identity = _identity(config, parser, train_words, dev_words)
+    identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words)
     if state is not None:
-        _check_identity(state, identity, Path(config.output))
+        check_identity(state.identity, identity, Path(config.output))
     module = ParserModule(parser, objective, config.optimization, train=train, dev=dev_words, seed=config.seed)
     if state is not None:
         module.restore(state)
@@ -70,61 +63,13 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         train_words,
         dev_words,
         parser.indexer.collate,
-        batch_words=config.data.batch_words,
+        batch_words=settled(config.data.batch_words),
         batch_squared=config.data.batch_squared,
         workers=config.data.workers,
         start_method=config.data.start_method,
         seed=config.seed,
     )
-    console.say(f"{len(train):,} sentences to train on, {len(dev):,} dev sentences")
-    return Training(config, module, data, identity)
-
-
-def _load(config: TrainConfig, name: str, console: Console) -> list[ConlluSentence]:
-    patterns = getattr(config.data, name)
-    skipped: list[DataError] = []
-    sentences = load_treebank(
-        [patterns] if isinstance(patterns, str) else patterns,
-        single_root=config.model.single_root,
-        on_invalid=skipped.append if config.data.skip_invalid else None,
-    )
-    if skipped:
-        console.say(f"left out {len(skipped):,} sentences of data.{name} that are not valid, the first: {skipped[0]}")
-    return sentences
-
-
-def _identity(
-    config: TrainConfig, parser: Parser, train: Sequence[Sentence], dev: Sequence[Sentence]
-) -> dict[str, Any]:
-    """What fixes a run's outcome: its settings, and digests of its sentences and vocabularies."""
-    settings = config.to_dict()
-    for section, names in FREE_SETTINGS.items():
-        for name in names:
-            del (settings[section] if section else settings)[name]
-    digests = {
-        "sentences of data.train": _digest(train),
-        "sentences of data.dev": _digest(dev),
-        "vocabulary": _digest([parser.indexer.to_json()]),
-    }
-    return {"settings": settings, "digests": digests}
-
-
-def _digest(items: Sequence[object]) -> str:
-    digest = hashlib.sha256()
-    for item in items:
-        digest.update(repr(item).encode() + b"\n")
-    return digest.hexdigest()
-
-
-def _check_identity(state: RunState, identity: Mapping[str, Any], path: Path) -> None:
-    problems = differing_settings(state.identity["settings"], identity["settings"])
-    before, now = state.identity["digests"], identity["digests"]
-    problems += [f"the {name} changed" for name in now if before.get(name) != now[name]]
-    if problems:
-        raise TreeparseError(
-            f"The run in {path} cannot go on with other settings or data: {'; '.join(problems)}. "
-            "Resume it with its own, or start another run under another --output."
-        )
+    return Training(config, workload(config, lengths, dev_lengths), module, data, identity)
 
 
 def _export(training: Training, run: RunDirectory, history: Sequence[EpochRecord]) -> None:
@@ -138,8 +83,8 @@ def _export(training: Training, run: RunDirectory, history: Sequence[EpochRecord
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:
     best, seconds = best_record(history), sum(record.seconds for record in history)
-    console.say(
-        f"best dev UAS {best.dev_uas:.2%}, LAS {best.dev_las:.2%} in epoch {best.epoch} of {len(history)}; "
-        f"{time.strftime('%H:%M:%S', time.gmtime(seconds))} in all"
-    )
+    result = f"the model is that of epoch {best.epoch} of {history[-1].epoch}"
+    if best.dev_uas is not None and best.dev_las is not None:
+        result = f"best dev UAS {best.dev_uas:.2%}, LAS {best.dev_las:.2%} in epoch {best.epoch} of {history[-1].epoch}"
+    console.say(f"{result}; {time.strftime('%H:%M:%S', time.gmtime(seconds))} in all")
     console.say(f"model: {run.model}")

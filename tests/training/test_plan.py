@@ -1,0 +1,96 @@
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from treeparse.core import TreeparseError
+from treeparse.data.batching import BucketBatchSampler
+from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.plan import planned, settled, workload
+
+AUTO_OPTIMIZATION = OptimizationConfig(
+    epochs=14, steps=3500, dev_every="auto", warmup_steps="auto", patience="auto", average_decay="auto"
+)
+
+
+def config(dev: str | None = "dev.conllu", optimization: OptimizationConfig = AUTO_OPTIMIZATION) -> TrainConfig:
+    data, trainer = DataConfig("train.conllu", dev), TrainerConfig("cpu", "auto")
+    return TrainConfig(data, "run", optimization=optimization, trainer=trainer)
+
+
+def lengths(words: int) -> list[int]:
+    """Sentences of 5, 10, ..., 40 words, so many words in all."""
+    cycle = list(range(5, 41, 5))
+    return cycle * (words // sum(cycle))
+
+
+@pytest.mark.parametrize("words", [1_000, 10_000, 20_000, 40_000, 200_000, 1_000_000])
+def test_every_treebank_gets_its_epochs_and_its_steps(words: int) -> None:
+    plan = planned(config(), lengths(words))
+    batches = BucketBatchSampler(
+        lengths(words), max_words=settled(plan.data.batch_words), max_squared=plan.data.batch_squared
+    )
+    optimization = plan.optimization
+    steps = optimization.epochs * len(batches)
+    every = settled(optimization.dev_every)
+    assert optimization.epochs >= 14 and steps >= 3500
+    assert optimization.epochs == 14 or (optimization.epochs - every) * len(batches) < 3500, "no more than are needed"
+    assert optimization.epochs % every == 0 and 10 <= optimization.epochs // every <= 30
+    assert 0 < settled(optimization.warmup_steps) < 0.1 * steps
+    assert 0.01 * steps < 1 / (1 - (settled(optimization.average_decay) or 0)) < 0.1 * steps
+    assert 0.2 * optimization.epochs < (settled(optimization.patience) or 0) < 0.5 * optimization.epochs
+    assert 200 <= settled(plan.data.batch_words) <= 1000
+    assert plan.trainer.precision in ("32-true", "bf16-mixed")
+
+
+def test_batches_grow_with_the_treebank() -> None:
+    sizes = [settled(planned(config(), lengths(words)).data.batch_words) for words in (10_000, 40_000, 200_000)]
+    assert sizes == sorted(set(sizes))
+
+
+def test_what_is_given_stays() -> None:
+    given = config(optimization=OptimizationConfig(epochs=7, patience=3, warmup_steps=0, average_decay=None))
+    given = replace(given, data=replace(given.data, batch_words=123), trainer=TrainerConfig("cpu", "32-true"))
+    assert planned(given, lengths(10_000)) == given
+
+
+def test_a_planned_config_stays_as_it_is() -> None:
+    plan = planned(config(), lengths(20_000))
+    assert planned(plan, lengths(20_000)) == plan
+
+
+def test_a_run_that_goes_on_keeps_what_it_chose() -> None:
+    before = planned(config(), lengths(20_000))
+    longer = config(optimization=replace(AUTO_OPTIMIZATION, steps=9000))
+    plan = planned(longer, lengths(20_000), before.to_dict())
+    assert plan.optimization.epochs > before.optimization.epochs
+    changed = {"epochs", "steps"}
+    for name, value in vars(before.optimization).items():
+        assert name in changed or getattr(plan.optimization, name) == value
+    assert plan.data == before.data
+
+
+def test_no_patience_without_a_dev_set() -> None:
+    assert planned(config(dev=None), lengths(20_000)).optimization.patience is None
+    held = config(dev=None)
+    held = replace(held, data=replace(held.data, dev_share=0.1))
+    assert planned(held, lengths(20_000)).optimization.patience
+
+
+def test_epochs_are_whole_measurements() -> None:
+    optimization = OptimizationConfig(epochs=10, dev_every=4)
+    assert planned(config(optimization=optimization), lengths(5_000)).optimization.epochs == 12
+
+
+def test_workload() -> None:
+    plan = planned(config(), lengths(20_000))
+    work = workload(plan, lengths(20_000), [10, 20])
+    assert (work.sentences, work.words, work.dev_words) == (len(lengths(20_000)), sum(lengths(20_000)), 30)
+    assert work.steps == work.epochs * work.steps_per_epoch >= 3500
+    assert work.measurements * settled(plan.optimization.dev_every) == work.epochs
+
+
+def test_auto_must_be_planned_first() -> None:
+    with pytest.raises(TreeparseError, match="auto"):
+        settled(AUTO_OPTIMIZATION.warmup_steps)
+    assert Counter(map(settled, ("linear", 3, None))) == Counter(("linear", 3, None))

@@ -1,0 +1,20 @@
+import pytest
+
+from treeparse.training.plan import Workload
+from treeparse.training.progress import announced, spoken_time
+
+WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps_per_epoch=42, epochs=120, measurements=24)
+
+
+def test_announcement() -> None:
+    assert announced(WORK, None) == "910 sentences, 20,000 words: 5,040 steps, 120 epochs"
+    # 120 times 20,000 words, and 24 times 10,000 that are parsed, 2.5 times as fast as trained: 2,496,000 words.
+    assert announced(WORK, 6933.0).endswith(": 5,040 steps, 120 epochs, about 6 minutes")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "2 seconds"), (40, "40 seconds"), (95, "2 minutes"), (3600, "60 minutes"), (9000, "2.5 hours")],
+)
+def test_times_as_one_says_them(seconds: float, said: str) -> None:
+    assert spoken_time(seconds) == said

@@ -1,0 +1,31 @@
+from pathlib import Path
+
+import pytest
+
+from treeparse.core import TreeparseError
+from treeparse.data.treebank import load_treebank
+from treeparse.training import load_config
+from treeparse.training.treebanks import held_out, load_treebanks
+
+
+def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
+    sentences = load_treebank([tmp_path / "train.conllu"])
+    kept, held = held_out(sentences, 0.25)
+    assert [sentences.index(sentence) for sentence in held] == list(range(3, 40, 4))
+    assert [sentence for sentence in sentences if sentence not in held] == kept
+    for share in (0.1, 0.33, 0.9):
+        kept, held = held_out(sentences, share)
+        assert len(held) == int(40 * share) and len(kept) + len(held) == 40
+    with pytest.raises(TreeparseError, match=r"data\.dev_share 0\.01 of 40"):
+        held_out(sentences, 0.01)
+
+
+def test_what_is_measured_is_said(tiny_config: Path) -> None:
+    said: list[str] = []
+    config = load_config(tiny_config, ["--data.dev=null"])
+    train, dev = load_treebanks(config, said.append)
+    assert (len(train), len(dev)) == (40, 0) and "the last epoch makes the model" in said.pop()
+    config = load_config(tiny_config, ["--data.dev=null", "--data.dev_share=0.2"])
+    train, dev = load_treebanks(config, said.append)
+    assert (len(train), len(dev)) == (32, 8) and "8 of 40" in said.pop()
+    assert [len(side) for side in load_treebanks(load_config(tiny_config), said.append)] == [40, 12] and not said

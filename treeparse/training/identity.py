@@ -1,0 +1,77 @@
+"""What fixes the outcome of a run, and whether a run may go on under the settings and data it is resumed with."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.training.config import TrainConfig
+from treeparse.training.settings import differing_settings
+
+# Settings that change no bit of the outcome: a run may be resumed under others.
+FREE_SETTINGS = {
+    "": ("output",),
+    "data": ("train", "dev", "vectors", "workers", "start_method"),
+    "trainer": ("device",),
+}
+# Settings that older runs lack, with what they did.
+ADDED_SETTINGS = {"data": {"dev_share": 0.0}, "optimization": {"steps": 0, "dev_every": 1}}
+BUDGET = ("optimization.epochs", "optimization.steps")
+
+
+def run_identity(
+    config: TrainConfig, vocabulary: object, train: Sequence[Sentence], dev: Sequence[Sentence]
+) -> dict[str, Any]:
+    """What fixes a run's outcome: its settings, and digests of its sentences and vocabularies."""
+    settings = config.to_dict()
+    for section, names in FREE_SETTINGS.items():
+        for name in names:
+            del (settings[section] if section else settings)[name]
+    digests = {
+        "sentences of data.train": _digest(train),
+        "sentences of data.dev": _digest(dev),
+        "vocabulary": _digest([vocabulary]),
+    }
+    return {"settings": settings, "digests": digests}
+
+
+def _digest(items: Sequence[object]) -> str:
+    digest = hashlib.sha256()
+    for item in items:
+        digest.update(repr(item).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """Raise unless a run that began as ``before`` may go on as ``now``.
+
+    Its patience may change, and its epochs and steps too where the learning rate is constant: past steps are then what
+    they would have been under the new settings.
+    """
+    earlier, settings = _with_added(before["settings"]), deepcopy(dict(now["settings"]))
+    constant = settings["optimization"]["schedule"] == "constant"
+    for name in ("patience", "epochs", "steps") if constant else ("patience",):
+        settings["optimization"][name] = earlier["optimization"].get(name)
+    problems = differing_settings(earlier, settings)
+    budget = [problem for problem in problems if problem.split()[0] in BUDGET]
+    digests = before["digests"]
+    problems += [f"the {name} changed" for name, digest in now["digests"].items() if digests.get(name) != digest]
+    if problems and problems == budget:
+        raise TreeparseError(
+            f"The run in {path} cannot get another budget ({'; '.join(problems)}): by its schedule, "
+            f"{settings['optimization']['schedule']}, the learning rate of all its steps, past ones too, hangs on it. "
+            f"Train on from its model by --init-from {path}/model under another --output; the budget of a run with "
+            "--optimization.schedule constant may be raised."
+        )
+    if problems:
+        raise TreeparseError(
+            f"The run in {path} cannot go on with other settings or data: {'; '.join(problems)}. "
+            "Resume it with its own, or start another run under another --output."
+        )
+
+
+def _with_added(settings: Mapping[str, Any]) -> dict[str, Any]:
+    added = {name: values | settings[name] for name, values in ADDED_SETTINGS.items()}
+    return deepcopy({**settings, **added})

@@ -1,0 +1,122 @@
+"""The settings that follow from the treebank and the machine, where a config leaves them to ``auto``."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, cast
+
+import torch
+
+from treeparse.core import TreeparseError, pick_device
+from treeparse.data.batching import BucketBatchSampler
+from treeparse.training.config import Auto, DataConfig, OptimizationConfig, TrainConfig
+
+LEAST_BATCH, MOST_BATCH = 200, 1000  # words
+MEASUREMENTS = 20  # of the dev set in a whole run
+WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
+BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What a run has to do: its size in numbers."""
+
+    sentences: int
+    words: int
+    dev_words: int
+    steps_per_epoch: int
+    epochs: int
+    measurements: int
+
+    @property
+    def steps(self) -> int:
+        """Of all epochs."""
+        return self.steps_per_epoch * self.epochs
+
+
+def settled(value: T | Auto) -> T:
+    """The value of a setting that :func:`planned` has filled in; raises where it is still ``auto``."""
+    if isinstance(value, str) and value == "auto":
+        raise TreeparseError("A setting is still auto: it is filled in by the training sentences, see planned().")
+    return cast(T, value)
+
+
+def planned(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None) -> TrainConfig:
+    """The config with a value in the place of every ``auto``, and with the epochs that its steps ask for.
+
+    Args:
+        config: the settings as they were given.
+        lengths: numbers of words of the training sentences.
+        earlier: the settings of a run to go on with, as plain data, which win over what would follow anew.
+    """
+    if earlier is not None:
+        config = _as_earlier(config, earlier)
+    data = config.data
+    if data.batch_words == "auto":
+        data = replace(data, batch_words=_batch_words(sum(lengths)))
+    held_out = data.dev is not None or data.dev_share > 0
+    optimization = _planned_optimization(config.optimization, steps_per_epoch(data, lengths), held_out)
+    trainer = config.trainer
+    if trainer.precision == "auto":
+        trainer = replace(trainer, precision=_precision(trainer.device))
+    return replace(config, data=data, optimization=optimization, trainer=trainer)
+
+
+def steps_per_epoch(data: DataConfig, lengths: Sequence[int]) -> int:
+    """The number of batches that hold all training sentences once."""
+    bounds = {"max_words": settled(data.batch_words), "max_squared": data.batch_squared}
+    return len(BucketBatchSampler(lengths, **bounds, shuffle=True))
+
+
+def workload(config: TrainConfig, lengths: Sequence[int], dev_lengths: Sequence[int]) -> Workload:
+    """The size of a run by its planned config."""
+    epochs = config.optimization.epochs
+    measurements = epochs // settled(config.optimization.dev_every)
+    return Workload(
+        len(lengths), sum(lengths), sum(dev_lengths), steps_per_epoch(config.data, lengths), epochs, measurements
+    )
+
+
+def _as_earlier(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
+    """The config with the earlier values of what it leaves to ``auto``."""
+    sections = {}
+    for name in ("data", "optimization", "trainer"):
+        section, before = getattr(config, name), earlier.get(name, {})
+        known = {key: before[key] for key, value in vars(section).items() if value == "auto" and key in before}
+        sections[name] = replace(section, **known)
+    return replace(config, **sections)
+
+
+def _batch_words(words: int) -> int:
+    """Small batches for small treebanks, which get the more steps for the same work, growing as the square root."""
+    fitting = round(2.2 * math.sqrt(words) / 50) * 50
+    return min(max(fitting, LEAST_BATCH), MOST_BATCH)
+
+
+def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held_out: bool) -> OptimizationConfig:
+    epochs = max(config.epochs, -(-config.steps // steps_per_epoch))
+    every = max(1, round(epochs / MEASUREMENTS)) if config.dev_every == "auto" else config.dev_every
+    epochs = -(-epochs // every) * every
+    steps = epochs * steps_per_epoch
+    patience, warmup, decay = config.patience, config.warmup_steps, config.average_decay
+    if patience == "auto":
+        patience = math.ceil(PATIENCE_SHARE * epochs) if held_out else None
+    return replace(
+        config,
+        epochs=epochs,
+        dev_every=every,
+        patience=patience,
+        warmup_steps=round(WARMUP_SHARE * steps) if warmup == "auto" else warmup,
+        average_decay=round(max(0.0, 1 - 1 / (AVERAGE_SHARE * steps)), 6) if decay == "auto" else decay,
+    )
+
+
+def _precision(device: str) -> Literal["32-true", "bf16-mixed"]:
+    """bfloat16 where the device has instructions for it: elsewhere it is slower than single precision."""
+    kind = pick_device(device).type
+    if kind == "cuda":
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "32-true"
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)() if kind == "cpu" else {}
+    return "bf16-mixed" if any(capabilities.get(name) for name in BF16_INSTRUCTIONS) else "32-true"
