@@ -43,9 +43,9 @@ class ParserConfig:
     """
 
     encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
-    arc_size: int = 500
-    label_size: int = 100
-    dropout: float = 0.33
+    arc_size: int = 400
+    label_size: int = 64
+    dropout: float = 0.25
     single_root: bool = True
     decoder: Decoder = "nonprojective"
 

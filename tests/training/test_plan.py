@@ -8,9 +8,7 @@ from treeparse.data.batching import BucketBatchSampler
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.plan import planned, settled, workload
 
-AUTO_OPTIMIZATION = OptimizationConfig(
-    epochs=14, steps=3500, dev_every="auto", warmup_steps="auto", patience="auto", average_decay="auto"
-)
+AUTO_OPTIMIZATION = OptimizationConfig()
 
 
 def config(dev: str | None = "dev.conllu", optimization: OptimizationConfig = AUTO_OPTIMIZATION) -> TrainConfig:
@@ -31,14 +29,14 @@ def test_every_treebank_gets_its_epochs_and_its_steps(words: int) -> None:
         lengths(words), max_words=settled(plan.data.batch_words), max_squared=plan.data.batch_squared
     )
     optimization = plan.optimization
-    steps = optimization.epochs * len(batches)
-    every = settled(optimization.dev_every)
-    assert optimization.epochs >= 14 and steps >= 3500
-    assert optimization.epochs == 14 or (optimization.epochs - every) * len(batches) < 3500, "no more than are needed"
-    assert optimization.epochs % every == 0 and 10 <= optimization.epochs // every <= 30
+    epochs, every = settled(optimization.epochs), settled(optimization.dev_every)
+    steps = epochs * len(batches)
+    assert epochs >= 14 and steps == settled(optimization.steps) >= 3500
+    assert epochs == 14 or (epochs - every) * len(batches) < 3500, "no more than are needed"
+    assert epochs % every == 0 and 10 <= epochs // every <= 30
     assert 0 < settled(optimization.warmup_steps) < 0.1 * steps
     assert 0.01 * steps < 1 / (1 - (settled(optimization.average_decay) or 0)) < 0.1 * steps
-    assert 0.2 * optimization.epochs < (settled(optimization.patience) or 0) < 0.5 * optimization.epochs
+    assert 0.2 * epochs < (settled(optimization.patience) or 0) < 0.5 * epochs
     assert 200 <= settled(plan.data.batch_words) <= 1000
     assert plan.trainer.precision in ("32-true", "bf16-mixed")
 
@@ -49,9 +47,22 @@ def test_batches_grow_with_the_treebank() -> None:
 
 
 def test_what_is_given_stays() -> None:
-    given = config(optimization=OptimizationConfig(epochs=7, patience=3, warmup_steps=0, average_decay=None))
+    optimization = OptimizationConfig(epochs=7, dev_every=1, patience=3, warmup_steps=0, average_decay=None)
+    given = config(optimization=optimization)
     given = replace(given, data=replace(given.data, batch_words=123), trainer=TrainerConfig("cpu", "32-true"))
-    assert planned(given, lengths(10_000)) == given
+    plan = planned(given, lengths(10_000))
+    assert replace(plan, optimization=replace(plan.optimization, steps="auto")) == given
+
+
+@pytest.mark.parametrize(
+    ("given", "epochs"),
+    [({"epochs": 2}, 2), ({"steps": 401}, 5), ({"epochs": 9, "steps": 500}, 9), ({"epochs": 3, "steps": 500}, 5)],
+)
+def test_of_epochs_and_steps_what_is_given_counts(given: dict[str, int], epochs: int) -> None:
+    given_config = config(optimization=replace(OptimizationConfig(dev_every=1), **given))
+    given_config = replace(given_config, data=replace(given_config.data, batch_words=200, batch_squared=None))
+    plan = planned(given_config, [19] * 1000)  # 20 nodes each: ten sentences a batch, 100 batches an epoch
+    assert plan.optimization.epochs == epochs
 
 
 def test_a_planned_config_stays_as_it_is() -> None:
@@ -63,7 +74,7 @@ def test_a_run_that_goes_on_keeps_what_it_chose() -> None:
     before = planned(config(), lengths(20_000))
     longer = config(optimization=replace(AUTO_OPTIMIZATION, steps=9000))
     plan = planned(longer, lengths(20_000), before.to_dict())
-    assert plan.optimization.epochs > before.optimization.epochs
+    assert settled(plan.optimization.epochs) > settled(before.optimization.epochs)
     changed = {"epochs", "steps"}
     for name, value in vars(before.optimization).items():
         assert name in changed or getattr(plan.optimization, name) == value
@@ -86,7 +97,7 @@ def test_workload() -> None:
     plan = planned(config(), lengths(20_000))
     work = workload(plan, lengths(20_000), [10, 20])
     assert (work.sentences, work.words, work.dev_words) == (len(lengths(20_000)), sum(lengths(20_000)), 30)
-    assert work.steps == work.epochs * work.steps_per_epoch >= 3500
+    assert work.steps == work.epochs * work.steps_per_epoch == plan.optimization.steps
     assert work.measurements * settled(plan.optimization.dev_every) == work.epochs
 
 

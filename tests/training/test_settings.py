@@ -90,7 +90,8 @@ def test_only_objectives_are_built() -> None:
 
 
 def test_differences_are_named(tmp_path: Path) -> None:
-    first: TrainConfig = load_config(write(tmp_path / "c.yaml"))
+    settings = {"model": {"encoder": {"char_widths": [3]}}, "optimization": {"epochs": 15}}
+    first: TrainConfig = load_config(write(tmp_path / "c.yaml", **settings))
     second = load_config(tmp_path / "c.yaml", ["--optimization.epochs=4", "--model.encoder.char_widths=[3,4]"])
     assert differing_settings(first.to_dict(), first.to_dict()) == []
     assert differing_settings(first.to_dict(), second.to_dict()) == [
@@ -118,3 +119,9 @@ def test_the_papers_sizes() -> None:
     assert (model.encoder.layers, model.encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
     assert (model.dropout, model.encoder.dropout, model.encoder.word_size) == (0.33, 0.33, 100)
     assert model.encoder.recurrent_dropout == 0.33
+
+
+def test_the_default_config_is_what_is_left_out(tmp_path: Path) -> None:
+    shipped = load_config(shipped_configs()["default"], ["--data.train", "a.conllu", "--output", "runs/x"])
+    (tmp_path / "least.yaml").write_text("output: runs/x\ndata:\n  train: a.conllu\n", encoding="utf-8")
+    assert load_config(tmp_path / "least.yaml") == shipped

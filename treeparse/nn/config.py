@@ -33,15 +33,15 @@ class BiLSTMConfig:
     word_size: int = 100
     vector_size: int = 0
     char_size: int = 50
-    char_filters: int = 100
-    char_widths: tuple[int, ...] = (3,)
+    char_filters: int = 80
+    char_widths: tuple[int, ...] = (3, 4)
     tags: tuple[Literal["upos", "xpos", "feats"], ...] = ()
     tag_size: int = 50
-    hidden_size: int = 400
-    layers: int = 3
+    hidden_size: int = 256
+    layers: int = 2
     word_dropout: float = 0.1
-    embedding_dropout: float = 0.33
-    dropout: float = 0.33
+    embedding_dropout: float = 0.25
+    dropout: float = 0.25
     recurrent_dropout: float = 0.0
 
     def __post_init__(self) -> None:

@@ -58,8 +58,9 @@ class OptimizationConfig:
     """AdamW, its learning rate over time, and when to stop.
 
     Attributes:
-        epochs: passes over the training data, at least.
-        steps: steps, at least: a small treebank gets more epochs for them; 0 to count epochs alone.
+        epochs: passes over the training data; auto for those that the steps ask for.
+        steps: steps in whole epochs; auto for those of the epochs. Of both, what is more; where both are auto, at least
+            14 epochs and 3,500 steps, so that a small treebank gets more epochs.
         dev_every: epochs from one measurement of the dev set, and checkpoint, to the next; the number of epochs is
             rounded up to a multiple of it; auto for some twenty measurements in all.
         learning_rate: the highest learning rate.
@@ -74,18 +75,18 @@ class OptimizationConfig:
             measures and the final model holds; null for none; auto for an average over some 6% of all steps.
     """
 
-    epochs: int = 15
-    steps: int = 0
-    dev_every: int | Auto = 1
+    epochs: int | Auto = "auto"
+    steps: int | Auto = "auto"
+    dev_every: int | Auto = "auto"
     learning_rate: float = 2e-3
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8
     weight_decay: float = 0.0
-    warmup_steps: int | Auto = 100
+    warmup_steps: int | Auto = "auto"
     schedule: Literal["linear", "cosine", "constant"] = "linear"
     clip_norm: float | None = 5.0
-    patience: int | Auto | None = None
-    average_decay: float | Auto | None = None
+    patience: int | Auto | None = "auto"
+    average_decay: float | Auto | None = "auto"
 
     def __post_init__(self) -> None:
         _at_least("optimization.epochs", self.epochs, 1)
@@ -114,7 +115,7 @@ class TrainerConfig:
     """
 
     device: str = "auto"
-    precision: Literal["32-true", "bf16-mixed"] | Auto = "32-true"
+    precision: Literal["32-true", "bf16-mixed"] | Auto = "auto"
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Training:
 
 def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
     """Train the epochs that are left and return the history of all."""
-    epochs, patience = training.config.optimization.epochs, settled(training.config.optimization.patience)
+    epochs, patience = training.work.epochs, settled(training.config.optimization.patience)
     history = [] if state is None else list(state.history)
     write_csv(run.metrics, history)
     recorder = _Recorder(training, run, history, console)
@@ -66,7 +66,7 @@ def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.
         accelerator=device.type,
         devices=1 if device.type == "cpu" else [device.index or 0],
         precision=settled(config.trainer.precision),
-        max_epochs=config.optimization.epochs,
+        max_epochs=training.work.epochs,
         check_val_every_n_epoch=settled(config.optimization.dev_every),
         limit_val_batches=1.0 if training.work.dev_words else 0,
         reload_dataloaders_every_n_epochs=1,  # see TreebankModule
@@ -102,7 +102,7 @@ class _Recorder(pl.Callback):
         best = record.dev_las is not None and best_record(self.history) is record
         self.console.say(f"{record}{'   best so far' if best else ''}")
         patience = settled(optimization.patience)
-        trainer.should_stop = is_finished(self.history, epochs=optimization.epochs, patience=patience)
+        trainer.should_stop = is_finished(self.history, epochs=self.training.work.epochs, patience=patience)
 
     def close(self) -> None:
         self.tensorboard.close()

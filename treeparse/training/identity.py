@@ -14,11 +14,11 @@ from treeparse.training.settings import differing_settings
 FREE_SETTINGS = {
     "": ("output",),
     "data": ("train", "dev", "vectors", "workers", "start_method"),
+    "optimization": ("steps",),  # the epochs that they ask for count
     "trainer": ("device",),
 }
 # Settings that older runs lack, with what they did.
-ADDED_SETTINGS = {"data": {"dev_share": 0.0}, "optimization": {"steps": 0, "dev_every": 1}}
-BUDGET = ("optimization.epochs", "optimization.steps")
+ADDED_SETTINGS = {"data": {"dev_share": 0.0}, "optimization": {"dev_every": 1}}
 
 
 def run_identity(
@@ -47,20 +47,20 @@ def _digest(items: Sequence[object]) -> str:
 def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
     """Raise unless a run that began as ``before`` may go on as ``now``.
 
-    Its patience may change, and its epochs and steps too where the learning rate is constant: past steps are then what
-    they would have been under the new settings.
+    Its patience may change, and its epochs too where the learning rate is constant: past steps are then what they would
+    have been under the new settings.
     """
     earlier, settings = _with_added(before["settings"]), deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
-    for name in ("patience", "epochs", "steps") if constant else ("patience",):
+    for name in ("patience", "epochs") if constant else ("patience",):
         settings["optimization"][name] = earlier["optimization"].get(name)
     problems = differing_settings(earlier, settings)
-    budget = [problem for problem in problems if problem.split()[0] in BUDGET]
+    only_budget = [problem.split()[0] for problem in problems] == ["optimization.epochs"]
     digests = before["digests"]
     problems += [f"the {name} changed" for name, digest in now["digests"].items() if digests.get(name) != digest]
-    if problems and problems == budget:
+    if only_budget and len(problems) == 1:
         raise TreeparseError(
-            f"The run in {path} cannot get another budget ({'; '.join(problems)}): by its schedule, "
+            f"The run in {path} cannot get another budget ({problems[0]}): by its schedule, "
             f"{settings['optimization']['schedule']}, the learning rate of all its steps, past ones too, hangs on it. "
             f"Train on from its model by --init-from {path}/model under another --output; the budget of a run with "
             "--optimization.schedule constant may be raised."

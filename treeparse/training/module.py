@@ -96,7 +96,7 @@ class ParserModule(pl.LightningModule):
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         if batch_idx == 0:  # here, where nothing but the model itself will draw any more
             torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
-        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
+        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / settled(self.config.epochs)
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(self.config, step=self.step, progress=progress)
 

@@ -11,6 +11,7 @@ from treeparse.core import TreeparseError, pick_device
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.training.config import Auto, DataConfig, OptimizationConfig, TrainConfig
 
+EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 MEASUREMENTS = 20  # of the dev set in a whole run
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
@@ -72,7 +73,7 @@ def steps_per_epoch(data: DataConfig, lengths: Sequence[int]) -> int:
 
 def workload(config: TrainConfig, lengths: Sequence[int], dev_lengths: Sequence[int]) -> Workload:
     """The size of a run by its planned config."""
-    epochs = config.optimization.epochs
+    epochs = settled(config.optimization.epochs)
     measurements = epochs // settled(config.optimization.dev_every)
     return Workload(
         len(lengths), sum(lengths), sum(dev_lengths), steps_per_epoch(config.data, lengths), epochs, measurements
@@ -95,8 +96,16 @@ def _batch_words(words: int) -> int:
     return min(max(fitting, LEAST_BATCH), MOST_BATCH)
 
 
+def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:
+    epochs, steps = config.epochs, config.steps
+    if epochs == "auto" and steps == "auto":
+        epochs, steps = EPOCHS, STEPS
+    wanted = 1 if epochs == "auto" else epochs
+    return wanted if steps == "auto" else max(wanted, -(-steps // steps_per_epoch))
+
+
 def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held_out: bool) -> OptimizationConfig:
-    epochs = max(config.epochs, -(-config.steps // steps_per_epoch))
+    epochs = _epochs(config, steps_per_epoch)
     every = max(1, round(epochs / MEASUREMENTS)) if config.dev_every == "auto" else config.dev_every
     epochs = -(-epochs // every) * every
     steps = epochs * steps_per_epoch
@@ -106,6 +115,7 @@ def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held
     return replace(
         config,
         epochs=epochs,
+        steps=steps,
         dev_every=every,
         patience=patience,
         warmup_steps=round(WARMUP_SHARE * steps) if warmup == "auto" else warmup,

@@ -87,7 +87,7 @@ def _add_objective(parser: ArgumentParser) -> None:
 
 def _sentence(message: str, path: str | Path | None) -> str:
     """One sentence from jsonargparse's report of several lines."""
-    union = re.search(r"Subtypes: \[(?P<types>.*)\].*Given value: (?P<value>.*)", message, re.DOTALL)
+    union = re.search(r"Subtypes: \[(?P<types>.*?)\]\n.*Given value: (?P<value>.*)", message, re.DOTALL)
     if union:
         types = " or ".join(_type_names(union["types"]).split(", "))
         message = f"{message.splitlines()[0]} expected {types}, got {union['value']}"
@@ -98,6 +98,7 @@ def _sentence(message: str, path: str | Path | None) -> str:
 
 
 def _type_names(message: str) -> str:
+    message = re.sub(r"(?:typing\.)?Literal\[([^]]*)\]", lambda choice: choice[1].replace("'", ""), message)
     return re.sub(r"<class '([^']*)'>", r"\1", message).replace("NoneType", "null").replace("typing.", "")
 
 
