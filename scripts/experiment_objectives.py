@@ -10,29 +10,22 @@ means and standard deviations over seeds, and differences to the first objective
 """
 
 import argparse
-import csv
-import json
 import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from treeparse.cli.config import shipped_configs
-from treeparse.core import Sentence, TreeparseError
+from training_runs import Record, append_record, read_records, train_and_score
+
+from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
-from treeparse.metrics import attachment_scores
-from treeparse.model import Parser
-from treeparse.training import load_config, train
 
-Record = Mapping[str, Any]
 OUTPUT = Path(__file__).parent / "results" / "experiment_objectives.jsonl"
 TEST = "$TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-test.conllu"
 RUN = ("config", "test", "objective", "seed")  # tell the runs of a file apart
-SCORES = ("uas", "las", "clas", "complete_match_unlabeled", "complete_match")
 COLUMNS = {
     "UAS": "uas",
     "LAS": "las",
@@ -55,38 +48,11 @@ def experiment(
         if run not in records:
             _, _, objective, seed = run
             print(f"{objective}, seed {seed}", flush=True)
-            scores = train_and_score(config, objective, seed, gold, work / f"{Path(config).stem}-{objective}-{seed}")
+            options = {"seed": seed, "objective": f"treeparse.objectives.{objective}"}
+            scores = train_and_score(config, options, gold, work / f"{Path(config).stem}-{objective}-{seed}")
             records[run] = {**dict(zip(RUN, run, strict=True)), **scores, "treeparse": version("treeparse")}
             append_record(output, records[run])
     return [records[run] for run in runs]
-
-
-def train_and_score(config: str, objective: str, seed: int, gold: Sequence[Sentence], directory: Path) -> Record:
-    """Train one parser, or go on with the run in the directory, and score it against gold trees."""
-    path = Path(config) if Path(config).is_file() else shipped_configs().get(config, Path(config))
-    options = {"output": directory, "seed": seed, "objective": f"treeparse.objectives.{objective}"}
-    model = train(load_config(path, [f"--{key}={value}" for key, value in options.items()]), resume=True)
-    with (directory / "metrics.csv").open(encoding="utf-8", newline="") as file:
-        epochs = list(csv.DictReader(file))
-    parses = Parser.from_pretrained(model).parse(gold)
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
-    scores = attachment_scores(gold, system)
-    return {
-        **{name: round(getattr(scores, name), 6) for name in SCORES},
-        "dev_las": round(max(float(epoch["dev_las"]) for epoch in epochs), 6),
-        "seconds": round(sum(float(epoch["seconds"]) for epoch in epochs), 1),
-    }
-
-
-def read_records(path: Path) -> list[Record]:
-    """The runs of a file, none if there is no file."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-
-
-def append_record(path: Path, record: Record) -> None:
-    """Add a line, in one piece."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record) + "\n")
 
 
 def table(records: Sequence[Record], objectives: Sequence[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import experiment_objectives
 import pytest
+import training_runs
 
 from treeparse.model import Parser
 
@@ -17,7 +18,7 @@ def options(config: Path, output: Path) -> list[str]:
 
 
 def record(objective: str, seed: int, score: float) -> dict[str, object]:
-    scores = dict.fromkeys([*experiment_objectives.SCORES, "dev_las"], score)
+    scores = dict.fromkeys([*training_runs.SCORES, "dev_las"], score)
     return {"config": "fast", "test": "t", "objective": objective, "seed": seed, "seconds": 60 * seed, **scores}
 
 

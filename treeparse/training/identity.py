@@ -25,16 +25,21 @@ def run_identity(
     config: TrainConfig, vocabulary: object, train: Sequence[Sentence], dev: Sequence[Sentence]
 ) -> dict[str, Any]:
     """What fixes a run's outcome: its settings, and digests of its sentences and vocabularies."""
-    settings = config.to_dict()
-    for section, names in FREE_SETTINGS.items():
-        for name in names:
-            del (settings[section] if section else settings)[name]
+    settings = _binding(config.to_dict())
     digests = {
         "sentences of data.train": _digest(train),
         "sentences of data.dev": _digest(dev),
         "vocabulary": _digest([vocabulary]),
     }
     return {"settings": settings, "digests": digests}
+
+
+def _binding(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings without those that are free."""
+    for section, names in FREE_SETTINGS.items():
+        for name in names:
+            (settings[section] if section else settings).pop(name, None)
+    return settings
 
 
 def _digest(items: Sequence[object]) -> str:
@@ -50,7 +55,7 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
     Its patience may change, and its epochs too where the learning rate is constant: past steps are then what they would
     have been under the new settings.
     """
-    earlier, settings = _with_added(before["settings"]), deepcopy(dict(now["settings"]))
+    earlier, settings = _binding(_with_added(before["settings"])), deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
     for name in ("patience", "epochs") if constant else ("patience",):
         settings["optimization"][name] = earlier["optimization"].get(name)

@@ -1,0 +1,171 @@
+#!/usr/bin/env python
+"""Train the default config on treebanks of very different sizes, beside configs set by hand for each, and compare.
+
+    export TREEPARSE_TREEBANKS=...   # the folder that holds UD_English-EWT, UD_Latin-Perseus and UD_Turkish-IMST
+    scripts/experiment_default.py --threads 2
+
+Of EWT there are three sizes: the first 100 and the first 1,000 training sentences, measured by every fifth dev
+sentence, and all. Latin-Perseus has no dev file: the last 134 training sentences are held out, and once more nothing
+is. Each run appends a line to a file of JSON lines once its test scores are known, and runs that stand there are not
+repeated; with --work a broken-off run goes on where it was. The table has the scores on the test set and the minutes of
+training, dev sets included.
+"""
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections import ChainMap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from kbest_models import part_of
+from training_runs import Record, append_record, read_records, train_and_score
+
+from treeparse.core import TreeparseError
+from treeparse.data import load_treebank
+
+OUTPUT = Path(__file__).parent / "results" / "experiment_default.jsonl"
+RUN = ("treebank", "setting")  # tell the runs of a file apart
+EWT, LATIN, TURKISH = (
+    f"UD_{name}" for name in ("English-EWT/en_ewt-ud-", "Latin-Perseus/la_perseus-ud-", "Turkish-IMST/tr_imst-ud-")
+)
+
+
+class Treebank(NamedTuple):
+    """Parts of the files of a treebank: some training sentences, some dev sentences, all test sentences."""
+
+    files: str  # what the names of its files start with
+    train: slice = slice(None)
+    dev: slice | None = slice(None)
+    dev_file: str = "dev"
+
+
+TREEBANKS = {
+    "EWT-100": Treebank(EWT, slice(100), slice(None, None, 5)),
+    "EWT-1000": Treebank(EWT, slice(1000), slice(None, None, 5)),
+    "Latin": Treebank(LATIN, slice(-134), slice(-134, None), "train"),
+    "Latin, no dev set": Treebank(LATIN, dev=None),
+    "Turkish": Treebank(TURKISH),
+    "EWT": Treebank(EWT),
+}
+
+# Settings by hand, over the config fast. The first six are for 1,000 sentences, the others for 100.
+Settings = dict[str, object]
+FEWER: Settings = {"optimization.dev_every": 5}
+DROPOUT: Settings = dict.fromkeys(("model.dropout", "model.encoder.dropout", "model.encoder.embedding_dropout"), 0.33)
+SMALL: Settings = {"model.encoder.hidden_size": 128, "model.arc_size": 200}
+HEADS: Settings = {"objective": "treeparse.objectives.HeadSelection"}
+
+
+def by_hand(batch_words: int, epochs: int, *others: Settings) -> Settings:
+    """Settings of one run."""
+    return dict(ChainMap({"data.batch_words": batch_words, "optimization.epochs": epochs}, *others))
+
+
+LOWER: Settings = {"optimization.learning_rate": 1e-3}
+AVERAGED: Settings = {"optimization.average_decay": 0.995}
+SETTINGS: dict[str, dict[str, Settings]] = {
+    "EWT-100": {
+        "100 epochs of 200 words": by_hand(200, 100, FEWER),
+        "200 epochs of 200 words, averaged": by_hand(200, 200, AVERAGED, FEWER),
+        "100 epochs of 100 words, averaged, more dropout": by_hand(100, 100, AVERAGED, FEWER, DROPOUT),
+        "150 epochs of 300 words, half the learning rate": by_hand(300, 150, FEWER, LOWER),
+        "150 epochs of 200 words, head selection": by_hand(200, 150, FEWER, HEADS),
+        "150 epochs of 200 words, half the size": by_hand(200, 150, FEWER, SMALL),
+    },
+    "EWT-1000": {
+        "60 epochs of 500 words": by_hand(500, 60),
+        "60 epochs of 300 words, averaged, more dropout": by_hand(
+            300, 60, {"optimization.average_decay": 0.997}, FEWER, DROPOUT
+        ),
+        "40 epochs of 500 words, averaged": by_hand(500, 40, AVERAGED, FEWER),
+        "40 epochs of 500 words, head selection": by_hand(500, 40, FEWER, HEADS),
+        "40 epochs of 500 words, half the size": by_hand(500, 40, FEWER, SMALL),
+        "40 epochs of 300 words, half the learning rate": by_hand(300, 40, FEWER, LOWER),
+    },
+    "Latin": {"fast": {}},
+    "Turkish": {"fast": {}},
+    "EWT": {"fast": {}},
+}
+
+
+def settings_of(treebank: str) -> dict[str, tuple[str, Settings]]:
+    """The runs on a treebank by name: a config, and options that win over it."""
+    own = {name: ("fast", options) for name, options in SETTINGS.get(treebank, {}).items()}
+    return {"default": ("default", {}), **own}
+
+
+def experiment(names: Sequence[str], treebanks: Path, output: Path, work: Path) -> list[Record]:
+    """The records of all runs on these treebanks; those that ``output`` lacks are made and appended."""
+    records = {tuple(record[name] for name in RUN): record for record in read_records(output)}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        treebank = TREEBANKS[name]
+        for setting, (config, options) in settings_of(name).items():
+            if (name, setting) in records:
+                continue
+            print(f"{name}: {setting}", flush=True)
+            data = files_of(treebank, treebanks, work / "data")
+            gold = [sentence.words for sentence in load_treebank([f"{treebanks / treebank.files}test.conllu"])]
+            directory = work / f"{name}-{setting}".replace(" ", "_").replace(",", "")
+            scores = train_and_score(config, {**data, **options}, gold, directory)
+            machine = {"threads": torch.get_num_threads(), "cpu": cpu_name()}
+            records[name, setting] = {**dict(zip(RUN, (name, setting), strict=True)), **scores, **machine}
+            append_record(output, records[name, setting])
+    return [records[name, setting] for name in names for setting in settings_of(name)]
+
+
+def files_of(treebank: Treebank, treebanks: Path, folder: Path) -> Settings:
+    """The training and the dev file as settings; parts of files are written into the folder."""
+    source = f"{treebanks / treebank.files}{{}}.conllu"
+    files: Settings = {"data.train": part_of(Path(source.format("train")), treebank.train, folder)}
+    if treebank.dev is None:
+        return {**files, "data.dev": "null"}
+    return {**files, "data.dev": part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)}
+
+
+def cpu_name() -> str:
+    """The processor, as Linux names it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    names = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
+    return next((line.partition(": ")[2] for line in names if line.startswith("model name")), platform.processor())
+
+
+def table(records: Sequence[Record]) -> Iterator[str]:
+    """Markdown: a row a run."""
+    yield "| treebank | config | UAS | LAS | minutes | threads | CPU |"
+    yield "|:--|:--|--:|--:|--:|--:|:--|"
+    for record in records:
+        cells = [record["treebank"], record["setting"], f"{100 * record['uas']:.2f}", f"{100 * record['las']:.2f}"]
+        yield f"| {' | '.join(cells)} | {record['seconds'] / 60:.1f} | {record['threads']} | {record['cpu']} |"
+
+
+def main(options: Sequence[str] | None = None) -> None:
+    """Run what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TREEBANKS)} (default: all)")
+    default = os.environ.get("TREEPARSE_TREEBANKS", ".")
+    parser.add_argument("--treebanks", type=Path, default=default, metavar="DIR", help="default: the variable's")
+    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="JSONL", help="default: in scripts/results")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="keep the runs here (default: a temporary folder)")
+    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as torch chooses)")
+    arguments = parser.parse_args(options)
+    if unknown := set(arguments.names) - set(TREEBANKS):
+        parser.error(f"unknown treebank {', '.join(sorted(unknown))}: there are {', '.join(TREEBANKS)}")
+    if arguments.threads is not None:
+        torch.set_num_threads(arguments.threads)
+    with tempfile.TemporaryDirectory() as temporary:
+        work = arguments.work or Path(temporary)
+        try:
+            records = experiment(arguments.names or list(TREEBANKS), arguments.treebanks, arguments.output, work)
+        except TreeparseError as error:
+            sys.exit(f"experiment_default: {error}")
+    print("\n".join(table(records)))
+
+
+if __name__ == "__main__":
+    main()

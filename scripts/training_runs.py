@@ -1,0 +1,51 @@
+"""Training runs of experiments: each is scored on a test set and stands as one line in a file of JSON lines."""
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from treeparse.cli.config import shipped_configs
+from treeparse.core import Sentence
+from treeparse.metrics import attachment_scores
+from treeparse.model import Parser
+from treeparse.training import load_config, train
+
+Record = Mapping[str, Any]
+SCORES = ("uas", "las", "clas", "complete_match_unlabeled", "complete_match")
+
+
+def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[Sentence], directory: Path) -> Record:
+    """Train one parser, or go on with the run in the directory, and score it against gold trees.
+
+    Args:
+        config: a YAML file or the name of a shipped config.
+        options: dotted settings, which win over the config's.
+        gold: the test set.
+        directory: the folder of the run.
+    """
+    path = Path(config) if Path(config).is_file() else shipped_configs().get(config, Path(config))
+    settings = {**options, "output": directory}
+    model = train(load_config(path, [f"--{key}={value}" for key, value in settings.items()]), resume=True)
+    with (directory / "metrics.csv").open(encoding="utf-8", newline="") as file:
+        epochs = list(csv.DictReader(file))
+    parses = Parser.from_pretrained(model).parse(gold)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    scores = attachment_scores(gold, system)
+    return {
+        **{name: round(getattr(scores, name), 6) for name in SCORES},
+        "dev_las": round(max(float(epoch["dev_las"]) for epoch in epochs), 6),
+        "seconds": round(sum(float(epoch["seconds"]) for epoch in epochs), 1),
+    }
+
+
+def read_records(path: Path) -> list[Record]:
+    """The runs of a file, none if there is no file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def append_record(path: Path, record: Record) -> None:
+    """Add a line, in one piece."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
