@@ -81,6 +81,11 @@ def test_a_run_that_goes_on_keeps_what_it_chose() -> None:
     assert plan.data == before.data
 
 
+def test_a_short_run_is_not_cut_shorter() -> None:
+    plan = planned(config(optimization=OptimizationConfig(epochs=4)), lengths(20_000))
+    assert (settled(plan.optimization.patience) or 0) >= 4
+
+
 def test_no_patience_without_a_dev_set() -> None:
     assert planned(config(dev=None), lengths(20_000)).optimization.patience is None
     held = config(dev=None)

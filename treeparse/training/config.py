@@ -70,7 +70,8 @@ class OptimizationConfig:
         warmup_steps: steps over which the learning rate rises linearly from 0; auto for 3% of all.
         schedule: how the learning rate goes from there over all epochs; linear and cosine end at 0.
         clip_norm: largest norm of the gradient, null for any.
-        patience: stop after so many epochs without a better dev LAS, null for never; auto for a third of all.
+        patience: stop after so many epochs without a better dev LAS, null for never; auto for a third of all, at
+            least five measurements.
         average_decay: decay of an exponential moving average of the weights, which is then what the dev set
             measures and the final model holds; null for none; auto for an average over some 6% of all steps.
     """

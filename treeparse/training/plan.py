@@ -14,6 +14,7 @@ from treeparse.training.config import Auto, DataConfig, OptimizationConfig, Trai
 EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 MEASUREMENTS = 20  # of the dev set in a whole run
+LEAST_PATIENCE = 5  # measurements
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
 
@@ -111,7 +112,7 @@ def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held
     steps = epochs * steps_per_epoch
     patience, warmup, decay = config.patience, config.warmup_steps, config.average_decay
     if patience == "auto":
-        patience = math.ceil(PATIENCE_SHARE * epochs) if held_out else None
+        patience = max(math.ceil(PATIENCE_SHARE * epochs), LEAST_PATIENCE * every) if held_out else None
     return replace(
         config,
         epochs=epochs,
