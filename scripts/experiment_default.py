@@ -71,16 +71,16 @@ AVERAGED: Settings = {"optimization.average_decay": 0.995}
 SETTINGS: dict[str, dict[str, Settings]] = {
     "EWT-100": {
         "100 epochs of 200 words": by_hand(200, 100, FEWER),
-        "200 epochs of 200 words, averaged": by_hand(200, 200, AVERAGED, FEWER),
+        "150 epochs of 200 words, averaged": by_hand(200, 150, AVERAGED, FEWER),
         "100 epochs of 100 words, averaged, more dropout": by_hand(100, 100, AVERAGED, FEWER, DROPOUT),
         "150 epochs of 300 words, half the learning rate": by_hand(300, 150, FEWER, LOWER),
-        "150 epochs of 200 words, head selection": by_hand(200, 150, FEWER, HEADS),
+        "100 epochs of 200 words, head selection": by_hand(200, 100, FEWER, HEADS),
         "150 epochs of 200 words, half the size": by_hand(200, 150, FEWER, SMALL),
     },
     "EWT-1000": {
         "60 epochs of 500 words": by_hand(500, 60),
-        "60 epochs of 300 words, averaged, more dropout": by_hand(
-            300, 60, {"optimization.average_decay": 0.997}, FEWER, DROPOUT
+        "45 epochs of 300 words, averaged, more dropout": by_hand(
+            300, 45, {"optimization.average_decay": 0.997}, FEWER, DROPOUT
         ),
         "40 epochs of 500 words, averaged": by_hand(500, 40, AVERAGED, FEWER),
         "40 epochs of 500 words, head selection": by_hand(500, 40, FEWER, HEADS),
