@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from treeparse.cli.common import positive
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
@@ -151,7 +151,7 @@ def _write_parts(
     write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     args: argparse.Namespace,
     tally: "_Tally",
-    bar: "tqdm[object]",
+    bar: "tqdm[NoReturn]",
 ) -> None:
     """Write each output up to the mark of its end; say how many files are done when a fault ends the work."""
     folder = is_folder(args.output)
@@ -246,27 +246,25 @@ def _sentences(sources: Sequence[Source], args: argparse.Namespace, tally: _Tall
     from treeparse.data.conllu import NO_SENTENCE, read_conllu, read_text
 
     on_invalid = _counter(tally) if args.skip_invalid else None
-    before = 0  # sentences of the files before, by which those of text are named
+    before = 0  # lines of the files before, by which those of text are named
     for source in sources:
-        text = args.format == "text"
-        if source.span is not None and not source.span:  # none is this shard's
-            before += sum(1 for _ in read_text(source.path)) if text and source.span.start else 0
-            continue
-        sentences = (
-            read_text(source.path, first=before + 1, span=source.span)
-            if text
-            else read_conllu(source.path, prompt=prompt, span=source.span, on_invalid=on_invalid)
-        )
-        last = -1
         try:
-            for sentence in sentences:
+            sentences = (
+                read_text(source.path, first=before + 1, span=source.span)
+                if args.format == "text"
+                else read_conllu(source.path, prompt=prompt, span=source.span, on_invalid=on_invalid)
+            )
+            last = -1
+            for sentence in sentences if source.span is None or source.span else ():
                 last = sentence.ordinal
                 yield Placed(sentence, source.number * LONGEST_FILE + last)
+            begun = source.span is not None and source.span.start > 0  # by another shard
+            if args.format == "text":
+                before += sum(1 for _ in read_text(source.path)) if begun else last + 1
         except DataError as fault:
             if not (fault.problem == NO_SENTENCE and args.skip_invalid and is_folder(args.output)):
                 raise
             tally.empty += 1
-        before += last + 1
 
 
 def _counter(tally: _Tally) -> "Callable[[DataError], None]":

@@ -163,8 +163,9 @@ def read_text(path: str | Path, *, first: int = 1, span: range | None = None) ->
                 name = str(first + ordinal)
                 yield ConlluSentence.from_forms(forms, sent_id=name, source=source, line=number, ordinal=ordinal)
             ordinal += bool(forms)
-    if not ordinal:
-        raise DataError(NO_SENTENCE, source=source)
+        else:
+            if not ordinal:
+                raise DataError(NO_SENTENCE, source=source)
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:

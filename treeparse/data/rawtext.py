@@ -64,16 +64,17 @@ class RawTextCheck:
     def _problem(self) -> str | None:
         looked_at = "the first sentence" if self._sentences == 1 else f"the first {self._sentences} sentences"
         if self._example is not None and self._attached > self._alone:
-            tokens = "the token" if self._attached == 1 else f"{self._attached} tokens, such as"
+            one = f"the token {self._example!r} ends"
+            tokens = one if self._attached == 1 else f"{self._attached} tokens, {self._example!r} the first, end"
             return (
-                f"this looks like raw text: in {looked_at}, {tokens} {self._example!r} ends in punctuation that the "
-                "model knows as a word of its own, and it parses such tokens badly. Tokenise the text first, one "
-                f"sentence a line, spaces around punctuation ({_spaced(self._example)!r}), for example by {_TOOLS}."
+                f"this looks like raw text: in {looked_at}, {tokens} in punctuation that the model knows as a word of "
+                "its own, and it parses such tokens badly. Tokenise the text first, one sentence a line, spaces around "
+                f"punctuation ({_spaced(self._example)!r}), for example by {_TOOLS}."
             )
         if self._inner_ends >= max(2, self._sentences):
             return (
-                f"this looks like paragraphs: {looked_at} hold {self._inner_ends} ends of sentences before their last "
-                f"words. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
+                f"this looks like paragraphs: in {looked_at}, {self._inner_ends} ends of sentences stand before the "
+                f"last word. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
             )
         return None
 
