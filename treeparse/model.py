@@ -1,8 +1,10 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -14,6 +16,7 @@ from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
 from treeparse.data.mapping import map_batches
 from treeparse.data.parses import Parse as Parse
+from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
 from treeparse.model_lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
@@ -63,6 +66,7 @@ class Parser(nn.Module):
         super().__init__()
         self.config, self.indexer = config, indexer
         words = indexer.features.words
+        self._raw_text = RawTextCheck(words)
         encoder = BiLSTMEncoder(
             config.encoder,
             indexer.features.sizes(),
@@ -237,7 +241,7 @@ class Parser(nn.Module):
         *,
         replacement: bool = True,
         seed: int = 0,
-        first: int = 0,
+        first: int | Sequence[int] = 0,
         temperature: float = 1.0,
         batch_words: int = 5000,
         decoder: Decoder | None = None,
@@ -256,11 +260,13 @@ class Parser(nn.Module):
                 where there are fewer.
             seed: 0 or more. The trees of sentence ``i`` depend on ``(seed, first + i)`` and its scores alone; the last
                 bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
-            first: 0 or more, the place of the first sentence in a longer list.
+            first: 0 or more, the place of the first sentence in a longer list; or the places of all.
             temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
             batch_words: as in :meth:`parse`.
             decoder: as above.
         """
+        if not isinstance(first, int) and len(first) != len(sentences):
+            raise TreeparseError(f"{len(sentences)} sentences came with {len(first)} places: give one a sentence.")
         lists = SampledLists(k, decoder or self.config.decoder, replacement, seed, first, temperature)
         return self._lists(sentences, lists, batch_words)
 
@@ -286,6 +292,9 @@ class Parser(nn.Module):
         **limits: int,
     ) -> list[T]:
         """What a function finds for each sentence, without dropout; it sees them in batches of like length."""
+        lists = (words for words in islice(sentences, LOOKED_AT) if isinstance(words, list | tuple))
+        if doubt := self._raw_text.look(words for words in lists if all(isinstance(form, str) for form in words)):
+            warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
         was_training = self.training
         self.eval()
         try:

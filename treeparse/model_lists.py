@@ -92,19 +92,20 @@ class SampledLists(ListFinder):
     Attributes:
         replacement: whether a tree can be drawn again.
         seed: with a sentence's place it fixes the sentence's trees.
-        first: the place of the first sentence.
+        first: the place of the first sentence, or the places of all.
         temperature: 1 draws from the model's own distribution.
     """
 
     replacement: bool = True
     seed: int = 0
-    first: int = 0
+    first: int | Sequence[int] = 0
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if min(self.seed, self.first) < 0:
-            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {self.first}.")
+        lowest = self.first if isinstance(self.first, int) else min(self.first, default=0)
+        if min(self.seed, lowest) < 0:
+            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {lowest}.")
         if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
             raise TreeparseError(
                 f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
@@ -118,7 +119,7 @@ class SampledLists(ListFinder):
         if self.temperature != 1:
             arcs, labels = base.scores / self.temperature, label_log_probs.double() / self.temperature
             labeled = LabeledCRF(base.with_scores(arcs), labels)
-        generators = [_generator(self.seed, self.first + place) for place in places]
+        generators = [_generator(self.seed, self._place(index)) for index in places]
         if self.replacement:
             heads, labels = (part.transpose(0, 1) for part in labeled.sample((k,), generator=generators))
         else:
@@ -126,6 +127,10 @@ class SampledLists(ListFinder):
         scores = _scores_of(trees, label_log_probs, heads, labels)
         log_probs = scores / self.temperature - labeled.log_partition.unsqueeze(-1)
         return TreeLists(heads, labels, log_probs.clamp_max(0.0), scores)
+
+    def _place(self, index: int) -> int:
+        """The place of a sentence that is the ``index``-th of those given."""
+        return self.first + index if isinstance(self.first, int) else self.first[index]
 
 
 def _list_length(k: int, label_log_probs: Tensor, *, different: bool) -> int:

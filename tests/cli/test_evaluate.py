@@ -1,7 +1,9 @@
 """``treeparse evaluate``: its figures against the official scorer, its tables, and a sentence for every bad input."""
 
+import gzip
 import io
 import json
+import math
 import os
 import random
 from pathlib import Path
@@ -14,6 +16,8 @@ from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
+from treeparse.data.nbest import write_nbest
+from treeparse.data.parses import NBestList, Parse
 from treeparse.metrics import attachment_scores, paired_bootstrap
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
@@ -137,6 +141,82 @@ def test_two_systems_are_compared(gold: str, system: str, tmp_path: Path, capsys
     comparison = json.loads(target.read_text())["comparison"]
     assert comparison["seed"] == 4
     assert comparison["scores"]["las"]["p_value"] == expected.p_value
+
+
+def nbest_files(gold: str, tmp_path: Path) -> list[str]:
+    """The same lists in both formats: the second tree is better than the first, the third sentence has one alone."""
+    trees = {"first": [((3, 3, 0, 1), -1.0), ((3, 3, 0, 3), -2.0)], "third": [((0,), 0.0)]}
+    trees["second"] = [((2, 4, 4, 0, 7, 7, 4), -1.0), ((2, 4, 4, 0, 7, 7, 2), -1.0), ((2, 4, 4, 0, 7, 7, 4), -1.0)]
+    lists = []
+    for sentence in read_conllu(gold):
+        words, labels = sentence.words, sentence.words.labels or ()
+        parses = (Parse(words.forms, heads, labels, figure, 0.0) for heads, figure in trees[sentence.sent_id or ""])
+        lists.append(NBestList(sentence, tuple(parses)))
+    paths = [str(tmp_path / name) for name in ("best.conllu", "best.jsonl.gz")]
+    for path in paths:
+        write_nbest(path, lists)
+    return paths
+
+
+def test_nbest_files_get_oracle_scores(gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    outputs = []
+    for path in nbest_files(gold, tmp_path):
+        assert main(["evaluate", gold, path, "--output", str(tmp_path / "scores.json")]) == 0
+        outputs.append(capsys.readouterr().out.replace(path, "PATH"))
+        oracle = json.loads((tmp_path / "scores.json").read_text())["systems"][0]["oracle"]
+        assert [row["size"] for row in oracle] == [1, 2, 3]
+        assert [row["las"] for row in oracle] == [10 / 12, 1, 1]
+        masses = [(2 * math.exp(-1) + 1) / 3, (3 * math.exp(-1) + math.exp(-2) + 1) / 3]
+        assert [row["mass"] for row in oracle] == pytest.approx([*masses, masses[1]])
+    assert outputs[0] == outputs[1]
+    assert table_row(outputs[0], "LAS")[0] == "83.33"
+    head, *rows = outputs[0].split("PATH\n")[-1].splitlines()
+    assert head.split()[4:] == ["different", "trees", "UAS", "LAS", "complete", "match", "mass"]
+    assert [row.split()[:5] for row in rows] == [
+        ["1", "1.00", "83.33", "83.33", "33.33"],
+        ["2", "1.67", "100.00", "100.00", "100.00"],
+        ["3", "1.67", "100.00", "100.00", "100.00"],
+    ]
+
+
+def test_nbest_files_compare_by_their_first_trees(
+    gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    path, _ = nbest_files(gold, tmp_path)
+    assert main(["evaluate", gold, system, path, "--resamples", "50"]) == 0
+    output = capsys.readouterr().out
+    uas = next(line for line in output.splitlines() if line.startswith("UAS"))
+    assert uas.split()[1:4] == ["91.67", "83.33", "-8.33"]
+    assert output.count("oracle of the first") == 1
+    bad_gold = written(tmp_path / "bad.conllu", faulty(GOLD))
+    assert main(["evaluate", bad_gold, path, "--skip-invalid"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "treeparse: 1 faulty sentences left out\n"
+    assert shown.out.splitlines()[-1].split()[:4] == ["2", "1.50", "100.00", "100.00"]
+
+
+def test_faults_of_nbest_files(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    conllu, jsonl = nbest_files(gold, tmp_path)
+    text = Path(conllu).read_text(encoding="utf-8")
+    cut = written(tmp_path / "cut.conllu", text[: text.index("# sent_id = third.1")])
+    assert f"3 in {gold}, 2 in {cut}" in error_of(capsys, gold, cut)
+    other = written(tmp_path / "other.conllu", text.replace("6\tthe", "6\tthis"))
+    assert "sentence second: word 6 is 'the' in gold but 'this' in the" in error_of(capsys, gold, other)
+    order = written(tmp_path / "order.conllu", text.replace("# rank = 2", "# rank = 3").replace("first.2", "first.3"))
+    assert "the rank is 3, but the sentence's next tree" in error_of(capsys, gold, order, "--skip-invalid")
+    broken = written(tmp_path / "broken.conllu", text.replace("\n1\tdo\tdo\tAUX\t_\t_\t3", "\n1\tdo\tdo\tAUX\t_\t_\t1"))
+    assert "lead into a cycle" in error_of(capsys, gold, broken)
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    written(mixed / "1.conllu", text)
+    written(mixed / "2.conllu", SYSTEM)
+    assert "1.conllu (n-best), " in error_of(capsys, gold, str(mixed / "*.conllu"))
+    roots = written(
+        tmp_path / "roots.jsonl",
+        gzip.decompress(Path(jsonl).read_bytes()).decode().replace("[3, 3, 0, 3]", "[0, 3, 0, 3]"),
+    )
+    assert "sentence first: tree 2: words 1, 3 all hang from the root" in error_of(capsys, gold, roots)
+    assert main(["evaluate", gold, roots, "--multi-root"]) == 0
 
 
 def test_a_file_against_itself_differs_with_p_one(gold: str, system: str, capsys: pytest.CaptureFixture[str]):

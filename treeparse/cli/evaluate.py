@@ -3,17 +3,16 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, decoder_name
-from treeparse.cli.scores import comparison_tables, report_tables
+from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
+from treeparse.cli.systems import System, read_system, sound_places
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.metrics import AttachmentReport, Comparison
+    from treeparse.metrics import AttachmentReport, Comparison, OracleScores
 
 NAME = "evaluate"
 HELP = "score parses, or a model's parses, against gold trees"
@@ -23,16 +22,24 @@ EPILOG = """examples:
   treeparse evaluate --model runs/english/model test.conllu --decoder projective
   treeparse evaluate gold.conllu baseline.conllu new.conllu
   treeparse evaluate --model runs/baseline/model --model runs/new/model test.conllu
+  treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
 UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
 punctuation counts. Punctuation is what has gold UPOS PUNCT or, where UPOS is _, consists of punctuation characters.
-p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided)."""
+p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
+
+A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or .jsonl.gz) counts by its first trees. A
+table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
+that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
+the mean number of different trees, and the mean of their summed probabilities (mass)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or .gz; a glob; - for stdin")
-    parser.add_argument("systems", nargs="*", metavar="SYSTEM", help="parses of the same sentences; two are compared")
+    parser.add_argument(
+        "systems", nargs="*", metavar="SYSTEM", help="parses, or n-best lists, of the same sentences; two are compared"
+    )
     parser.add_argument("--model", action="append", default=[], metavar="DIR", help="parse GOLD with this model")
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
@@ -61,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
 class _Evaluation:
     names: "list[str]"  # of the systems, as given
     reports: "list[AttachmentReport]"  # one a system
+    oracles: "list[list[OracleScores] | None]"  # of n-best files
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
 
@@ -74,53 +82,30 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
         raise TreeparseError(f"There are {len(names)} systems to score: name one or two, as SYSTEM or --model DIR.")
     if args.decoder is not None and not args.model:
         raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
-    files = [_read_file(path, args) for path in (args.gold, *args.systems)]
-    gold, *parses = _sound_together(files, [args.gold, *args.systems])
+    paths = [args.gold, *args.systems]
+    files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
+    places = sound_places(files, paths)
+    gold, *parses = [_words(file, places) for file in files]
     systems = [_parse(directory, gold, args) for directory in args.model] + parses
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
-    return _Evaluation(names, reports, comparison, skipped=len(files[0]) - len(gold))
+    oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
+    return _Evaluation(names, reports, oracles, comparison, skipped=len(files[0].sentences) - len(gold))
 
 
-def _read_file(pattern: str, args: argparse.Namespace) -> "list[ConlluSentence | None]":
-    """Every sentence of a file, or of several that a glob names; None in the place of one to skip."""
-    from treeparse.data.conllu import ConlluSentence, scan_conllu
-    from treeparse.data.files import expand_paths
-
-    sentences: list[ConlluSentence | None] = []
-    for path in expand_paths([pattern]):
-        for result in scan_conllu(path, require_trees=True, single_root=not args.multi_root):
-            sound = isinstance(result, ConlluSentence)
-            if not sound and (result[0].line is None or not args.skip_invalid):  # no line: the file holds no sentence
-                raise result[0]
-            sentences.append(result if sound else None)
-    return sentences
+def _words(system: System, places: list[int]) -> "list[Sentence]":
+    """The words, with their trees, of the sentences in some places, which are sound."""
+    chosen = (system.sentences[place] for place in places)
+    return [sentence.words for sentence in chosen if sentence is not None]
 
 
-def _sound_together(files: "list[list[ConlluSentence | None]]", paths: Sequence[str]) -> "list[list[Sentence]]":
-    """The sentences of each file that are sound in every file, after a check that all have the same words."""
-    from treeparse.core import DataError, TreeparseError
-    from treeparse.metrics import REMEDY, word_mismatch
+def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[OracleScores] | None":
+    from treeparse.metrics import oracle_scores
 
-    kept: list[list[Sentence]] = [[] for _ in files]
-    for same in zip(*files, strict=False):
-        sound = [sentence for sentence in same if sentence is not None]
-        if len(sound) < len(files):
-            continue
-        for place, sentence in enumerate(sound):
-            if problem := word_mismatch(sound[0].words, sentence.words):
-                source, line, sent_id = sentence.source, sentence.line, sentence.sent_id
-                raise DataError(f"{problem}; {REMEDY}", source=source, line=line, sent_id=sent_id)
-            kept[place].append(sentence.words)
-    if len(set(map(len, files))) > 1:
-        sizes = ", ".join(f"{len(file):,} in {path}" for path, file in zip(paths, files, strict=True))
-        raise TreeparseError(f"The files differ in their number of sentences: {sizes}; {REMEDY}.")
-    if not kept[0]:
-        raise TreeparseError(f"No sentence is sound in all of: {', '.join(paths)}.")
-    return kept
+    return None if system.lists is None else oracle_scores(gold, system.trees(places), system.log_probs(places))
 
 
-def _parse(directory: str, gold: "Sequence[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
+def _parse(directory: str, gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
     from treeparse.core import pick_device
     from treeparse.model import Parser
 
@@ -130,21 +115,27 @@ def _parse(directory: str, gold: "Sequence[Sentence]", args: argparse.Namespace)
 
 
 def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
+    named = zip(evaluation.names, evaluation.oracles, strict=True)
+    oracles = [line for name, scores in named if scores for line in ("", name, *oracle_table(scores))]
     if not evaluation.comparison:
         [name], [report] = evaluation.names, evaluation.reports
-        return [f"gold    {args.gold}", f"system  {name}", "", *report_tables(report, by_label=args.by_label)]
+        tables = report_tables(report, by_label=args.by_label)
+        return [f"gold    {args.gold}", f"system  {name}", "", *tables, *oracles]
     first, second = evaluation.reports
     tables = comparison_tables(first, second, evaluation.comparison, by_label=args.by_label)
-    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables]
+    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables, *oracles]
 
 
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:
     """Scores are in [0, 1]; the comparison's differences are the second system's score less the first's."""
-    scored = zip(evaluation.names, evaluation.reports, strict=True)
-    result = {
+    systems = []
+    for name, report, oracle in zip(evaluation.names, evaluation.reports, evaluation.oracles, strict=True):
+        lists = {} if oracle is None else {"oracle": [scores.as_dict() for scores in oracle]}
+        systems.append({"system": name, "scores": report.as_dict(), **lists})
+    result: dict[str, Any] = {
         "gold": args.gold,
         "sentences_left_out": evaluation.skipped,
-        "systems": [{"system": name, "scores": report.as_dict()} for name, report in scored],
+        "systems": systems,
     }
     if evaluation.comparison:
         scores = {name: asdict(comparison) for name, comparison in evaluation.comparison.items()}

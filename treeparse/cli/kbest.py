@@ -25,7 +25,9 @@ has fewer gets fewer. In CoNLL-U each is a block, with comments # rank, # log_pr
 becomes _) change; newdoc, newpar and parallel_id stand at rank 1 alone. JSONL has one object a sentence: sent_id, text,
 tokens and parses, a list of heads, labels, log_prob and score. A sentence without sent_id gets one in both.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
-{reading.CHUNKS}"""
+{reading.CHUNKS}
+
+{reading.CORPORA.replace("COMMAND", "kbest -k 10")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +52,7 @@ def _decoder(text: str) -> str:
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]", first: int) -> "list[list[Parse]]":
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
         return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=decoder_name(args))
 
     return lists.list_files(args, parse)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
@@ -17,7 +18,7 @@ CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory
 
 def add_arguments(parser: argparse.ArgumentParser, *, k: str) -> None:
     """Declare the arguments; ``k`` is the help of ``-k``."""
-    reading.add_arguments(parser, output="the lists, .gz compresses (default: -)")
+    reading.add_arguments(parser, output="the lists, .gz compresses; a folder gets a file an input (default: -)")
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     parser.add_argument(
         "--output-format",
@@ -27,32 +28,37 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str) -> None:
 
 
 def list_files(
-    args: argparse.Namespace, parse: "Callable[[Parser, Sequence[Sentence], int], list[list[Parse]]]"
+    args: argparse.Namespace, parse: "Callable[[Parser, Sequence[Sentence], Sequence[int]], list[list[Parse]]]"
 ) -> int:
     """List trees of the sentences of all files and write them; the closing line counts the lists below ``-k`` trees.
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
-        parse: the lists of some sentences, given the place of the first one among all, counted from 0.
+        parse: the lists of some sentences, given their places in the whole input.
     """
     from treeparse.data.nbest import NBestList, write_nbest
 
-    first, short = 0, 0
+    short = 0
 
-    def parse_chunk(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[list[Parse]]":
-        nonlocal first, short
-        lists = parse(parser, sentences, first)
-        first += len(lists)
+    def parse_chunk(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
+        nonlocal short
+        lists = parse(parser, sentences, places)
         short += sum(len(parses) < args.k for parses in lists)
         return lists
 
-    def write(parsed: "Iterator[tuple[ConlluSentence, list[Parse]]]") -> None:
-        lists = (NBestList(sentence, tuple(parses)) for sentence, parses in parsed)
-        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
+    def write(target: str, parsed: "Iterator[tuple[ConlluSentence, list[Parse]]]") -> None:
+        lists = (NBestList(_named(sentence), tuple(parses)) for sentence, parses in parsed)
+        write_nbest(target, lists, format=args.output_format, drop_empty=args.drop_empty)
 
     def remark() -> str:
         verb = "has" if short == 1 else "have"
         return f"{reading.counted(short, 'sentence')} {verb} fewer than {args.k:,} trees" if short else ""
 
     chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
-    return reading.parse_files(args, parse_chunk, write, chunk_words=chunk_words, remark=remark)
+    suffix = ".jsonl" if args.output_format == "jsonl" else reading.conllu_suffix(args)
+    return reading.parse_files(args, parse_chunk, write, suffix=suffix, chunk_words=chunk_words, remark=remark)
+
+
+def _named(sentence: "ConlluSentence") -> "ConlluSentence":
+    """The sentence with an id, the same whatever is left out and in whichever shard."""
+    return sentence if sentence.sent_id else replace(sentence, sent_id=f"sentence-{sentence.ordinal + 1}")

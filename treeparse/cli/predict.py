@@ -17,17 +17,20 @@ HELP = "parse CoNLL-U or tokenised text"
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
+  treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum-risk
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
-{reading.CHUNKS}"""
+{reading.CHUNKS}
+
+{reading.CORPORA.replace("COMMAND", "predict")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    reading.add_arguments(parser, output="CoNLL-U, .gz compresses (default: -)")
+    reading.add_arguments(parser, output="CoNLL-U, .gz compresses; a folder gets a file an input (default: -)")
     add_decoder_argument(parser)
 
 
@@ -35,11 +38,11 @@ def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     from treeparse.data.conllu import write_conllu
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]") -> "list[Parse]":
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
         return parser.parse(sentences, batch_words=args.batch_words, decoder=decoder_name(args))
 
-    def write(parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
+    def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
         trees = (s.with_parse(parse.heads, parse.labels, drop_empty=args.drop_empty) for s, parse in parsed)
-        write_conllu(args.output, trees)
+        write_conllu(target, trees)
 
-    return reading.parse_files(args, parse, write)
+    return reading.parse_files(args, parse, write, suffix=reading.conllu_suffix(args))

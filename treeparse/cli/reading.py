@@ -1,29 +1,52 @@
 """What the commands that parse share: arguments, sentences read by chunks, the progress bar and the closing line."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from treeparse.cli.common import positive
+from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
+    from tqdm import tqdm
+
     from treeparse.core import DataError, Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Parser
 
 CHUNK = 1000
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
+LONGEST_FILE = 2**32  # sentences of a file, at most: what lies between the places of two files' first sentences
 
 CHUNKS = """\
 Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each one is parsed as soon as it
 is complete: by its line end in text, by the blank line behind it in CoNLL-U. A program that waits for each parse
 before it sends the next sentence needs --chunk 1."""
 
+CORPORA = """\
+Where OUT is a folder (one that exists, or a name that ends in /), each input gets a file of its own in it, under its
+name; inputs of several folders keep the folders below the one they share. A file appears once it is complete, and
+stays when a later one is faulty; the same command with --skip-existing goes on from there.
+
+--shard i/n lets n processes or machines share the work, each started with another i from 1 to n, without a word
+between them. With a folder they share out the files, by size: the same command, with -o folder/, in every process.
+With one output each takes a run of sentences as long, in bytes, as the others': -o part-$i.conllu, and
+cat part-1.conllu part-2.conllu ... is the whole. A shard that gets nothing ends well, too. For example:
+  seq 4 | xargs -P 4 -I{} treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard {}/4 --threads 1 -q"""
+
 T = TypeVar("T")
+
+
+class Placed(NamedTuple):
+    """A sentence and its place in the whole input, the same whatever is left out and in whichever shard."""
+
+    sentence: "ConlluSentence"
+    place: int
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
@@ -41,7 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
         "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )
     parser.add_argument(
-        "--skip-invalid", action="store_true", help="leave out CoNLL-U sentences that are faulty, with a count"
+        "--skip-invalid",
+        action="store_true",
+        help="leave out CoNLL-U sentences that are faulty, with a count; in a folder, empty files stay empty",
+    )
+    parser.add_argument(
+        "--max-words", type=positive, metavar="N", help="leave out sentences of more than N words, with a count"
+    )
+    parser.add_argument(
+        "--shard", type=shard_argument, metavar="I/N", help="parse the I-th of N parts of the input, see below"
+    )
+    parser.add_argument(
+        "--skip-existing", action="store_true", help="leave output files that are there as they are, see below"
     )
     parser.add_argument(
         "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
@@ -51,9 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
 
 def parse_files(
     args: argparse.Namespace,
-    parse: "Callable[[Parser, Sequence[Sentence]], Sequence[T]]",
-    write: "Callable[[Iterator[tuple[ConlluSentence, T]]], object]",
+    parse: "Callable[[Parser, Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     *,
+    suffix: str | None = None,
     chunk_words: int | None = None,
     remark: Callable[[], str] = str,
 ) -> int:
@@ -61,57 +96,117 @@ def parse_files(
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
-        parse: the results for a list of sentences, which come without the trees of the file.
-        write: takes the sentences with their results, in order.
+        parse: the results for a list of sentences, which come without the trees of the file, given their places.
+        write: takes an output and its sentences with their results, in order.
+        suffix: of the output files in a folder, in the place of the inputs'; None keeps it.
         chunk_words: a chunk with so many words has enough sentences.
         remark: what the closing line says besides, if anything.
     """
     from tqdm import tqdm
 
-    from treeparse.core import TreeparseError, pick_device
+    from treeparse.core import pick_device
     from treeparse.data.files import expand_paths
+    from treeparse.data.rawtext import RawTextCheck
+    from treeparse.data.shards import Shard
     from treeparse.model import Parser
 
     paths = expand_paths(args.inputs)
+    parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
+    left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
     parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
-    tally, started = _Tally(), time.perf_counter()
+    check = RawTextCheck(parser.indexer.features.words)
+    tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
-    chunks = _chunks(_checked(_read(paths, args, tally, prompt=size == 1), parser), size, chunk_words or CHUNK_WORDS)
+    chunks = _chunks(_checked(_read(left, args, tally, prompt=size == 1), parser), size, chunk_words or CHUNK_WORDS)
     shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
-    with tqdm(total=_size(paths), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
+    with tqdm(total=_size(left), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
 
-        def parsed() -> "Iterator[tuple[ConlluSentence, T]]":
+        def parsed() -> "Iterator[tuple[ConlluSentence, T] | None]":
             for chunk in chunks:
+                sentences = [item.sentence for item in chunk if item is not None]
+                if args.format == "text" and not args.quiet and (doubt := check.look(s.words.forms for s in sentences)):
+                    bar.write(f"treeparse: warning: {doubt}", file=sys.stderr)
                 # Without the trees of the file, which the model must not see.
-                words = [replace(sentence.words, heads=None, labels=None) for sentence in chunk]
-                yield from zip(chunk, parse(parser, words), strict=True)
+                words = [replace(sentence.words, heads=None, labels=None) for sentence in sentences]
+                results = parse(parser, words, [item.place for item in chunk if item is not None]) if words else ()
                 tally.add(words)
-                bar.update(sum(_bytes_read(sentence, args.format) for sentence in chunk))
-            if not tally.sentences:
-                raise TreeparseError(f"no valid sentence is left in {', '.join(map(str, paths))}")
+                found = zip(sentences, results, strict=True)
+                yield from (None if item is None else next(found) for item in chunk)
+                bar.update(sum(_bytes_read(sentence, args.format) for sentence in sentences))
 
-        write(parsed())
+        _write_parts(left, parsed(), write, args, tally, bar)
     if not args.quiet:
         print(tally.summary(time.perf_counter() - started, remark()), file=sys.stderr)
     return 0
 
 
+def conllu_suffix(args: argparse.Namespace) -> str | None:
+    """The suffix of CoNLL-U outputs in a folder; None for that of the inputs."""
+    return ".conllu" if args.format == "text" else None
+
+
+def _write_parts(
+    parts: Sequence[Part],
+    parsed: "Iterator[tuple[ConlluSentence, T] | None]",
+    write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
+    args: argparse.Namespace,
+    tally: "_Tally",
+    bar: "tqdm[NoReturn]",
+) -> None:
+    """Write each output up to the mark of its end; say how many files are done when a fault ends the work."""
+    folder = is_folder(args.output)
+    try:
+        for number, part in enumerate(parts, 1):
+            if folder:
+                bar.set_postfix_str(f"file {number:,}/{len(parts):,}")
+                os.makedirs(os.path.dirname(part.target), exist_ok=True)
+            write(part.target, _until_end(parsed))
+            tally.files += folder
+    except BaseException:
+        if folder and not args.quiet:
+            done = f"{tally.files:,} of {counted(len(parts), 'file')} done"
+            print(f"treeparse: {done}; the same command with --skip-existing does the others", file=sys.stderr)
+        raise
+
+
+def _until_end(items: Iterator[T | None]) -> Iterator[T]:
+    """The items up to the mark."""
+    for item in items:
+        if item is None:
+            return
+        yield item
+
+
 @dataclass(slots=True)
 class _Tally:
+    max_words: int | None
+    there: int = 0  # outputs of earlier commands
+    files: int = 0  # written to a folder
     sentences: int = 0  # parsed
     words: int = 0
     left_out: int = 0  # faulty sentences
+    long: int = 0  # left out, too
+    empty: int = 0  # files
 
     def add(self, sentences: "Sequence[Sentence]") -> None:
         self.sentences += len(sentences)
         self.words += sum(map(len, sentences))
 
     def summary(self, seconds: float, remark: str) -> str:
-        sums = (
-            f"{counted(self.sentences, 'sentence')}, {counted(self.words, 'word')}, {self.words / seconds:,.0f} words/s"
-        )
-        left_out = f"{counted(self.left_out, 'sentence')} left out" if self.left_out else ""
-        return f"treeparse: {'; '.join(filter(None, (sums, remark, left_out)))}"
+        sums = [
+            *([counted(self.files, "file")] if self.files else []),
+            counted(self.sentences, "sentence"),
+            counted(self.words, "word"),
+            f"{self.words / seconds:,.0f} words/s",
+        ]
+        notes = [
+            remark,
+            f"{counted(self.left_out, 'sentence')} left out" if self.left_out else "",
+            f"{counted(self.long, 'sentence')} of more than {self.max_words:,} words left out" if self.long else "",
+            f"{counted(self.empty, 'file')} without a sentence" if self.empty else "",
+            f"{counted(self.there, 'output')} there already" if self.there else "",
+        ]
+        return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
 
 
 def counted(number: int, noun: str) -> str:
@@ -119,29 +214,57 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def _size(paths: Sequence[Path]) -> int | None:
+def _size(parts: Sequence[Part]) -> int | None:
     """The input's size in bytes, where it can be known."""
-    if all(path.is_file() and path.suffix != ".gz" for path in paths):
-        return sum(path.stat().st_size for path in paths)
-    return None
+    sizes = [source.size for part in parts for source in part.sources]
+    return None if None in sizes else sum(filter(None, sizes))
 
 
-def _read(
-    paths: Sequence[Path], args: argparse.Namespace, tally: _Tally, *, prompt: bool
-) -> "Iterator[ConlluSentence]":
-    from treeparse.data.conllu import read_conllu, read_text
+def _read(parts: Sequence[Part], args: argparse.Namespace, tally: _Tally, *, prompt: bool) -> Iterator[Placed | None]:
+    """The sentences to parse, and a mark at the end of each output."""
+    from treeparse.core import TreeparseError
+
+    may_be_empty = args.shard is not None or is_folder(args.output)
+    for part in parts:
+        kept = False
+        for sentence, place in _sentences(part.sources, args, tally, prompt=prompt):
+            if args.max_words is not None and len(sentence.words) > args.max_words:
+                tally.long += 1
+            else:
+                kept = True
+                yield Placed(sentence, place)
+        if not (kept or may_be_empty):
+            limit = f" of at most {args.max_words:,} words" if tally.long else ""
+            paths = ", ".join(str(source.path) for source in part.sources)
+            raise TreeparseError(f"no valid sentence{limit} is left in {paths}")
+        yield None
+
+
+def _sentences(sources: Sequence[Source], args: argparse.Namespace, tally: _Tally, *, prompt: bool) -> Iterator[Placed]:
+    """The sound sentences of an output, of any length."""
+    from treeparse.core import DataError
+    from treeparse.data.conllu import NO_SENTENCE, read_conllu, read_text
 
     on_invalid = _counter(tally) if args.skip_invalid else None
-    count = 0
-    for path in paths:
-        sentences = (
-            read_text(path, first=count + 1)
-            if args.format == "text"
-            else read_conllu(path, prompt=prompt, on_invalid=on_invalid)
-        )
-        for sentence in sentences:
-            count += 1
-            yield sentence
+    before = 0  # lines of the files before, by which those of text are named
+    for source in sources:
+        try:
+            sentences = (
+                read_text(source.path, first=before + 1, span=source.span)
+                if args.format == "text"
+                else read_conllu(source.path, prompt=prompt, span=source.span, on_invalid=on_invalid)
+            )
+            last = -1
+            for sentence in sentences if source.span is None or source.span else ():
+                last = sentence.ordinal
+                yield Placed(sentence, source.number * LONGEST_FILE + last)
+            begun = source.span is not None and source.span.start > 0  # by another shard
+            if args.format == "text":
+                before += sum(1 for _ in read_text(source.path)) if begun else last + 1
+        except DataError as fault:
+            if not (fault.problem == NO_SENTENCE and args.skip_invalid and is_folder(args.output)):
+                raise
+            tally.empty += 1
 
 
 def _counter(tally: _Tally) -> "Callable[[DataError], None]":
@@ -153,31 +276,40 @@ def _counter(tally: _Tally) -> "Callable[[DataError], None]":
     return leave_out
 
 
-def _checked(sentences: "Iterable[ConlluSentence]", parser: "Parser") -> "Iterator[ConlluSentence]":
-    """The sentences; one that lacks tags which the model reads is named with its place."""
+def _checked(items: Iterable[Placed | None], parser: "Parser") -> Iterator[Placed | None]:
+    """The sentences; one that lacks tags which the model reads is named with its place in the file."""
     from treeparse.core import DataError, TreeparseError
 
-    for sentence in sentences:
-        try:
-            parser.indexer.features.check(sentence.words)
-        except TreeparseError as error:
-            place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
-            raise DataError(str(error), **place) from error
-        yield sentence
+    for item in items:
+        if item is not None:
+            sentence = item.sentence
+            try:
+                parser.indexer.features.check(sentence.words)
+            except TreeparseError as error:
+                place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
+                raise DataError(str(error), **place) from error
+        yield item
 
 
-def _chunks(sentences: "Iterable[ConlluSentence]", size: int, most_words: int) -> "Iterator[list[ConlluSentence]]":
-    """Lists of that many sentences, or fewer where they are long."""
-    chunk: list[ConlluSentence] = []
-    words = 0
-    for sentence in sentences:
-        chunk.append(sentence)
-        words += len(sentence.words)
-        if len(chunk) == size or words >= most_words:
-            yield chunk
-            chunk, words = [], 0
-    if chunk:
-        yield chunk
+def _chunks(items: Iterable[Placed | None], size: int, most_words: int) -> Iterator[list[Placed | None]]:
+    """Lists of that many sentences, or fewer where they are long, with the marks among them."""
+    from treeparse.core import TreeparseError
+
+    chunk: list[Placed | None] = []
+    sentences = words = 0
+    try:
+        for item in items:
+            chunk.append(item)
+            if item is not None:
+                sentences += 1
+                words += len(item.sentence.words)
+            if sentences == size or words >= most_words:
+                yield chunk
+                chunk, sentences, words = [], 0, 0
+    except (TreeparseError, OSError):
+        yield chunk  # what was whole before the fault is parsed and written
+        raise
+    yield chunk
 
 
 def _bytes_read(sentence: "ConlluSentence", form: str) -> int:

@@ -30,12 +30,15 @@ The files are those of kbest, CoNLL-U or JSONL; rank is the place in the order d
 probability above: at T, and with the projective decoder among the trees without crossing arcs. score is the model's
 own, whatever T is.
 
-A sentence's trees depend on --seed, on its place in the input and on its scores, not on other sentences; the first ones
-are the same however many are drawn. The same command draws the same trees again. What batches the sentences otherwise
-(-k, --chunk, --batch-words) or computes otherwise (--threads, --device) can change the last digit of a score and so,
-rarely, a tree; without replacement, a GPU draws other trees.
+A sentence's trees depend on --seed, on its place in the input (the file's among the files, the sentence's in the file)
+and on its scores, not on other sentences: the shards' are those of the whole, whatever is left out. The first ones are
+the same however many are drawn. The same command draws the same trees again. What batches the sentences otherwise
+(-k, --shard, --chunk, --batch-words) or computes otherwise (--threads, --device) can change the last digit of a score
+and so, rarely, a tree; without replacement, a GPU draws other trees.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
-{reading.CHUNKS}"""
+{reading.CHUNKS}
+
+{reading.CORPORA.replace("COMMAND", "sample -k 10")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +72,13 @@ def _temperature(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Draw trees of the sentences and write them."""
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]", first: int) -> "list[list[Parse]]":
+    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
         return parser.sample(
             sentences,
             args.k,
             replacement=not args.without_replacement,
             seed=args.seed,
-            first=first,
+            first=places,
             temperature=args.temperature,
             batch_words=args.batch_words,
             decoder=decoder_name(args),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from treeparse.cli.tables import aligned, percent
 
 if TYPE_CHECKING:
-    from treeparse.metrics import AttachmentReport, Comparison, GroupScores, Scores
+    from treeparse.metrics import AttachmentReport, Comparison, GroupScores, OracleScores, Scores
 
 ROWS = {
     "UAS": "uas",
@@ -52,6 +52,16 @@ def _label_rows(report: "AttachmentReport") -> list[list[str]]:
         ]
         for label, score in sorted(report.by_label.items(), key=lambda item: -item[1].gold)
     ]
+
+
+def oracle_table(scores: "Sequence[OracleScores]") -> list[str]:
+    """The oracle scores of one system's lists, a row a size."""
+    rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
+    for row in scores:
+        figures = (row.uas, row.las, row.complete_match)
+        mass = NOTHING if row.mass is None else percent(row.mass)
+        rows.append([f"{row.size:,}", f"{row.trees:,.2f}", *map(percent, figures), mass])
+    return aligned(rows)
 
 
 def comparison_tables(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
 from typing import Self
@@ -10,6 +10,8 @@ from typing import Self
 from treeparse.core import EMPTY, DataError, Sentence
 from treeparse.data.files import atomic_output, display_name, open_input
 from treeparse.data.validation import DEPREL, DEPS, FEATS, FORM, HEAD, ID, UPOS, XPOS, Fault, head_faults, word_rows
+
+NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
 _BYTE_ORDER_MARK = "\ufeff"
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
@@ -30,10 +32,17 @@ class ConlluSentence:
     sent_id: str | None
     source: str
     line: int  # of its first comment or word in the file, from 1
+    ordinal: int = field(default=0, compare=False)  # among the file's sentences, faulty ones too, from 0
 
     @classmethod
     def from_forms(
-        cls, forms: Sequence[str], *, sent_id: str | None = None, source: str = "<forms>", line: int = 1
+        cls,
+        forms: Sequence[str],
+        *,
+        sent_id: str | None = None,
+        source: str = "<forms>",
+        line: int = 1,
+        ordinal: int = 0,
     ) -> Self:
         """A new sentence with ``sent_id`` and ``text`` comments; all columns but ID and FORM are ``_``.
 
@@ -47,7 +56,7 @@ class ConlluSentence:
         rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
         comments = [] if sent_id is None else [f"# sent_id = {sent_id}"]
         lines = [*comments, f"# text = {' '.join(forms)}", *("\t".join(row) for row in rows)]
-        return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line)
+        return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line, ordinal)
 
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
@@ -85,6 +94,7 @@ def read_conllu(
     require_trees: bool = False,
     single_root: bool = True,
     prompt: bool = False,
+    span: range | None = None,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> Iterator[ConlluSentence]:
     """Read the sentences of a CoNLL-U file, a ``.gz`` file or ``-`` (standard input), one at a time.
@@ -95,6 +105,7 @@ def read_conllu(
         single_root: demand that exactly one word of a tree hangs from the root.
         prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
             waits. More blank lines then belong to the next sentence, and are lost at the end.
+        span: read only the sentences that start at these bytes of the file (counted from 0, decompressed).
         on_invalid: is told the first fault of every sentence that is left out; without it that fault is raised.
 
     Raises:
@@ -102,7 +113,7 @@ def read_conllu(
             sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root, prompt=prompt):
+    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root, prompt=prompt, span=span):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None:
@@ -112,34 +123,49 @@ def read_conllu(
 
 
 def scan_conllu(
-    path: str | Path, *, require_trees: bool = False, single_root: bool = True, prompt: bool = False
+    path: str | Path,
+    *,
+    require_trees: bool = False,
+    single_root: bool = True,
+    prompt: bool = False,
+    span: range | None = None,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
-    source, empty = display_name(path), True
+    source, empty, end = display_name(path), True, 0
     with open_input(path) as stream:
-        for line, block in _blocks(stream, prompt):
-            empty = False
-            yield _parse(block, line, source, require_trees, single_root)
+        for ordinal, (line, block) in enumerate(_blocks(stream, prompt)):
+            empty, start, end = False, end, end + len(block)
+            if span is not None and start >= span.stop:
+                break
+            if span is None or start >= span.start:
+                yield _parse(block, line, ordinal, source, require_trees, single_root)
     if empty:
-        yield (DataError("the file holds no sentence", source=source),)
+        yield (DataError(NO_SENTENCE, source=source),)
 
 
-def read_text(path: str | Path, *, first: int = 1) -> Iterator[ConlluSentence]:
+def read_text(path: str | Path, *, first: int = 1, span: range | None = None) -> Iterator[ConlluSentence]:
     """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from ``first``.
+
+    With ``span``, only the lines that start at these bytes of the file (counted from 0, decompressed) are read.
 
     Raises:
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
-    source, ordinal = display_name(path), first
+    source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
         for number, line in enumerate(stream, 1):
+            start, end = end, end + len(line)
+            if span is not None and start >= span.stop:
+                break
             forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
-            if forms:
-                yield ConlluSentence.from_forms(forms, sent_id=str(ordinal), source=source, line=number)
-                ordinal += 1
-    if ordinal == first:
-        raise DataError("the file holds no sentence", source=source)
+            if forms and (span is None or start >= span.start):
+                name = str(first + ordinal)
+                yield ConlluSentence.from_forms(forms, sent_id=name, source=source, line=number, ordinal=ordinal)
+            ordinal += bool(forms)
+        else:
+            if not ordinal:
+                raise DataError(NO_SENTENCE, source=source)
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
@@ -185,7 +211,7 @@ def _blocks(stream: Iterable[bytes], prompt: bool) -> Iterator[tuple[int, bytes]
 
 
 def _parse(
-    block: bytes, first_line: int, source: str, require_trees: bool, single_root: bool
+    block: bytes, first_line: int, ordinal: int, source: str, require_trees: bool, single_root: bool
 ) -> ConlluSentence | tuple[DataError, ...]:
     """The sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
@@ -199,7 +225,7 @@ def _parse(
     if words is None or faults:
         sent_id = _sent_id(lines)
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
-    return ConlluSentence(words, text, _sent_id(lines), source, lines[0][0])
+    return ConlluSentence(words, text, _sent_id(lines), source, lines[0][0], ordinal)
 
 
 def _checked_words(

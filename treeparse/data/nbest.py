@@ -32,7 +32,7 @@ def write_nbest(
             does not exist.
         OSError: the file cannot be written.
     """
-    jsonl = _format_of(path, format) == "jsonl"
+    jsonl = format_of(path, format) == "jsonl"
     names = _Names()
     with atomic_output(path) as output:
         for nbest in lists:
@@ -54,10 +54,11 @@ def read_nbest(path: str | Path, *, format: Format | None = None) -> Iterator[NB
             ``sent_id``.
         OSError: the file cannot be read.
     """
-    return nbest_jsonl.read(path) if _format_of(path, format) == "jsonl" else nbest_conllu.read(path)
+    return nbest_jsonl.read(path) if format_of(path, format) == "jsonl" else nbest_conllu.read(path)
 
 
-def _format_of(path: str | Path, form: Format | None) -> Format:
+def format_of(path: str | Path, form: Format | None = None) -> Format:
+    """The format of a file: ``form`` or, where that is None, what the name says."""
     if form is not None:
         return form
     return "jsonl" if str(path).removesuffix(".gz").endswith(".jsonl") else "conllu"

@@ -7,7 +7,7 @@ not come twice (the start of a document or paragraph, ids of parallel sentences)
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -84,8 +84,18 @@ class _Ranked:
 
 def read(path: str | Path) -> Iterator[NBestList]:
     """Read lists, one at a time."""
+    return join_trees(read_conllu(path, require_trees=True, single_root=False))
+
+
+def is_ranked(block: ConlluSentence) -> bool:
+    """Whether a sentence of a file is a tree of a list: it has the comment ``# rank``."""
+    return any(key_and_value(comment)[0] == RANK for comment in split_lines(block)[0])
+
+
+def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
+    """The lists of the trees of a file."""
     trees: list[_Ranked] = []
-    for block in read_conllu(path, require_trees=True, single_root=False):
+    for block in blocks:
         tree = _ranked(block)
         if tree.rank == 1 and trees:
             yield _joined(trees)

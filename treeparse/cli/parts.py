@@ -1,0 +1,113 @@
+"""What a command that parses has to do: its outputs, the inputs of each, and this process's shard of them."""
+
+import argparse
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from treeparse.data.shards import Shard
+
+_SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
+_KNOWN_SUFFIXES = (".conllu", ".txt", ".tok")  # of inputs; they give way to that of another format
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input file, or this shard's run of its sentences."""
+
+    path: Path
+    number: int  # among all inputs, from 0
+    span: range | None = None  # the bytes in which the sentences start; None: all
+
+    @property
+    def size(self) -> int | None:
+        """Bytes to read, where they can be known without reading."""
+        if self.span is not None:
+            return len(self.span)
+        return self.path.stat().st_size if self.path.is_file() and self.path.suffix != ".gz" else None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """An output and what it is made from."""
+
+    target: str
+    sources: tuple[Source, ...]
+
+
+def shard_argument(text: str) -> "tuple[int, int]":
+    """The type of ``--shard``: a number and a count."""
+    match = _SHARD.fullmatch(text)
+    if not match or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shard i/n, such as 2/4: the second of four")
+    return int(match[1]), int(match[2])
+
+
+def plan_parts(paths: Sequence[Path], output: str, shard: "Shard | None", suffix: str | None) -> list[Part]:
+    """The outputs of this process: one of all inputs or, in a folder, one of each.
+
+    Args:
+        paths: all inputs.
+        output: a file, ``-``, or a folder: one that exists, or a name that ends in a slash.
+        shard: this process's share of the files for a folder, of the sentences otherwise; None: all.
+        suffix: of the outputs in a folder, in the place of the inputs'; None keeps it.
+
+    Raises:
+        TreeparseError: two inputs would have one output, an output is an input, standard input goes to a folder, or an
+            input that is no file has shards.
+    """
+    from treeparse.data.shards import file_size
+
+    sources = [Source(path, number) for number, path in enumerate(paths)]
+    if is_folder(output):
+        parts = list(map(Part, _targets(paths, output, suffix), ((source,) for source in sources)))
+        return parts if shard is None else [parts[place] for place in shard.files(list(map(_stored_size, paths)))]
+    if shard is not None:
+        spans = shard.spans(list(map(file_size, paths)))
+        sources = [replace(source, span=span) for source, span in zip(sources, spans, strict=True)]
+    return [Part(output, tuple(sources))]
+
+
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder for files: one that exists, or a name that ends in a slash."""
+    return os.path.isdir(output) or output.endswith(("/", os.sep))
+
+
+def _stored_size(path: Path) -> int:
+    return path.stat().st_size
+
+
+def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
+    """The output of each input: its name in the folder, below the folders that are not common to all inputs."""
+    from treeparse.core import TreeparseError
+
+    if Path("-") in paths:
+        raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name a file by -o.")
+    files = [os.path.abspath(path) for path in paths]
+    try:
+        common = os.path.commonpath(list(map(os.path.dirname, files)))
+    except ValueError as error:  # several drives
+        raise TreeparseError(f"The inputs share no folder ({error}): parse each drive's by a command.") from error
+    targets = [os.path.join(folder, _renamed(os.path.relpath(file, common), suffix)) for file in files]
+    inputs = {os.path.realpath(file): path for file, path in zip(files, paths, strict=True)}
+    seen: dict[str, Path] = {}
+    for path, target in zip(paths, targets, strict=True):
+        if (other := inputs.get(os.path.realpath(target))) is not None:
+            raise TreeparseError(f"The output {target} would take the place of the input {other}: name another folder.")
+        if (first := seen.setdefault(target, path)) is not path:
+            raise TreeparseError(
+                f"The outputs of {first} and {path} would both be {target}: parse them by two commands."
+            )
+    return targets
+
+
+def _renamed(name: str, suffix: str | None) -> str:
+    if suffix is None:
+        return name
+    stem, packed = (name[:-3], ".gz") if name.endswith(".gz") else (name, "")
+    known = next((end for end in _KNOWN_SUFFIXES if stem.endswith(end)), "")
+    return stem.removesuffix(known) + suffix + packed

@@ -1,0 +1,115 @@
+"""Oracle scores of lists of parses: how good the best tree of each list is, and how much probability a list holds."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.metrics.counts import REMEDY, check_comparable, ratio, universal_label, word_mismatch
+
+
+@dataclass(frozen=True, slots=True)
+class OracleScores:
+    """Oracle scores of the first ``size`` trees of every list; a shorter list has all its trees looked at.
+
+    ``trees`` is the mean number of different trees. ``uas`` and ``las`` are the shares of words that are right in the
+    list's tree with the most right heads and, another tree maybe, in that with the most right heads with universal
+    labels, over all words of all sentences. ``complete_match`` is the share of sentences whose gold tree, with
+    universal labels, is in the list. ``mass`` is the mean of the summed probabilities of different trees; None where
+    they were not given.
+    """
+
+    size: int
+    trees: float
+    uas: float
+    las: float
+    complete_match: float
+    mass: float | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything by name: what JSON takes."""
+        return asdict(self)
+
+
+def oracle_scores(
+    gold: Sequence[Sentence],
+    lists: Sequence[Sequence[Sentence]],
+    log_probs: Sequence[Sequence[float]] | None = None,
+) -> list[OracleScores]:
+    """Score the best tree of each list against gold, for the first 1, 2, 4, ... trees and for the longest list.
+
+    An oracle that knows the gold tree chooses from each list: its scores bound those of any reranker. At size 1 they
+    are the scores of the first trees, and they never fall as lists grow. Words and labels are compared, and averages
+    taken, as in ``attachment_scores``.
+
+    Args:
+        gold: the sentences with their gold trees.
+        lists: the trees of each sentence, one or more, in order; a tree that comes again counts once.
+        log_probs: their log probabilities, nats.
+
+    Raises:
+        TreeparseError: a list is empty, or as in ``attachment_scores``; log probabilities do not fit the lists.
+    """
+    _check(gold, lists, log_probs)
+    if not gold:
+        return []
+    longest = max(map(len, lists))
+    sizes = [size for size in (2**power for power in range(longest.bit_length())) if size < longest] + [longest]
+    figures = log_probs if log_probs is not None else [[-math.inf] * len(trees) for trees in lists]
+    sums = np.zeros((len(sizes), len(_COLUMNS)))
+    for sentence, trees, log_probs_of_trees in zip(gold, lists, figures, strict=True):
+        running = _running(sentence, trees, log_probs_of_trees)
+        sums += running[[min(size, len(trees)) - 1 for size in sizes]]
+    words = sum(map(len, gold))
+    scores = []
+    for size, row in zip(sizes, sums.tolist(), strict=True):
+        different, heads, labeled, complete, mass = row
+        shares = ratio(int(heads), words), ratio(int(labeled), words), complete / len(gold)
+        scores.append(
+            OracleScores(size, different / len(gold), *shares, None if log_probs is None else mass / len(gold))
+        )
+    return scores
+
+
+def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[float]) -> NDArray[np.float64]:
+    """``(trees, 5)``: for the list up to each tree what its columns count or find."""
+    gold_heads, gold_labels = gold.heads or (), [*map(universal_label, gold.labels or ())]
+    rows, seen = [], set()
+    for tree, log_prob in zip(trees, log_probs, strict=True):
+        right = [ours == theirs for ours, theirs in zip(gold_heads, tree.heads or (), strict=True)]
+        labels = map(universal_label, tree.labels or ())
+        labeled = sum(head and ours == theirs for head, ours, theirs in zip(right, gold_labels, labels, strict=True))
+        is_new = (tree.heads, tree.labels) not in seen
+        seen.add((tree.heads, tree.labels))
+        rows.append((is_new, sum(right), labeled, labeled == len(gold), is_new * math.exp(log_prob)))
+    table = np.array(rows, dtype=np.float64)
+    for column, accumulate in enumerate(_COLUMNS):
+        accumulate(table[:, column], out=table[:, column])
+    return table
+
+
+# How a list's figures grow: different trees, right heads, right heads and labels, whether all are right, probability.
+_COLUMNS = (np.add.accumulate, *[np.maximum.accumulate] * 3, np.add.accumulate)
+
+
+def _check(
+    gold: Sequence[Sentence], lists: Sequence[Sequence[Sentence]], log_probs: Sequence[Sequence[float]] | None
+) -> None:
+    """Raise where lists are empty, have other words than gold, or other numbers of log probabilities."""
+    for number, trees in enumerate(lists, 1):
+        if not trees:
+            raise TreeparseError(f"Sentence {number}: its list holds no tree; leave the sentence out of both sides.")
+    check_comparable(gold, [trees[0] for trees in lists])
+    for number, (sentence, trees) in enumerate(zip(gold, lists, strict=True), 1):
+        for rank, tree in enumerate(trees, 1):
+            problem = None if sentence.forms == tree.forms else word_mismatch(sentence, tree)
+            if problem is None and (tree.heads is None or tree.labels is None):
+                problem = "the system's parse has no heads or no labels"
+            if problem is not None:
+                raise TreeparseError(f"Sentence {number}, tree {rank}: {problem}; {REMEDY}.")
+    if log_probs is not None and [*map(len, log_probs)] != [*map(len, lists)]:
+        raise TreeparseError("The log probabilities do not fit the lists: give one for every tree of every list.")
