@@ -1,11 +1,20 @@
-"""Compiled code on disk: used again, and not past a change of any source of its folder."""
+"""Compiled code: used again, not past a change of any source, and made anew where nothing of it can be kept."""
 
+import errno
+import importlib
+import logging
 import os
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numba.core import config, event
+from numba.core.caching import IndexDataCacheFile
+from numba.core.codegen import CPUCodegen
+from unprivileged import make_read_only, run_as_nobody
 
 from treeparse.kernels import _compile
 
@@ -42,24 +51,84 @@ def kernel(x):
 PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
 
 
-def write_package(folder: Path, kernel: str, helper: str) -> Path:
+def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.format("jit", "x + 1.0")) -> Path:
     """A package of two kernel files, compiled as ours are."""
     package = folder / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "_compile.py").write_bytes(Path(_compile.__file__).read_bytes())
+    for source in ("_compile.py", "cache.py"):
+        text = Path(_compile.__file__).with_name(source).read_text(encoding="utf-8")
+        (package / source).write_text(text.replace("treeparse.kernels", "package"), encoding="utf-8")
     (package / "kernel.py").write_text(kernel, encoding="utf-8")
     (package / "helper.py").write_text(helper, encoding="utf-8")
     return package
 
 
-def answer(folder: Path) -> tuple[float, int]:
-    """The kernel's result in a fresh process, and how often compiled code was found on disk."""
+def start(folder: Path) -> subprocess.Popen[str]:
+    """A fresh process that runs the kernel, for which numba is not set in any way."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    command = [sys.executable, "-c", PROGRAM]
-    output = subprocess.check_output(command, cwd=folder, env=environment, text=True, timeout=120)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE
+    )
+
+
+def answer_of(process: subprocess.Popen[str]) -> tuple[float, int]:
+    """The kernel's result, and how often compiled code was found on disk."""
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
     result, hits = output.split()
     return float(result), int(hits)
+
+
+def answer(folder: Path) -> tuple[float, int]:
+    return answer_of(start(folder))
+
+
+def answer_of_nobody(folder: Path, **variables: str) -> tuple[str, str]:
+    """What the program says on its two streams, run by a user who can write to nothing."""
+    done = run_as_nobody(["-W", "error", "-c", PROGRAM], folder, variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr.strip()
+
+
+class Kernels:
+    """A package of kernels that is imported anew, as by a new process, whenever it is asked for an answer."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.package = write_package(folder)
+
+    def answer(self) -> tuple[float, int]:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "package"]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        kernel = importlib.import_module("package.kernel").kernel
+        try:
+            return kernel(1.0), sum(kernel.stats.cache_hits.values())
+        finally:
+            event.unregister("numba:compile", sys.modules["package.cache"]._announcer)
+
+    def change(self) -> None:
+        """Another answer, 230."""
+        (self.package / "helper.py").write_text(HELPER.format("jit", "x + 22.0"), encoding="utf-8")
+
+    def files(self, ending: str) -> list[Path]:
+        return sorted(self.package.rglob(f"*.{ending}"))
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernels:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    return Kernels(tmp_path)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A temporary folder below none that is closed to other users."""
+    with tempfile.TemporaryDirectory(prefix="treeparse-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 @pytest.mark.parametrize("compiler", ["jit", "part_jit"])
@@ -70,6 +139,102 @@ def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path, compiler: 
     (package / "helper.py").write_text(HELPER.format(compiler, "x + 22.0"), encoding="utf-8")
     assert answer(tmp_path) == (230.0, 0)
     assert answer(tmp_path) == (230.0, 1)
+
+
+def test_a_change_in_a_folder_below_is_seen(kernels: Kernels) -> None:
+    (kernels.package / "kernel.py").write_text(KERNEL.replace("package.helper", "package.below.helper"))
+    (kernels.package / "below").mkdir()
+    helper = (kernels.package / "helper.py").rename(kernels.package / "below" / "helper.py")
+    assert kernels.answer() == (20.0, 0)
+    helper.write_text(HELPER.format("jit", "x + 22.0"), encoding="utf-8")
+    assert kernels.answer() == (230.0, 0)
+
+
+def test_without_a_folder_to_write_to_kernels_are_compiled_and_this_is_said_once(open_folder: Path) -> None:
+    make_read_only(write_package(open_folder))
+    open_folder.chmod(0o777)  # the current folder is no place for a home that is not there
+    for home in ({}, {"HOME": "/dev/null", "NUMBA_CACHE_DIR": "/dev/null/kernels"}):
+        output, errors = answer_of_nobody(open_folder, **home)
+        assert output == "20.0 0"
+        assert errors.startswith("Compiled kernels cannot be kept (no folder for them can be written to): ")
+        assert "Set NUMBA_CACHE_DIR" in errors
+        assert "treeparse warm" in errors
+        assert len(errors.splitlines()) == 1
+    assert [path.name for path in open_folder.iterdir()] == ["package"]
+
+
+def test_compiled_code_is_found_where_nothing_can_be_written(open_folder: Path) -> None:
+    package = write_package(open_folder)
+    assert answer(open_folder) == (20.0, 0)
+    make_read_only(package)
+    assert answer_of_nobody(open_folder) == ("20.0 1", "")
+    home = open_folder / "home"
+    home.mkdir()
+    home.chmod(0o777)
+    assert answer_of_nobody(open_folder, HOME=str(home)) == ("20.0 1", "")
+    assert not list(home.rglob("*.nbi"))
+
+
+@pytest.mark.parametrize("writer", ["_save_data", "_save_index"])
+def test_a_full_disk_does_not_end_the_call(
+    kernels: Kernels, writer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    assert kernels.answer() == (20.0, 0)
+    kernels.change()
+    with monkeypatch.context() as patch:
+        patch.setattr(IndexDataCacheFile, writer, fail)
+        assert kernels.answer() == (230.0, 0)
+    (message,) = caplog.messages  # of two functions
+    assert message.startswith("Compiled kernels cannot be kept (")
+    assert "__pycache__: No space left on device): " in message
+    assert kernels.answer() == (230.0, 0)  # not what was compiled before the change
+    assert kernels.answer() == (230.0, 1)
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_damaged_files_are_made_anew(kernels: Kernels, ending: str) -> None:
+    assert kernels.answer() == (20.0, 0)
+    assert len(kernels.files(ending)) == 2
+    for path in kernels.files(ending):
+        path.write_bytes(path.read_bytes()[:100])
+    assert kernels.answer() == (20.0, 0)
+    assert kernels.answer() == (20.0, 1)
+
+
+def test_machines_that_share_a_folder_do_not_take_each_others_code(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that compile at once: neither has seen the other's index."""
+    assert kernels.answer() == (20.0, 0)
+    code = {path: path.read_bytes() for path in kernels.files("nbc")}
+    for path in kernels.files("nbi"):
+        path.unlink()
+    monkeypatch.setattr(CPUCodegen, "magic_tuple", lambda self: ("another", "machine", ""))
+    assert kernels.answer() == (20.0, 0)
+    assert len(kernels.files("nbc")) == 2 * len(code)
+    assert all(path.read_bytes() == content for path, content in code.items())
+
+
+def test_what_is_compiled_is_logged_but_not_its_parts(kernels: Kernels, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "package")
+    kernels.answer()
+    kernels.answer()
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "compiling kernels, once: kernel.kernel"),
+        ("DEBUG", "found compiled: kernel.kernel"),
+    ]
+    folder = str(kernels.package / "__pycache__")
+    assert all(record.args == {"kernel": "kernel.kernel", "folder": folder} for record in caplog.records)
+
+
+def test_processes_may_compile_at_the_same_time(tmp_path: Path) -> None:
+    write_package(tmp_path)
+    processes = [start(tmp_path) for _ in range(4)]
+    assert {answer_of(process)[0] for process in processes} == {20.0}
+    assert answer(tmp_path) == (20.0, 1)
 
 
 def test_a_helper_does_not_take_the_flags_of_its_first_caller(tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ Command modules are light: what is slow to import, they import inside their func
 
 import argparse
 import io
+import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
 from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, positive
 
-COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config")
+COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config", "warm")
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -35,6 +37,7 @@ BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; faults of usage or input become one sentence on standard error."""
+    _wait_passively()
     commands = _commands()
     parser = _build_parser(commands)
     args = _parse(parser, commands, argv)
@@ -42,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
     try:
         _set_threads(args.threads)
-        code = commands[args.command].run(args)
+        with _messages_of_kernels(quiet=args.quiet):
+            code = commands[args.command].run(args)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -91,7 +95,12 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
 
 def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common options")
-    group.add_argument("--threads", type=positive, metavar="N", help="CPU threads (default: as torch chooses)")
+    group.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
+    )
     group.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ... (default: the command's own choice)")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no messages but errors")
 
@@ -106,6 +115,38 @@ def _parse(
     elif unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help")
     return args
+
+
+def _wait_passively() -> None:
+    """Let torch's threads sleep, not spin, where they wait for one another; it is read as torch is loaded.
+
+    On a core that has other work to do, threads that spin take its time from the very ones they wait for.
+    """
+    if "torch" not in sys.modules:
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+
+class _OnStandardError(logging.Handler):
+    """Writes messages as lines, above a progress bar if there is one."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from tqdm import tqdm
+
+        tqdm.write(f"treeparse: {record.getMessage()}", file=sys.stderr)
+
+
+@contextmanager
+def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
+    """Say on standard error, unless quiet, what is compiled, for which the user has to wait."""
+    log, handler = logging.getLogger("treeparse.kernels"), _OnStandardError(logging.ERROR if quiet else logging.INFO)
+    level = log.level
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def _set_threads(threads: int | None) -> None:

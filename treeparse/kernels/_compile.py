@@ -1,23 +1,21 @@
 """How every kernel is compiled, and how a large batch is split over threads.
 
 A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that does the batch items of a range. Compiled
-code is kept on disk until any file of this folder changes, so a kernel may call helpers of another file.
+code is kept on disk until any file of this folder changes (``cache``), so a kernel may call helpers of another file.
 """
 
-import hashlib
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numpy.typing import NDArray
+
+from treeparse.kernels.cache import KernelCache
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -26,20 +24,6 @@ IntArray = NDArray[np.int64]
 NO, YES, ZERO, ONE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 
 MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread
-
-
-@cache
-def _digest_of_sources() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-
-
-class _SourcesCache(FunctionCache):
-    """numba's cache of a function, which by itself sees changes in the function's own file only."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(function)
-        self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, _digest_of_sources())
 
 
 class _PartCode(JITCodeLibrary):
@@ -60,7 +44,7 @@ def _compiler(**options: Any) -> Any:
     def compile_function(function: Callable[..., Any]) -> Any:
         dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
         if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
-            dispatcher._cache = _SourcesCache(function)
+            dispatcher._cache = KernelCache(function)
         return dispatcher
 
     return compile_function

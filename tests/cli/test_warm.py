@@ -1,0 +1,89 @@
+"""``treeparse warm``: no kernel is left out, and what was done is said."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treeparse.cli import main as cli
+from treeparse.cli import warm
+
+TESTS = Path(__file__).parents[1]
+LAST_LINE = r"treeparse: (\d+) kernels compiled, (\d+) were there already, in (.*kernels.*); \d+ s\n"
+
+
+def test_no_kernel_is_forgotten() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
+    done = subprocess.run(
+        [sys.executable, TESTS / "cli" / "warm_run.py", "-q"], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report.pop("functions") > 200
+    assert report == {"code": 0, "forgotten": [], "late": [], "repeated": []}
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_is_there_already_is_counted(jobs: str) -> None:
+    """Once, where several processes find it."""
+    command = [sys.executable, "-m", "treeparse", "warm", "--jobs", jobs]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = re.fullmatch(LAST_LINE, done.stdout)
+    assert found is not None
+    assert int(found[1]) == 0
+    assert 15 <= int(found[2]) <= 40
+    assert "compiling kernels: 100%" in done.stderr
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two calls, of which the second finds what the first one compiled."""
+    log = logging.getLogger("treeparse.kernels")
+
+    def first(_: Any) -> None:
+        log.info("compiling", {"kernel": "lists", "folder": "/kernels"})
+        log.info("compiling", {"kernel": "sums", "folder": "/kernels"})
+
+    def second(_: Any) -> None:
+        log.debug("found", {"kernel": "sums", "folder": "/kernels"})
+        log.debug("found", {"kernel": "samples", "folder": "/kernels"})
+
+    monkeypatch.setattr(warm, "CALLS", (("projective", first), ("projective", second)))
+
+
+def test_what_is_compiled_is_counted(calls: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["warm"]) == 0
+    output, errors = capsys.readouterr()
+    assert re.sub(r"\d+ s", "0 s", output) == "treeparse: 2 kernels compiled, 1 were there already, in /kernels; 0 s\n"
+    assert "treeparse: compiling" not in errors  # there is the bar
+
+
+def test_quiet(calls: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["warm", "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_compiling_what_cannot_be_kept_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: Any) -> None:
+        logging.getLogger("treeparse.kernels").warning("Compiled kernels cannot be kept (%s).", "no room")
+
+    monkeypatch.setattr(warm, "CALLS", (("projective", fail),))
+    assert cli.main(["warm", "-q"]) == 2
+    assert capsys.readouterr() == ("", "treeparse: error: Compiled kernels cannot be kept (no room).\n")
+
+
+def test_nothing_is_compiled_where_numba_is_told_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert cli.main(["warm"]) == 2
+    assert "NUMBA_DISABLE_JIT is set" in capsys.readouterr().err

@@ -1,0 +1,97 @@
+"""Warms all kernels, then uses every distribution and a parser; prints which kernels that left out.
+
+As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled afterwards;
+``repeated``, those with several signatures. It is a process of its own, for kernels stay compiled for a process's life.
+"""
+
+import importlib
+import json
+import logging
+import pkgutil
+import sys
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from numba.core.dispatcher import Dispatcher
+from sentences import learnable_sentences
+from torch import Tensor
+
+import treeparse.kernels
+from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF
+from treeparse.cli.main import main
+from treeparse.model import ParserConfig
+from treeparse.nn import BiLSTMConfig
+from treeparse.trees.samplers import SAMPLERS
+
+
+def compiled_functions() -> dict[str, Any]:
+    """All functions of the kernels' modules that numba compiles, by name."""
+    found = {}
+    for info in pkgutil.walk_packages(treeparse.kernels.__path__, "treeparse.kernels."):
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if isinstance(value, Dispatcher) and value.py_func.__module__ == module.__name__:
+                found[f"{module.__name__}.{name}"] = value
+    return found
+
+
+def called_by(function: Any) -> Iterator[Any]:
+    """What a compiled function mentions that is compiled as well."""
+    names, known = function.py_func.__code__.co_names, function.py_func.__globals__
+    for name in names:
+        value = known.get(name)
+        attributes = [getattr(value, other, None) for other in names] if isinstance(value, ModuleType) else []
+        yield from (each for each in (value, *attributes) if isinstance(each, Dispatcher))
+
+
+def use(p: Any, values: Tensor) -> None:
+    """Call what a distribution over trees without labels offers."""
+    p.log_prob(p.mode).sum().backward()
+    _ = p.log_partition, p.log_marginals, p.entropy(), p.renyi_entropy(2.0), p.covariance(values, values)
+    _ = p.topk(3), p.topk(40), next(p.best_first()), p.given(p.mode).marginals, p.cross_entropy(p), p.minimum_risk()
+    _ = p.sample(), p.sample((50,)), p.sample_without_replacement(3), p.sample_without_replacement(30, method="trie")
+
+
+def use_labeled(p: LabeledCRF) -> None:
+    """Call what a distribution over labelled trees offers."""
+    p.log_prob(*p.mode).sum().backward()
+    _ = p.entropy(), p.topk(30), next(p.best_first()), p.sample((5,)), p.minimum_risk(), p.marginals
+    _ = p.sample_without_replacement(3), p.sample_without_replacement(30, method="trie")
+
+
+def use_all() -> None:
+    torch.manual_seed(0)
+    lengths = torch.tensor([6, 2, 4])
+    for dtype, scale in ((torch.float32, 1.0), (torch.float64, 300.0)):
+        scores = (torch.randn(3, 7, 7, dtype=dtype) * scale).requires_grad_()
+        for single_root in (True, False):
+            nonprojective = NonProjectiveCRF(scores, lengths, single_root=single_root)
+            for sampler in SAMPLERS:
+                if sampler not in (("wilson",) if single_root else ("wilson_marginal", "wilson_reject")):
+                    nonprojective.sample((2,), method=sampler)
+            for p in (nonprojective, ProjectiveCRF(scores, lengths, single_root=single_root)):
+                use(p, torch.randn(3, 7, 7))
+                use_labeled(LabeledCRF(p.with_scores(scores), torch.zeros(3, 7, 7, 3)))
+    sentences = learnable_sentences(5, seed=1)
+    encoder = BiLSTMConfig(min_count=1, word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1)
+    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), sentences).eval()
+    for decoder in ("nonprojective", "projective", "minimum_risk"):
+        parser.parse(sentences, decoder=decoder)
+    _ = parser.kbest(sentences, 3), parser.sample(sentences, 3, seed=1), parser.sample(sentences, 3, replacement=False)
+
+
+if __name__ == "__main__":
+    code = main(["warm", *sys.argv[1:]])
+    functions = compiled_functions()
+    called = {id(callee) for function in functions.values() for callee in called_by(function) if callee is not function}
+    forgotten = [name for name, each in functions.items() if id(each) not in called and not each.signatures]
+    late: list[str] = []
+    log = logging.getLogger("treeparse.kernels")
+    log.setLevel(logging.INFO)
+    log.addFilter(lambda record: late.append(record.getMessage()) or False)
+    use_all()
+    repeated = [name for name, each in functions.items() if len(each.signatures) > 1]
+    lists = {"forgotten": forgotten, "late": late, "repeated": repeated}
+    print(json.dumps({"code": code, "functions": len(functions), **lists}))

@@ -1,0 +1,138 @@
+"""``treeparse warm``: compile all kernels at once, where an image is built or before the first run."""
+
+import argparse
+import logging
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from typing import Any
+
+from treeparse.cli.common import positive
+
+NAME = "warm"
+HELP = "compile all kernels now, so that nothing has to wait for them later"
+EPILOG = """examples:
+  treeparse warm
+  treeparse warm --jobs 4
+  NUMBA_CACHE_DIR=/var/cache/treeparse treeparse warm
+
+Compiled kernels are kept in the first of these folders that can be written to: NUMBA_CACHE_DIR, the installation, the
+user's cache. Later they are found there by all who can read them, be it read-only. They are made for one kind of
+processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs."""
+
+# What has kernels of its own, what takes longest to compile first; kernels that calls share are compiled once.
+CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
+    ("single-root", lambda p: p.topk(2)),
+    ("projective", lambda p: p.topk(2)),
+    ("projective", lambda p: p.covariance(p.scores, p.scores)),
+    ("single-root", lambda p: p.covariance(p.scores, p.scores)),
+    ("single-root", lambda p: p.log_marginals),
+    ("single-root", lambda p: p.sample()),
+    ("single-root", lambda p: p.sample(method="colbourn")),
+    ("single-root", lambda p: p.sample(method="wilson_reject")),
+    ("projective", lambda p: p.sample()),
+    ("labeled", lambda p: p.topk(2)),
+    ("labeled", lambda p: p.sample()),
+    ("single-root", lambda p: p.log_prob(p.mode)),
+    ("several-roots", lambda p: p.log_prob(p.mode)),
+    ("projective", lambda p: p.log_prob(p.mode)),
+)
+
+
+@dataclass
+class Kernels:
+    """The kernels that calls needed, by name, the folders that have them, and why they cannot be kept, if so."""
+
+    compiled: set[str] = field(default_factory=set)
+    found: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+    fault: str | None = None
+
+    def take(self, record: logging.LogRecord) -> bool:
+        """Note what the kernels log, which nobody else needs to hear."""
+        if record.levelno >= logging.WARNING:
+            self.fault = record.getMessage()
+        elif isinstance(record.args, dict) and "kernel" in record.args:
+            kernels = self.compiled if record.levelno == logging.INFO else self.found
+            kernels.add(str(record.args["kernel"]))
+            self.folders.add(str(record.args["folder"]))
+        return False
+
+    def add(self, more: "Kernels") -> None:
+        """Those of further calls; what one of them compiled, the next one finds."""
+        self.compiled |= more.compiled
+        self.found = (self.found | more.found) - self.compiled
+        self.folders |= more.folders
+        self.fault = self.fault or more.fault
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes that compile (default: 1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Call whatever has kernels of its own, and say how many were compiled."""
+    from tqdm import tqdm
+
+    from treeparse.core import TreeparseError
+
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
+    started, kernels = time.perf_counter(), Kernels()
+    with (
+        _mapping(args.jobs) as each,
+        tqdm(total=len(CALLS), desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar,
+    ):
+        for found in each(kernels_of_call, range(len(CALLS))):
+            kernels.add(found)
+            if kernels.fault is not None:
+                raise TreeparseError(kernels.fault)
+            bar.update()
+    if not args.quiet:
+        counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
+        print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
+    return 0
+
+
+@contextmanager
+def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable[int]], Iterable[Kernels]]]:
+    """``map``, or its like over several processes."""
+    if jobs == 1:
+        yield map
+        return
+    with get_context("spawn").Pool(min(jobs, len(CALLS))) as pool:
+        yield pool.imap_unordered
+
+
+def kernels_of_call(number: int) -> Kernels:
+    """Do one of the calls, on a batch of one short sentence."""
+    log, kernels = logging.getLogger("treeparse.kernels"), Kernels()
+    level = log.level
+    log.setLevel(logging.DEBUG)
+    log.addFilter(kernels.take)
+    try:
+        kind, call = CALLS[number]
+        call(_distribution(kind))
+    finally:
+        log.removeFilter(kernels.take)
+        log.setLevel(level)
+    return kernels
+
+
+def _distribution(kind: str) -> Any:
+    import torch
+
+    from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+
+    scores = torch.zeros(1, 4, 4)
+    if kind == "projective":
+        return ProjectiveCRF(scores)
+    if kind == "labeled":
+        return LabeledCRF(NonProjectiveCRF(scores), torch.zeros(1, 4, 4, 2))
+    return NonProjectiveCRF(scores, single_root=kind == "single-root")
