@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from treeparse.cli.common import INTERRUPTED
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.common import INTERRUPTED, modules_of_current_folder
+from treeparse.cli.config import shipped_config
 
 NAME = "train"
 HELP = "train a parser from CoNLL-U"
@@ -16,9 +16,11 @@ examples:
   treeparse train --config my.yaml --output runs/english
   treeparse train --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
+  treeparse train --config fast --output runs/own --objective mymodule.MyLoss
   treeparse train --resume runs/english
   treeparse train --help-config
 
+mymodule.MyLoss is a class of your own: modules are looked for in the current folder too, after all that are installed.
 the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
@@ -37,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
 
 
+@modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
     """Train; Ctrl-C says how to go on."""
     from treeparse.training.settings import describe_settings, load_config
@@ -61,7 +64,7 @@ def _config_path(args: argparse.Namespace) -> Path:
 
     if args.config is not None:
         path = Path(args.config)
-        return path if path.is_file() else shipped_configs().get(args.config, path)
+        return path if path.is_file() or path.name != args.config else shipped_config(args.config)
     if args.resume is None:
         raise TreeparseError("Training needs --config FILE (treeparse config lists the shipped ones) or --resume DIR.")
     path = Path(args.resume) / "config.yaml"

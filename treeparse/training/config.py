@@ -9,6 +9,7 @@ import yaml
 
 from treeparse.core import TreeparseError
 from treeparse.model import ParserConfig
+from treeparse.training.bounds import check_most, check_seed
 
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
@@ -94,7 +95,7 @@ class TrainerConfig:
     """Where and how exactly to compute.
 
     Attributes:
-        device: auto (a GPU if there is one), cpu, cuda, cuda:1, mps.
+        device: auto (a GPU if there is one), cpu, cuda, cuda:1.
         precision: 32-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64).
     """
 
@@ -125,6 +126,13 @@ class TrainConfig:
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        check_most("data", self.data)
+        check_most("optimization", self.optimization)
+        if not self.output.strip():
+            raise TreeparseError("output is empty: name a folder for the run.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as it stands in YAML or JSON."""
