@@ -473,3 +473,24 @@ def test_a_gpu_agrees_with_the_cpu(objective: Objective) -> None:
     assert all(map(same, parser.parse(UNSEEN, decoder="minimum_risk"), cautious))
     for found, expected in zip(parser.kbest(UNSEEN, 5, decoder="projective"), lists, strict=True):
         assert all(map(same, found, expected)) and len(found) == len(expected)
+
+
+def test_the_hyphen_in_minimum_risk() -> None:
+    name: Any = "minimum-risk"
+    assert ParserConfig(decoder=name).decoder == "minimum_risk"
+    parser = random_parser()
+    assert parser.parse(UNSEEN, decoder="minimum-risk") == parser.parse(UNSEEN, decoder="minimum_risk")
+    assert parser.sample(UNSEEN[:3], 2, decoder="minimum-risk") == parser.sample(UNSEEN[:3], 2)
+    with pytest.raises(TreeparseError, match="minimum_risk chooses one tree, it has no list"):
+        parser.kbest(UNSEEN, 2, decoder="minimum-risk")
+
+
+def test_batches_of_words() -> None:
+    parser = random_parser()
+    sentences = [["They", "saw"], ["Go"]]
+    found, expected = (parser.collate(each) for each in (sentences, [Sentence(tuple(words)) for words in sentences]))
+    assert found.lengths.tolist() == [2, 1] and found.indices.tolist() == [0, 1] and found.heads is None
+    assert all(torch.equal(found.features[name], expected.features[name]) for name in expected.features)
+    assert parser.distribution(found).log_partition.shape == (2,)
+    with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) is a string, 'They'"):
+        parser.collate(["They", "saw"])

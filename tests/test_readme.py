@@ -45,3 +45,10 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert len(capsys.readouterr().out.splitlines()) == 7
     for block in rest:
         exec(block, names)
+
+
+def test_the_line_on_distributions_runs() -> None:
+    [line] = re.findall(r"`(parser\.distribution\(.*?\))` gives", README)
+    parser = Parser.build(ParserConfig(arc_size=4, label_size=4), learnable_sentences(10, seed=1))
+    distribution = eval(line, {"parser": parser, "sentences": [["They", "saw", "her"], ["Go"]]})
+    assert distribution.log_partition.shape == (2,)

@@ -12,7 +12,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load, save_file
 from sentences import learnable_sentences
-from torch import Tensor
+from torch import Tensor, nn
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser, ParserConfig
@@ -187,6 +187,37 @@ def test_vocabulary_of_another_kind(folder: Path, change: Callable[[dict[str, An
 def test_weights_of_another_model(folder: Path, change: Callable[[dict[str, Tensor]], object], name: str) -> None:
     change_weights(folder / "model.safetensors", change)
     assert re.search(f"do not fit its config, see .*{re.escape(name)}", refused(folder))
+
+
+BIG = 10**9
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda c: c["encoder"].update(hidden_size=BIG), r"encoder.hidden_size \(1000000000\)"),
+        (lambda c: c["encoder"].update(char_filters=BIG), r"encoder.char_filters \(1000000000\)"),
+        (lambda c: c["encoder"].update(word_size=BIG), r"encoder.word_size \(1000000000\)"),
+        (lambda c: c["encoder"].update(layers=1000, hidden_size=1000), r"encoder.(layers|hidden_size) \(1000\)"),
+        (lambda c: c.update(arc_size=BIG), r"arc_size \(1000000000\)"),
+        (lambda c: c.update(label_size=BIG), r"label_size \(1000000000\)"),
+        (lambda c: c["encoder"].update(layers=BIG), "encoder.layers is 1000000000, but must be at most 1000"),
+        (lambda c: c["encoder"].update(char_widths=[BIG]), "encoder.char_widths is 1000000000, but must be at most"),
+        (lambda c: c["encoder"].update(char_widths=[3] * 10**5), "the number of encoder.char_widths is 100000"),
+        (lambda c: c.update(arc_size=10**30), "arc_size is 10+, but must be at most 1000000000"),
+    ],
+)
+def test_a_config_of_a_model_too_large_to_be_held(
+    folder: Path, change: Callable[[dict[str, Any]], object], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nn.Linear, "__init__", fail_at_once)
+    change_json(folder / "config.json", change)
+    problem = refused(folder)
+    assert re.search(name, problem) and "0x" not in problem and len(problem) < 600
+
+
+def fail_at_once(*_: object, **__: object) -> None:
+    raise AssertionError("a part of the model was built")
 
 
 def test_vocabulary_of_another_model(folder: Path) -> None:

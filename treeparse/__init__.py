@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
     from treeparse.trees import ProjectiveCRF as ProjectiveCRF
 
+    __version__: str
+
 _HOMES = {
     "DataError": "treeparse.core",
     "LabeledCRF": "treeparse.trees",
@@ -30,8 +32,9 @@ _HOMES = {
     "TreeparseError": "treeparse.core",
 }
 _SUBPACKAGES = ("metrics",)
+_UNKNOWN_VERSION = "0+unknown"  # of a copy that is not installed
 
-__all__ = [*_HOMES, *_SUBPACKAGES]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
@@ -39,6 +42,13 @@ def __getattr__(name: str) -> object:
         return import_module(f"treeparse.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            return metadata.version("treeparse")
+        except metadata.PackageNotFoundError:
+            return _UNKNOWN_VERSION
     raise AttributeError(f"module 'treeparse' has no attribute {name!r}")
 
 

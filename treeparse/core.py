@@ -1,7 +1,9 @@
 """What every layer shares: sentences, batches, checks of head lists, and the errors. Imports nothing of ours."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Self
 
 import torch
@@ -172,15 +174,29 @@ def pick_device(name: str | None) -> torch.device:
     """The device of a name; for ``auto`` or none a GPU if there is one, otherwise the CPU.
 
     Raises:
-        TreeparseError: the name is no device's, or this machine has no such device.
+        TreeparseError: the name is no device's, or this machine has no such device, or it cannot compute in float64.
     """
-    if name in (None, "auto"):
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    wanted = name or "auto"
+    if wanted == "auto":
+        wanted = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:  # torch's own: unknown, or not in this build
+        with warnings.catch_warnings(action="ignore"):  # of names that torch knows no more
+            device = torch.device(wanted)
+            torch.ones(2, device=device).add(1).tolist()
+    except Exception as error:  # torch has as many kinds of error as of devices that it does not have
         raise TreeparseError(
-            f"There is no device {name!r} on this machine: say auto, cpu, or cuda for a GPU."
+            f"There is no device {wanted!r} on this machine that computes: say auto, cpu, or cuda for a GPU."
+        ) from error
+    try:
+        torch.ones(2, device=device, dtype=torch.float64).sum().tolist()
+    except (TypeError, RuntimeError) as error:
+        raise TreeparseError(
+            f"The device {wanted!r} does not compute in float64, in which sums over trees are taken: say cpu."
         ) from error
     return device
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about a name that does not exist: ``; did you mean ...?``, or nothing if none is like it."""
+    [*close] = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

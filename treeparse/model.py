@@ -1,10 +1,10 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -14,19 +14,22 @@ from torch import Tensor, nn
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
-from treeparse.data.mapping import map_batches
+from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse as Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
 from treeparse.model_lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
-from treeparse.nn.config import check_at_least, check_rate
+from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
+from treeparse.nn.size import SMALLEST, TRAINING_COPIES, ScorerSize, check_memory
 from treeparse.objectives import Objective, label_cross_entropy
-from treeparse.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
+from treeparse.storage import CONFIG, VOCABULARY, WEIGHTS, from_plain, load_weights, read_model, write_model
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
-from treeparse.trees.decoders import Decoder, best_trees, check_decoder
+from treeparse.trees.decoders import Decoder, DecoderName, best_trees, decoder_named
 
 LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found, or in a batch of lists
+
+WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
 T = TypeVar("T")
 
@@ -53,10 +56,11 @@ class ParserConfig:
     decoder: Decoder = "nonprojective"
 
     def __post_init__(self) -> None:
-        check_at_least("arc_size", self.arc_size, 1)
-        check_at_least("label_size", self.label_size, 1)
+        for name in ("arc_size", "label_size"):
+            check_at_least(name, getattr(self, name), 1)
+            check_at_most(name, getattr(self, name), LARGEST)
         check_rate("dropout", self.dropout)
-        check_decoder(self.decoder)
+        object.__setattr__(self, "decoder", decoder_named(self.decoder))
 
 
 class Parser(nn.Module):
@@ -64,6 +68,7 @@ class Parser(nn.Module):
 
     def __init__(self, config: ParserConfig, indexer: Indexer) -> None:
         super().__init__()
+        check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
         words = indexer.features.words
         self._raw_text = RawTextCheck(words)
@@ -95,7 +100,9 @@ class Parser(nn.Module):
             tags=config.encoder.tags,
             vectors=None if vectors is None else vectors.vocabulary(),
         )
-        parser = cls(config, Indexer.build(sentences, features))
+        indexer = Indexer.build(sentences, features)
+        check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)
+        parser = cls(config, indexer)
         if vectors is not None:
             table = parser.get_parameter("scorer.encoder.embedding.vectors.weight")
             table.copy_(vectors.embedding())  # frozen: no gradient is asked for
@@ -110,14 +117,17 @@ class Parser(nn.Module):
         """
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
-        try:
-            parser = cls(settings, Indexer.from_json(vocabulary))
-        except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-            # JSON, but not what save_pretrained writes: there are as many ways as there are mistakes.
+        with _no_parser(directory):
+            indexer = Indexer.from_json(vocabulary)
+            size = scorer_size(settings, indexer)
+            wanted, held = size.weights(), sum(tensor.numel() for tensor in weights.values())
+        if wanted > 2 * held + WEIGHTS_AMISS:  # not to be allocated only to find that they do not fit
             raise TreeparseError(
-                f"{VOCABULARY} and {CONFIG} in {directory} make no parser ({type(error).__name__}: {error}): "
-                "copy the model again."
-            ) from error
+                f"The weights in {directory} do not fit its config: {WEIGHTS} holds {held:,} numbers and {CONFIG} "
+                f"asks for {wanted:,}, see {size.excess(held)}: the files are not of one model."
+            )
+        with _no_parser(directory):
+            parser = cls(settings, indexer)
         load_weights(parser, weights, str(directory))
         return parser.eval()
 
@@ -130,9 +140,9 @@ class Parser(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
-    def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
-        """The sentences as a batch on the parser's device."""
-        return self.indexer.collate(sentences, indices).to(self.device)
+    def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
+        """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
+        return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
     def distribution(self, batch: Batch) -> LabeledCRF:
         """The distribution of each sentence's labelled trees; "root" is for arcs from the root, and for no others.
@@ -179,16 +189,18 @@ class Parser(nn.Module):
         return (arc_loss + label_loss) / batch.num_words
 
     @torch.inference_mode()
-    def parse_batch(self, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder | None = None) -> list[Parse]:
+    def parse_batch(
+        self, batch: Batch, sentences: Sequence[Sentence], decoder: DecoderName | None = None
+    ) -> list[Parse]:
         """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
-        return self._parses(self.scorer(batch), batch, sentences, decoder or self.config.decoder)
+        return self._parses(self.scorer(batch), batch, sentences, self._decoder(decoder))
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
         scores = self.scorer(batch)
         loss = float(self._loss(scores, batch, objective))
-        return self._parses(scores, batch, sentences, self.config.decoder), loss
+        return self._parses(scores, batch, sentences, self._decoder(None)), loss
 
     def _parses(self, scores: Scores, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:
         trees = self._trees(scores, batch, torch.float64)
@@ -204,39 +216,40 @@ class Parser(nn.Module):
 
     def parse(
         self,
-        sentences: Sequence[Sentence | Sequence[str]],
+        sentences: Iterable[Words],
         *,
         batch_words: int = 5000,
-        decoder: Decoder | None = None,
+        decoder: DecoderName | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
         Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
-        sentence is a :class:`~treeparse.core.Sentence` or a list of words. Batches hold sentences of like length, about
-        ``batch_words`` words each. Raises where a sentence is a string or has no words, and where the model reads tags
-        and a sentence has none.
+        sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
+        :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
+        words each. Raises where a sentence is a string or has no words, and where the model reads tags and a sentence
+        has none.
         """
-        check_decoder(decoder := decoder or self.config.decoder)
-        return self._in_batches(sentences, partial(self.parse_batch, decoder=decoder), max_words=batch_words)
+        parse_batch = partial(self.parse_batch, decoder=self._decoder(decoder))
+        return self._in_batches(sentences, parse_batch, max_words=batch_words)
 
     def kbest(
         self,
-        sentences: Sequence[Sentence | Sequence[str]],
+        sentences: Iterable[Words],
         k: int,
         *,
         batch_words: int = 5000,
-        decoder: Decoder | None = None,
+        decoder: DecoderName | None = None,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
 
         Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
         (nonprojective), or those without crossing arcs (projective). The rest is as in :meth:`parse`.
         """
-        return self._lists(sentences, BestLists(k, decoder or self.config.decoder), batch_words)
+        return self._lists(sentences, BestLists(k, self._decoder(decoder)), batch_words)
 
     def sample(
         self,
-        sentences: Sequence[Sentence | Sequence[str]],
+        sentences: Iterable[Words],
         k: int,
         *,
         replacement: bool = True,
@@ -244,7 +257,7 @@ class Parser(nn.Module):
         first: int | Sequence[int] = 0,
         temperature: float = 1.0,
         batch_words: int = 5000,
-        decoder: Decoder | None = None,
+        decoder: DecoderName | None = None,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
 
@@ -265,15 +278,18 @@ class Parser(nn.Module):
             batch_words: as in :meth:`parse`.
             decoder: as above.
         """
+        sentences = _held(sentences)
         if not isinstance(first, int) and len(first) != len(sentences):
             raise TreeparseError(f"{len(sentences)} sentences came with {len(first)} places: give one a sentence.")
-        lists = SampledLists(k, decoder or self.config.decoder, replacement, seed, first, temperature)
+        lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         return self._lists(sentences, lists, batch_words)
 
+    def _decoder(self, name: DecoderName | None) -> Decoder:
+        """The decoder of that name, or the config's."""
+        return decoder_named(self.config.decoder if name is None else name)
+
     @torch.inference_mode()
-    def _lists(
-        self, sentences: Sequence[Sentence | Sequence[str]], finder: ListFinder, batch_words: int
-    ) -> list[list[Parse]]:
+    def _lists(self, sentences: Iterable[Words], finder: ListFinder, batch_words: int) -> list[list[Parse]]:
         def lists(batch: Batch, chosen: list[Sentence]) -> list[list[Parse]]:
             scores = self.scorer(batch)
             trees = self._trees(scores, batch, torch.float64)
@@ -287,20 +303,47 @@ class Parser(nn.Module):
 
     def _in_batches(
         self,
-        sentences: Sequence[Sentence | Sequence[str]],
+        sentences: Iterable[Words],
         function: Callable[[Batch, list[Sentence]], Sequence[T]],
         **limits: int,
     ) -> list[T]:
         """What a function finds for each sentence, without dropout; it sees them in batches of like length."""
-        lists = (words for words in islice(sentences, LOOKED_AT) if isinstance(words, list | tuple))
-        if doubt := self._raw_text.look(words for words in lists if all(isinstance(form, str) for form in words)):
+        held = _held(sentences)
+        given = as_sentences(held)
+        lists = (
+            own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple)
+        )
+        if doubt := self._raw_text.look(lists):
             warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
         was_training = self.training
         self.eval()
         try:
-            return map_batches(lambda places, given: function(self.collate(given, places), given), sentences, **limits)
+            return map_batches(lambda places, chosen: function(self.collate(chosen, places), chosen), given, **limits)
         finally:
             self.train(was_training)
+
+
+def _held(sentences: Iterable[Words]) -> Sequence[Words]:
+    """The sentences where they can be gone through more than once."""
+    return sentences if isinstance(sentences, Sequence) else list(sentences)
+
+
+def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
+    """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
+    features, labels = (SMALLEST, 1) if indexer is None else (indexer.features.sizes(), len(indexer.labels))
+    return ScorerSize(config.encoder, config.arc_size, config.label_size, features, labels)
+
+
+@contextmanager
+def _no_parser(directory: str | Path) -> Iterator[None]:
+    """What fails on JSON that ``save_pretrained`` did not write: there are as many ways as there are mistakes."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        raise TreeparseError(
+            f"{VOCABULARY} and {CONFIG} in {directory} make no parser ({type(error).__name__}: {error}): "
+            "copy the model again."
+        ) from error
 
 
 def _with_vector_size(encoder: BiLSTMConfig, vectors: WordVectors | None) -> BiLSTMConfig:

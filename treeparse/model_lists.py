@@ -14,7 +14,7 @@ from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
-from treeparse.trees.decoders import Decoder, check_decoder, check_kbest_decoder, searched
+from treeparse.trees.decoders import Decoder, listing_decoder_named, searched
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
@@ -50,7 +50,6 @@ class ListFinder(ABC):
     decoder: Decoder
 
     def __post_init__(self) -> None:
-        check_decoder(self.decoder)
         if self.k < 1:
             raise TreeparseError(f"A list of parses holds 1 or more, not {self.k}.")
 
@@ -73,7 +72,7 @@ class BestLists(ListFinder):
     """The k best labelled trees, best first; log probabilities are among all trees, whichever the decoder."""
 
     def __post_init__(self) -> None:
-        check_kbest_decoder(self.decoder)
+        listing_decoder_named(self.decoder)
         super().__post_init__()
 
     def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:

@@ -137,10 +137,10 @@ def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.Ca
     for k in ("0", "-1", "many", "1.5"):
         assert f"argument -k: {k!r} is not a whole number, 1 or more" in usage_error(capsys, model, source, "-k", k)
     chosen = ["-k", 2, "--decoder"]
-    assert "minimum-risk chooses one tree, it has no list of" in usage_error(
-        capsys, model, source, *chosen, "minimum-risk"
-    )
-    assert "there is no decoder 'best'" in usage_error(capsys, model, source, *chosen, "best")
+    for spelling in ("minimum-risk", "minimum_risk"):
+        problem = usage_error(capsys, model, source, *chosen, spelling)
+        assert "minimum_risk chooses one tree, it has no list of" in problem
+    assert "There is no decoder 'best'" in usage_error(capsys, model, source, *chosen, "best")
     assert kbest(tmp_path, source, "-k", 2) == 2
     assert "is no model folder" in capsys.readouterr().err
     assert kbest(model, tmp_path / "missing.conllu", "-k", 2) == 2

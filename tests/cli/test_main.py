@@ -6,11 +6,13 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import treeparse
 from treeparse.cli import main as cli
 from treeparse.cli.config import shipped_configs
 from treeparse.core import DataError
@@ -83,10 +85,57 @@ def test_overrides_reach_the_command_in_order(install: Install) -> None:
 def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
     install(lambda args: 0)
     assert "unrecognized arguments: --epochs 3" in usage_error(["probe", "--epochs", "3"], capsys)
-    assert "argument --threads: '0' is not a whole number, 1 or more" in usage_error(
+    assert "argument --threads: '0' is not a whole number, from 1 to 1024" in usage_error(
         ["probe", "--threads", "0"], capsys
     )
     assert "required: COMMAND" in usage_error([], capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["pred"], "there is no command 'pred', but train, evaluate, predict, kbest, sample, check, config"),
+        (["trian", "--config", "fast"], "; did you mean train?"),
+        (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
+        (["predict", "model", "in", "--ouput=x"], "; did you mean --output?"),
+        (["check", "file", "--quite"], "; did you mean --quiet?"),
+        (["check", "file", "--output", ""], "argument --output: it is empty: name a file"),
+        (["predict", "model", "in", "-o", ""], "argument -o/--output: it is empty: name a file"),
+        (["kbest", "model", "in", "-k", "2", "-o", ""], "argument -o/--output: it is empty: name a file"),
+        (["sample", "model", "in", "-k", "2", "-o", " "], "argument -o/--output: it is empty: name a file"),
+        (["sample", "model", "in", "-k", "2", "--seed", str(2**63)], "is not a whole number, from 0 to 92233720368547"),
+        (["check", "file", "--threads", "9" * 5000], "is not a whole number, from 1 to 1024"),
+    ],
+)
+def test_what_is_mistyped(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert words in usage_error(argv, capsys)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        MemoryError("Unable to allocate 7.11 PiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes."),
+        RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    ],
+)
+def test_memory_that_runs_out(install: Install, capsys: pytest.CaptureFixture[str], fault: Exception) -> None:
+    install(raising(fault))
+    assert cli.main(["probe"]) == 2
+    assert capsys.readouterr().err.startswith("treeparse: error: memory ran out: take smaller batches")
+
+
+def test_other_runtime_errors_keep_their_traceback(install: Install) -> None:
+    install(raising(RuntimeError("a bug")))
+    with pytest.raises(RuntimeError, match="a bug"):
+        cli.main(["probe"])
+
+
+def test_decoders_have_one_spelling_in_all_helps(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in cli.COMMANDS:
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        assert "minimum-risk" not in capsys.readouterr().out
 
 
 def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,6 +144,15 @@ def test_version_is_the_projects(capsys: pytest.CaptureFixture[str]) -> None:
     assert stopped.value.code == 0
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert capsys.readouterr().out == f"treeparse {project['version']}\n"
+    assert treeparse.__version__ == project["version"]
+
+
+def test_a_copy_that_is_not_installed_has_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert treeparse.__version__ == "0+unknown"
 
 
 @pytest.mark.parametrize("command", cli.COMMANDS)
@@ -145,6 +203,13 @@ def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFi
         comment = path.read_text(encoding="utf-8").splitlines()[0]
         assert comment.startswith("# ")
         assert line.split(maxsplit=1)[1] == comment[2:]
+
+
+def test_a_configs_name_may_end_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", "demo.yaml"]) == 0
+    assert capsys.readouterr().out == (ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8")
+    assert cli.main(["config", "dmo"]) == 2
+    assert capsys.readouterr().err.endswith("; did you mean demo?\n")
 
 
 def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:

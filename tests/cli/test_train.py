@@ -1,11 +1,17 @@
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 
+from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.main import main
 from treeparse.training import run
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -68,6 +74,11 @@ def test_shipped_configs_go_by_name(capsys: pytest.CaptureFixture[str], monkeypa
         (["--resume", "nowhere"], "nowhere"),
         (["--config", "CONFIG", "--resume", "a", "--output", "b"], "leave out --output"),
         (["--config", "CONFIG", "--optimisation.epochs", "1"], "--optimisation.epochs"),
+        (["--config", "fst"], "did you mean fast?"),
+        (["--config", "CONFIG", "--optimisation.epochs", "1"], "did you mean --optimization.epochs?"),
+        (["--config", "CONFIG", "--output", ""], "output is empty"),
+        (["--config", "CONFIG", "--seed", "-1"], "seed is -1, but must be from 0 to 2**63 - 1"),
+        (["--config", "CONFIG", "--device", "meta"], "There is no device 'meta' on this machine that computes"),
         (["--config", "CONFIG", "--optimization.epochs", "x"], "optimization.epochs"),
         (["--config", "CONFIG", "--init-from", "nowhere"], "nowhere"),
         (["--config", "CONFIG", "--device", "abacus"], "abacus"),
@@ -93,3 +104,36 @@ def test_interrupted(tiny_config: Path, capsys: pytest.CaptureFixture[str], monk
 def test_help_config(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--help-config"]) == 0
     assert "--optimization.learning_rate" in capsys.readouterr().out
+
+
+LOSS = """
+from treeparse.objectives import TreeLikelihood
+
+
+class MyLoss(TreeLikelihood):
+    pass
+"""
+
+
+def test_own_classes_of_the_current_folder(tiny_config: Path, tmp_path: Path) -> None:
+    (tmp_path / "my_losses.py").write_text(LOSS, encoding="utf-8")
+    (tmp_path / "yaml.py").write_text("raise SystemExit('a file of the current folder shadows a package')\n")
+    script = Path(sys.executable).parent / "treeparse"
+    train = ["train", "--config", str(tiny_config), "--optimization.epochs=1", "--threads=1"]
+    done = subprocess.run(
+        [str(script), *train, "--objective", "my_losses.MyLoss"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "class_path: my_losses.MyLoss" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_the_path_of_modules_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = list(sys.path)
+    with modules_of_current_folder():
+        assert sys.path == [*before, str(tmp_path)]
+    assert sys.path == before

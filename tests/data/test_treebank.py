@@ -53,3 +53,12 @@ def test_nothing_left_is_an_error(folder):
         load_treebank([path], on_invalid=lambda fault: None)
     with pytest.raises(TreeparseError, match="a treebank needs at least one file"):
         load_treebank([])
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_one_path_is_one_path(folder, kind):
+    assert [each.sent_id for each in load_treebank(kind(folder / "b.conllu"))] == ["b1", "b2"]
+    with pytest.raises(TreeparseError, match=r"there is no file .*absent"):
+        load_treebank(kind(folder / "absent"))
+    with pytest.raises(TreeparseError, match="a treebank needs at least one file"):
+        load_treebank("")

@@ -18,6 +18,11 @@ from treeparse.nn import BiLSTMConfig
         ({"recurrent_dropout": 1.5}, "encoder.recurrent_dropout is 1.5"),
         ({"word_dropout": -0.1}, "encoder.word_dropout is -0.1"),
         ({"embedding_dropout": float("nan")}, "encoder.embedding_dropout is nan"),
+        ({"layers": 10**9}, "encoder.layers is 1000000000, but must be at most 1000"),
+        ({"hidden_size": 10**30}, "encoder.hidden_size is 10+, but must be at most"),
+        ({"char_widths": (3, 10**9)}, "encoder.char_widths is 1000000000, but must be at most"),
+        ({"char_widths": (3,) * 10**5}, "the number of encoder.char_widths is 100000, but must be at most"),
+        ({"tags": "upso"}, "encoder.tags names 'upso', but there are upos, xpos and feats; did you mean upos?"),
         ({"tags": ("upos", "xpos", "upos")}, "encoder.tags names a column twice"),
     ],
 )
@@ -28,3 +33,10 @@ def test_impossible_settings_are_refused(settings: dict[str, Any], problem: str)
 
 def test_no_characters_need_no_width() -> None:
     assert BiLSTMConfig(char_filters=0, char_widths=()).char_widths == ()
+
+
+def test_one_value_in_the_place_of_several() -> None:
+    scalar: Any = {"char_widths": 3, "tags": "upos, feats"}
+    assert BiLSTMConfig(**scalar) == BiLSTMConfig(char_widths=(3,), tags=("upos", "feats"))
+    lists: Any = {"char_widths": [3, 4], "tags": ["xpos"]}
+    assert BiLSTMConfig(**lists) == BiLSTMConfig(char_widths=(3, 4), tags=("xpos",))

@@ -1,3 +1,4 @@
+import time
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,162 @@ def test_the_default_config_is_what_is_left_out(tmp_path: Path) -> None:
     shipped = load_config(shipped_configs()["default"], ["--data.train", "a.conllu", "--output", "runs/x"])
     (tmp_path / "least.yaml").write_text("output: runs/x\ndata:\n  train: a.conllu\n", encoding="utf-8")
     assert load_config(tmp_path / "least.yaml") == shipped
+
+
+SUGGESTED = [
+    ("optimisation.epochs", "optimization.epochs"),
+    ("optimization.epoch", "optimization.epochs"),
+    ("epochs", "optimization.epochs"),
+    ("learning-rate", "optimization.learning_rate"),
+    ("lr", "optimization.learning_rate"),
+    ("batch_size", "data.batch_words"),
+    ("trainer.epochs", "optimization.epochs"),
+    ("model.encoder.hiden_size", "model.encoder.hidden_size"),
+    ("hidden_size", "model.encoder.hidden_size"),
+    ("encoder.dropout", "model.encoder.dropout"),
+    ("ouput", "output"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "right"), SUGGESTED)
+def test_a_misspelt_setting_gets_a_suggestion(tmp_path: Path, wrong: str, right: str) -> None:
+    path = write(tmp_path / "c.yaml")
+    for options in ([f"--{wrong}", "3"], [f"--{wrong}=3"]):
+        with pytest.raises(TreeparseError, match=rf"There is no setting --{wrong} .*; did you mean --{right}\?$"):
+            load_config(path, options)
+    values: object = 3
+    for name in reversed(wrong.split(".")):
+        values = {name: values}
+    write(path, **values)  # type: ignore[arg-type]
+    with pytest.raises(TreeparseError, match=r"There is no setting .*; did you mean .*\?$"):
+        load_config(path)
+
+
+def test_misspelt_values_get_suggestions(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml")
+    for option, meant in (
+        ("--optimization.schedule=liner", "linear"),
+        ("--model.decoder=projectiv", "projective"),
+        ("--model.encoder.tags=upso", "upos"),
+        ("--objective=HeadSelectoin", "HeadSelection"),
+        ("--objective=treeparse.objectives.TreeLikelyhood", "TreeLikelihood"),
+    ):
+        with pytest.raises(TreeparseError, match=rf"; did you mean {meant}\?$"):
+            load_config(path, [option])
+
+
+@pytest.mark.parametrize("spelling", ["minimum-risk", "minimum_risk"])
+def test_both_spellings_of_a_decoder(tmp_path: Path, spelling: str) -> None:
+    path = write(tmp_path / "c.yaml", model={"decoder": spelling})
+    assert load_config(path).model.decoder == "minimum_risk"
+    plain = write(tmp_path / "c.yaml")
+    assert load_config(plain, ["--model.decoder", spelling]).model.decoder == "minimum_risk"
+    assert load_config(plain, [f"--model.decoder={spelling}"]).model.decoder == "minimum_risk"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("tags", "upos", ("upos",)),
+        ("tags", "upos,feats", ("upos", "feats")),
+        ("tags", "upos, feats", ("upos", "feats")),
+        ("tags", "[upos,feats]", ("upos", "feats")),
+        ("tags", "[]", ()),
+        ("char_widths", "3", (3,)),
+        ("char_widths", "3,4", (3, 4)),
+        ("char_widths", "[3, 4]", (3, 4)),
+    ],
+)
+def test_one_or_several_values(tmp_path: Path, key: str, value: str, expected: tuple) -> None:
+    path = write(tmp_path / "c.yaml")
+    for options in ([f"--model.encoder.{key}", value], [f"--model.encoder.{key}={value}"]):
+        assert getattr(load_config(path, options).model.encoder, key) == expected
+    for plain in (value, yaml.safe_load(value)):
+        write(path, model={"encoder": {key: plain}})
+        assert getattr(load_config(path).model.encoder, key) == expected
+
+
+LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(['*' + before] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (LAUGHS, "values, aliases written out"),
+        ("data: " + "[" * 100_000, "nest more than 32 deep"),
+        ("data: " + "{a: " * 10_000, "nest more than 32 deep"),
+        ("output: a\nseed: 1\noutput: b\n", "line 3: the key 'output' stands there a second time"),
+        ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "line 4: the key 'arc_size' stands there a second time"),
+        ("data: &a [*a]\n", r"\*a stands for nothing that is complete before it"),
+        ("output: " + "x" * 2**20, "has more than 1,048,576 bytes"),
+        ("data: 7\n", "data is 7, but it is a section: set what is in it, as data.batch_squared"),
+        ("data: /dev/zero\n", "data is '/dev/zero', but it is a section"),
+        ("objective: /dev/zero\n", "objective is '/dev/zero', but should be the name or dotted path of a class"),
+        ("config: other.yaml\n", "There is no setting config"),
+        ("1: 2\n", "There is no setting 1"),
+    ],
+)
+def test_files_beyond_all_bounds(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
+    started = time.perf_counter()
+    with pytest.raises(TreeparseError, match=words) as caught:
+        load_config(tmp_path / "c.yaml")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+    assert time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"# \xe9"])
+def test_a_file_that_is_no_text(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "c.yaml").write_bytes(content)
+    with pytest.raises(TreeparseError, match="no config file: it is not text in UTF-8"):
+        load_config(tmp_path / "c.yaml")
+
+
+def test_sections_of_nothing_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("output: x\ndata: {train: a, dev: b}\noptimization:\nobjective:\n", encoding="utf-8")
+    assert load_config(path).optimization == load_config(write(tmp_path / "d.yaml")).optimization
+
+
+def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text("output: x\ndata: {train: &files [a, b], dev: *files}\n", encoding="utf-8")
+    assert load_config(path).data.dev == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--data", "{train: a, train: b}"], "The value of --data cannot be read: line 1: the key 'train' stands"),
+        (["--data", "[" * 50_000], "nest more than 32 deep"),
+        (["--model.encoder={a: &a [x, x], b: [*c]}"], r"\*c stands for nothing"),
+        (["--data", "/dev/zero"], "data is '/dev/zero', but it is a section"),
+        (["--seed", "-1"], r"seed is -1, but must be from 0 to 2\*\*63 - 1"),
+        (["--seed", str(10**30)], r"seed is 10{30}, but must be from 0 to 2\*\*63 - 1"),
+        (["--seed", str(2**63)], r"must be from 0 to 2\*\*63 - 1"),
+        (["--optimization.epochs", str(10**30)], "optimization.epochs is 10+, but must be at most 1000000"),
+        (["--optimization.warmup_steps", str(10**30)], "optimization.warmup_steps is 10+, but must be at most"),
+        (["--optimization.learning_rate", "1e400"], "optimization.learning_rate is inf, but must be at most"),
+        (["--data.workers", "100000"], r"data.workers is 100000, but must be at most \d+\."),
+        (["--data.batch_words", str(10**30)], "data.batch_words is 10+, but must be at most"),
+        (["--output", ""], "output is empty: name a folder"),
+        (["--output="], "output is empty: name a folder"),
+        (["--model.encoder.hidden_size", str(10**9)], r"lower encoder.hidden_size \(1000000000\)"),
+        (["--model.encoder.layers", str(10**9)], "encoder.layers is 1000000000, but must be at most 1000"),
+        (["--model.encoder.char_widths", str(10**9)], "encoder.char_widths is 1000000000, but must be at most 1000"),
+        (["--model.arc_size", str(10**9)], r"lower arc_size \(1000000000\)"),
+        (["--model.label_size", str(10**30)], "label_size is 10+, but must be at most 1000000000"),
+    ],
+)
+def test_options_beyond_all_bounds(tmp_path: Path, options: list[str], words: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(TreeparseError, match=words) as caught:
+        load_config(write(tmp_path / "c.yaml"), options)
+    assert "\n" not in str(caught.value)
+    assert time.perf_counter() - started < 20
+
+
+def test_the_largest_seed_is_one(tmp_path: Path) -> None:
+    assert load_config(write(tmp_path / "c.yaml"), ["--seed", str(2**63 - 1)]).seed == 2**63 - 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from treeparse.cli.common import output_file
 from treeparse.cli.tables import aligned
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE", help="CoNLL-U, plain or .gz; a glob; - for standard input")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
-    parser.add_argument("--output", metavar="JSON", help="write faults and figures there; - prints them instead")
+    parser.add_argument(
+        "--output", type=output_file, metavar="JSON", help="write faults and figures there; - prints them instead"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

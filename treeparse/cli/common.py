@@ -1,6 +1,10 @@
 """What several commands share: types of arguments and exit codes."""
 
 import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -8,12 +12,10 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 
-# The decoders as users write them, and the parser's names of them.
-DECODERS: "dict[str, Decoder]" = {
-    "nonprojective": "nonprojective",
-    "projective": "projective",
-    "minimum-risk": "minimum_risk",
-}
+DECODERS = ("nonprojective", "projective", "minimum_risk")  # as help shows them
+LARGEST_SEED = 2**63 - 1
+MOST_THREADS = 1024
+MOST_RESAMPLES = 10**7
 
 
 def positive(text: str) -> int:
@@ -21,28 +23,79 @@ def positive(text: str) -> int:
     return _whole(text, least=1)
 
 
-def not_negative(text: str) -> int:
-    """The type of an argument: a whole number, 0 or more."""
-    return _whole(text, least=0)
+def seed(text: str) -> int:
+    """The type of an argument: a whole number from 0 to 2**63 - 1."""
+    return _whole(text, least=0, most=LARGEST_SEED)
 
 
-def _whole(text: str, *, least: int) -> int:
-    number = int(text) if text.isascii() and text.isdigit() else -1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
+def threads(text: str) -> int:
+    """The type of an argument: a number of threads."""
+    return _whole(text, least=1, most=MOST_THREADS)
+
+
+def resamples(text: str) -> int:
+    """The type of an argument: a number of samples of a bootstrap, all of which are held at once."""
+    return _whole(text, least=1, most=MOST_RESAMPLES)
+
+
+def output_file(text: str) -> str:
+    """The type of an argument: a file to write."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty: name a file")
+    return text
+
+
+def _whole(text: str, *, least: int, most: int | None = None) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else -1
+    if number < least or (most is not None and number > most):
+        bounds = f"{least} or more" if most is None else f"from {least} to {most}"
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {bounds}")
     return number
+
+
+def decoder(text: str) -> "Decoder":
+    """The type of an argument: any decoder."""
+    from treeparse.trees.decoders import decoder_named
+
+    return _named(decoder_named, text)
+
+
+def listing_decoder(text: str) -> "Decoder":
+    """The type of an argument: a decoder that has lists of trees."""
+    from treeparse.trees.decoders import listing_decoder_named
+
+    return _named(listing_decoder_named, text)
+
+
+def _named(find: "Callable[[str], Decoder]", text: str) -> "Decoder":
+    try:
+        return find(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+@contextmanager
+def modules_of_current_folder() -> Iterator[None]:
+    """Let modules of the current folder be imported where no other has their name."""
+    before = list(sys.path)
+    sys.path.append(os.getcwd())
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--decoder``, the choice of a parse among all trees."""
     parser.add_argument(
         "--decoder",
-        choices=tuple(DECODERS),
+        type=decoder,
+        metavar=f"{{{','.join(DECODERS)}}}",
         help="which tree is the parse: the best one, the best one without crossing arcs, or the one of the highest "
         "expected LAS (default: as the model's config says)",
     )
 
 
-def decoder_name(args: argparse.Namespace) -> "Decoder | None":
-    """The parser's name of the decoder that was asked for; None for the model's own."""
-    return None if args.decoder is None else DECODERS[args.decoder]
+def add_listing_decoder_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
+    """Declare ``--decoder``, the choice of the trees that are listed."""
+    parser.add_argument("--decoder", type=listing_decoder, metavar="{nonprojective,projective}", help=help)

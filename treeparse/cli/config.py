@@ -24,6 +24,18 @@ def shipped_configs() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
 
 
+def shipped_config(name: str) -> Path:
+    """The file of a shipped configuration, by its name with or without ``.yaml``; raises where there is none."""
+    configs = shipped_configs()
+    stem = name.removesuffix(".yaml")
+    if stem not in configs:
+        from treeparse.core import TreeparseError, did_you_mean
+
+        problem = f"There is no configuration {name!r}; there are: {', '.join(configs)}"
+        raise TreeparseError(problem + (did_you_mean(stem, configs) or "."))
+    return configs[stem]
+
+
 def run(args: argparse.Namespace) -> int:
     """Print one configuration as it stands in its file, or every name with its file's first comment."""
     configs = shipped_configs()
@@ -31,12 +43,8 @@ def run(args: argparse.Namespace) -> int:
         width = max(map(len, configs), default=0)
         for name, path in configs.items():
             print(f"{name:<{width}}  {_summary(path)}".rstrip())
-    elif args.name in configs:
-        sys.stdout.write(configs[args.name].read_text(encoding="utf-8"))
     else:
-        from treeparse.core import TreeparseError
-
-        raise TreeparseError(f"There is no configuration {args.name!r}; there are: {', '.join(configs)}.")
+        sys.stdout.write(shipped_config(args.name).read_text(encoding="utf-8"))
     return 0
 
 

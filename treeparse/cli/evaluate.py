@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import add_decoder_argument, decoder_name
+from treeparse.cli.common import add_decoder_argument, output_file, resamples, seed
 from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
@@ -43,11 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="DIR", help="parse GOLD with this model")
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
-    parser.add_argument("--output", metavar="JSON", help="write all scores there; - prints them instead of the tables")
+    parser.add_argument(
+        "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
+    )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
-    parser.add_argument("--resamples", type=int, default=10_000, metavar="N", help="of the bootstrap (default: 10000)")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the bootstrap (default: 0)")
+    parser.add_argument(
+        "--resamples", type=resamples, default=10_000, metavar="N", help="of the bootstrap (default: 10000)"
+    )
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the bootstrap (default: 0)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,7 +114,7 @@ def _parse(directory: str, gold: "list[Sentence]", args: argparse.Namespace) -> 
     from treeparse.model import Parser
 
     parser = Parser.from_pretrained(directory).to(pick_device(args.device))
-    parses = parser.parse(gold, decoder=decoder_name(args))
+    parses = parser.parse(gold, decoder=args.decoder)
     return [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
 
 

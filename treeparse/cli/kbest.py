@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
-from treeparse.cli.common import DECODERS, decoder_name
+from treeparse.cli.common import add_listing_decoder_argument
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
@@ -33,26 +33,16 @@ OUT appears once it is complete; standard output gets the sentences as they are 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     lists.add_arguments(parser, k="trees of a sentence, at most")
-    parser.add_argument(
-        "--decoder",
-        type=_decoder,
-        metavar="{nonprojective,projective}",
+    add_listing_decoder_argument(
+        parser,
         help="list the best of all trees, or of those without crossing arcs (default: as the model's config says)",
     )
-
-
-def _decoder(text: str) -> str:
-    if text == "minimum-risk":
-        raise argparse.ArgumentTypeError("minimum-risk chooses one tree, it has no list of the best: see predict")
-    if text not in DECODERS:
-        raise argparse.ArgumentTypeError(f"there is no decoder {text!r}: choose nonprojective or projective")
-    return text
 
 
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
 
     def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
-        return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=decoder_name(args))
+        return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=args.decoder)
 
     return lists.list_files(args, parse)

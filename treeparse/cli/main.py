@@ -7,14 +7,15 @@ import argparse
 import io
 import logging
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import version
 from types import ModuleType
 
-from treeparse.cli.common import INTERRUPTED, positive
+import treeparse
+from treeparse.cli.common import INTERRUPTED, threads
 
 COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config", "warm")
 
@@ -32,6 +33,7 @@ exit codes:
   0 done    1 faults found (check)    2 bad usage or input    130 interrupted"""
 
 USAGE_ERROR = 2
+LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."
 BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
 
@@ -57,6 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except OSError as error:
         return _fail(_os_sentence(error), USAGE_ERROR)
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
+        return _fail(LESS_MEMORY, USAGE_ERROR)
     except ValueError as error:
         from treeparse.core import TreeparseError  # here, because it brings torch
 
@@ -77,7 +83,7 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"treeparse {version('treeparse')}")
+    parser.add_argument("--version", action="version", version=f"treeparse {treeparse.__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in commands.items():
         subparser = subparsers.add_parser(
@@ -97,7 +103,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common options")
     group.add_argument(
         "--threads",
-        type=positive,
+        type=threads,
         metavar="N",
         help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
     )
@@ -109,11 +115,17 @@ def _parse(
     parser: argparse.ArgumentParser, commands: dict[str, ModuleType], argv: Sequence[str] | None
 ) -> argparse.Namespace:
     """Parse; what a command with ``TAKES_OVERRIDES`` does not know is kept for it, in order, in ``overrides``."""
-    args, unknown = parser.parse_known_args(argv)
-    if getattr(commands[args.command], "TAKES_OVERRIDES", False):
+    given = sys.argv[1:] if argv is None else argv
+    if given and not given[0].startswith("-") and given[0] not in commands:
+        problem = f"there is no command {given[0]!r}, but {', '.join(commands)}"
+        parser.error(problem + _did_you_mean(given[0], commands))
+    args, unknown = parser.parse_known_args(given)
+    command = commands[args.command]
+    if getattr(command, "TAKES_OVERRIDES", False):
         args.overrides = unknown
     elif unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help")
+        problem = f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help"
+        parser.error(problem + _did_you_mean(unknown[0].partition("=")[0], _options(command)))
     return args
 
 
@@ -149,11 +161,30 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
         log.setLevel(level)
 
 
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    from treeparse.core import did_you_mean  # here, because it brings torch
+
+    return did_you_mean(name, known)
+
+
+def _options(command: ModuleType) -> list[str]:
+    """The long options of a command."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    _add_common_arguments(parser)
+    return re.findall(r"--[a-z-]+", parser.format_help())
+
+
 def _set_threads(threads: int | None) -> None:
     if threads is not None:
         import torch
 
         torch.set_num_threads(threads)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """Whether numpy, torch's CPU allocator or a GPU's had no room."""
+    return isinstance(error, MemoryError) or ("memory" in str(error) and "allocate" in str(error))
 
 
 def _os_sentence(error: OSError) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
-from treeparse.cli.common import add_decoder_argument, decoder_name
+from treeparse.cli.common import add_decoder_argument
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
@@ -18,7 +18,7 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
-  treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum-risk
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read.
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.conllu import write_conllu
 
     def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
-        return parser.parse(sentences, batch_words=args.batch_words, decoder=decoder_name(args))
+        return parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder)
 
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
         trees = (s.with_parse(parse.heads, parse.labels, drop_empty=args.drop_empty) for s, parse in parsed)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
-from treeparse.cli.common import positive
+from treeparse.cli.common import output_file, positive
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
     """Declare the arguments; ``output`` is the help of ``-o``."""
     parser.add_argument("model", metavar="MODEL", help="the model's folder, such as runs/english/model")
     parser.add_argument("inputs", nargs="+", metavar="IN", help="files, plain or .gz; globs; - for standard input")
-    parser.add_argument("-o", "--output", default="-", metavar="OUT", help=output)
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
     parser.add_argument(
         "--format",
         choices=("conllu", "text"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
-from treeparse.cli.common import decoder_name, not_negative
+from treeparse.cli.common import add_listing_decoder_argument, seed
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
@@ -49,11 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--temperature", type=_temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
     )
     parser.add_argument(
-        "--seed", type=not_negative, default=0, metavar="S", help="a whole number; others draw other trees (default: 0)"
+        "--seed", type=seed, default=0, metavar="S", help="a whole number; others draw other trees (default: 0)"
     )
-    parser.add_argument(
-        "--decoder",
-        choices=("nonprojective", "projective"),
+    add_listing_decoder_argument(
+        parser,
         help="draw from all trees, or from those without crossing arcs (default: projective where the model's config "
         "says so, otherwise nonprojective)",
     )
@@ -81,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             first=places,
             temperature=args.temperature,
             batch_words=args.batch_words,
-            decoder=decoder_name(args),
+            decoder=args.decoder,
         )
 
     return lists.list_files(args, parse)

@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from treeparse.cli.common import INTERRUPTED
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.common import INTERRUPTED, modules_of_current_folder
+from treeparse.cli.config import shipped_config
 
 NAME = "train"
 HELP = "train a parser from CoNLL-U"
@@ -17,9 +17,11 @@ examples:
   treeparse train --output runs/latin --data.train la-train.conllu --data.dev_share 0.1
   treeparse train --config my.yaml --output runs/english
   treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
+  treeparse train --config fast --output runs/own --objective mymodule.MyLoss
   treeparse train --resume runs/english
   treeparse train --help-config
 
+mymodule.MyLoss is a class of your own: modules are looked for in the current folder too, after all that are installed.
 the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
@@ -40,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
 
 
+@modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
     """Train; Ctrl-C says how to go on."""
     from treeparse.training.settings import describe_settings, load_config
@@ -64,9 +67,9 @@ def _config_path(args: argparse.Namespace) -> Path:
 
     if args.config is not None:
         path = Path(args.config)
-        return path if path.is_file() else shipped_configs().get(args.config, path)
+        return path if path.is_file() or path.name != args.config else shipped_config(args.config)
     if args.resume is None:
-        return shipped_configs()["default"]
+        return shipped_config("default")
     path = Path(args.resume) / "config.yaml"
     if not path.is_file():
         raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")

@@ -1,18 +1,21 @@
-"""Work on many sentences at once: checked, in batches of like length, results in the order of the sentences."""
+"""Sentences as users give them, and work on many of them: in batches of like length, results in the given order."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import EMPTY, Sentence, TreeparseError
 
 from .batching import BucketBatchSampler
+from .conllu import ConlluSentence
 
 T = TypeVar("T")
+
+Words = Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]]
 
 
 def map_batches(
     function: Callable[[list[int], list[Sentence]], Sequence[T]],
-    sentences: Sequence[Sentence | Sequence[str]],
+    sentences: Iterable[Words],
     *,
     max_words: int,
     max_squared: int | None = None,
@@ -21,25 +24,77 @@ def map_batches(
 
     Args:
         function: the results for a batch, given the places of its sentences, counted from 0, and the sentences.
-        sentences: sentences, or lists of words.
+        sentences: as for `as_sentences`.
         max_words: as for `BucketBatchSampler`.
         max_squared: likewise.
 
     Raises:
-        TreeparseError: for a sentence that is a string, or has no words.
+        TreeparseError: as `as_sentences` does.
     """
-    given = [_sentence(sentence, place) for place, sentence in enumerate(sentences)]
+    given = as_sentences(sentences)
     found: dict[int, T] = {}
     for places in BucketBatchSampler([len(s) for s in given], max_words=max_words, max_squared=max_squared):
         found |= zip(places, function(places, [given[place] for place in places]), strict=True)
     return [found[place] for place in range(len(given))]
 
 
-def _sentence(words: Sentence | Sequence[str], place: int) -> Sentence:
-    """A sentence to parse, the ``place``-th of its list."""
+def as_sentences(sentences: Iterable[Words]) -> list[Sentence]:
+    """Sentences from a list of them, each in any of the forms that `as_sentence` takes.
+
+    Raises:
+        TreeparseError: for one sentence in the place of a list, and as `as_sentence` does.
+    """
+    if isinstance(sentences, str | Sentence | ConlluSentence):
+        raise TreeparseError("This is one sentence, but a list of sentences is wanted: put it into a list, [sentence].")
+    return [as_sentence(words, place) for place, words in enumerate(sentences)]
+
+
+def as_sentence(words: Words, place: int = 0) -> Sentence:
+    """One sentence, the ``place``-th of its list, from its words in any of these forms.
+
+    A `Sentence`; a `ConlluSentence`; a list of words; or a list of mappings with ``id`` and ``form``, and perhaps
+    ``upos``, ``xpos`` and ``feats``, such as a ``TokenList`` of the ``conllu`` library, without its tree. In the last,
+    only tokens whose ``id`` is a whole number are words, neither multiword tokens nor empty nodes.
+
+    Raises:
+        TreeparseError: for a sentence that is a string, has no words, or has words that are no strings.
+    """
+    where = f"Sentence {place} (counted from 0)"
     if isinstance(words, str):
-        raise TreeparseError(f"Sentence {place} (counted from 0) is a string: give it as a list of words.")
-    sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
+        raise TreeparseError(
+            f"{where} is a string, {words[:50]!r}: give a list of words for every sentence, so a list of lists, such "
+            "as [['They', 'saw']]."
+        )
+    if isinstance(words, ConlluSentence):
+        words = words.words
+    try:
+        sentence = words if isinstance(words, Sentence) else _from_words(list(words))
+    except TypeError as error:
+        raise TreeparseError(f"{where} is no list of words, but {words!r:.100}.") from error
     if not len(sentence):
-        raise TreeparseError(f"Sentence {place} (counted from 0) has no words: leave it out.")
+        raise TreeparseError(f"{where} has no words: leave it out.")
+    for form in sentence.forms:
+        if not isinstance(form, str) or not form:
+            raise TreeparseError(f"{where} holds {form!r:.100}, which is no word: words are strings, and not empty.")
     return sentence
+
+
+def _from_words(words: list[Any]) -> Sentence:
+    if not words or not all(isinstance(word, Mapping) for word in words):
+        return Sentence(tuple(words))
+    tokens = [token for token in words if isinstance(token.get("id"), int) and "form" in token]
+    upos, xpos, feats = (_column(tokens, name) for name in ("upos", "xpos", "feats"))
+    return Sentence(tuple(token["form"] for token in tokens), upos, xpos, feats)
+
+
+def _column(tokens: list[Mapping[str, Any]], name: str) -> tuple[str, ...] | None:
+    """A column as it stands in CoNLL-U; None where no token has it."""
+    if not any(name in token for token in tokens):
+        return None
+    return tuple(_value(token.get(name)) for token in tokens)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "|".join(f"{feature}={each}" for feature, each in value.items()) or EMPTY
+    return str(value) if value else EMPTY

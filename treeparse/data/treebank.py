@@ -9,13 +9,13 @@ from treeparse.data.files import expand_paths
 
 
 def load_treebank(
-    patterns: Sequence[str | Path],
+    patterns: str | Path | Sequence[str | Path],
     *,
     require_trees: bool = True,
     single_root: bool = True,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> list[ConlluSentence]:
-    """Read several files or globs (see `expand_paths`) as one treebank; the options are those of `read_conllu`.
+    """Read a file or glob, or several (see `expand_paths`), as one treebank; the options are those of `read_conllu`.
 
     Raises:
         TreeparseError: a pattern matches no file, there is no pattern, or no sentence is left.
@@ -23,7 +23,7 @@ def load_treebank(
     """
     if not patterns:
         raise TreeparseError("a treebank needs at least one file")
-    paths = expand_paths(patterns)
+    paths = expand_paths([patterns] if isinstance(patterns, str | Path) else patterns)
     sentences = [
         sentence
         for path in paths

@@ -1,9 +1,17 @@
 """The settings of encoders, as they stand in a training config and in a model's ``config.json``."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, did_you_mean
+
+Tag = Literal["upos", "xpos", "feats"]
+TAGS: tuple[Tag, ...] = get_args(Tag)
+SIZES = ("word_size", "vector_size", "char_size", "char_filters", "tag_size", "hidden_size")
+LARGEST = 10**9
+MOST_LAYERS = 1000
+MOST_WIDTHS = 32
+WIDEST = 1000  # characters
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class BiLSTMConfig:
     char_size: int = 50
     char_filters: int = 80
     char_widths: tuple[int, ...] = (3, 4)
-    tags: tuple[Literal["upos", "xpos", "feats"], ...] = ()
+    tags: tuple[Tag, ...] = ()
     tag_size: int = 50
     hidden_size: int = 256
     layers: int = 2
@@ -45,16 +53,27 @@ class BiLSTMConfig:
     recurrent_dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "char_widths", _several(self.char_widths))
+        object.__setattr__(self, "tags", _several(self.tags))
         for name in ("min_count", "word_size", "char_size", "tag_size", "hidden_size", "layers"):
             check_at_least(f"encoder.{name}", getattr(self, name), 1)
         for name in ("vector_size", "char_filters"):
             check_at_least(f"encoder.{name}", getattr(self, name), 0)
+        for name in (*SIZES, "min_count"):
+            check_at_most(f"encoder.{name}", getattr(self, name), LARGEST)
         for name in ("word_dropout", "embedding_dropout", "dropout", "recurrent_dropout"):
             check_rate(f"encoder.{name}", getattr(self, name))
+        check_at_most("encoder.layers", self.layers, MOST_LAYERS)
+        check_at_most("the number of encoder.char_widths", len(self.char_widths), MOST_WIDTHS)
         for width in self.char_widths:
             check_at_least("encoder.char_widths", width, 1)
+            check_at_most("encoder.char_widths", width, WIDEST)
         if self.char_filters and not self.char_widths:
             raise TreeparseError("encoder.char_widths is empty: name a width, or set encoder.char_filters to 0.")
+        for tag in self.tags:
+            if tag not in TAGS:
+                known = f"encoder.tags names {tag!r}, but there are upos, xpos and feats"
+                raise TreeparseError(known + (did_you_mean(str(tag), TAGS) or "."))
         if len(set(self.tags)) < len(self.tags):
             raise TreeparseError(f"encoder.tags names a column twice: {', '.join(self.tags)}.")
 
@@ -63,6 +82,19 @@ def check_at_least(name: str, value: int, least: int) -> None:
     """Raise for a setting that is too small."""
     if value < least:
         raise TreeparseError(f"{name} is {value}, but must be at least {least}.")
+
+
+def check_at_most(name: str, value: int, most: int) -> None:
+    """Raise for a setting that is too large."""
+    if value > most:
+        raise TreeparseError(f"{name} is {value}, but must be at most {most}.")
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    """What was given for a setting of several values: one value, text with commas between them, or a list."""
+    if isinstance(values, str):
+        return tuple(value.strip() for value in values.split(","))
+    return (values,) if isinstance(values, int) else tuple(values)
 
 
 def check_rate(name: str, rate: float) -> None:

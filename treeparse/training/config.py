@@ -9,6 +9,7 @@ import yaml
 
 from treeparse.core import TreeparseError
 from treeparse.model import ParserConfig
+from treeparse.training.bounds import check_most, check_seed
 
 Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
@@ -142,6 +143,13 @@ class TrainConfig:
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        check_most("data", self.data)
+        check_most("optimization", self.optimization)
+        if not self.output.strip():
+            raise TreeparseError("output is empty: name a folder for the run.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as it stands in YAML or JSON."""

@@ -6,30 +6,34 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
-from treeparse.core import TreeparseError
-from treeparse.model import ParserConfig
+from treeparse.core import TreeparseError, did_you_mean
+from treeparse.model import ParserConfig, scorer_size
+from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
+from treeparse.training.arguments import MODE, Keys, file_arguments, option_arguments
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 
 
 def load_config(path: str | Path | None, options: Sequence[str] = ()) -> TrainConfig:
     """Read a config file and then dotted options (``["--optimization.epochs", "3"]``), which win.
 
-    Raises ``TreeparseError`` for unknown keys, wrong types, missing values and files that are no YAML.
+    Raises ``TreeparseError`` for unknown keys, wrong types, missing values, files that are no YAML, and a model that is
+    too large for this machine.
     """
     parser = _argument_parser()
-    arguments = [] if path is None else ["--config", str(path)]
-    if path is not None and not Path(path).is_file():
-        raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
+    keys = Keys(parser.get_defaults())
     try:
-        settings = parser.parse_args([*arguments, *options])
+        arguments = [] if path is None else file_arguments(path, keys)
+        settings = parser.parse_args(arguments + option_arguments(options, keys))
         values = parser.instantiate(settings)
     except TreeparseError:
         raise
-    except (ArgumentError, ValueError, TypeError) as error:
+    except (ArgumentError, ValueError, TypeError, yaml.YAMLError) as error:
         raise TreeparseError(_sentence(str(error), path)) from error
+    check_memory(scorer_size(values.model), copies=TRAINING_COPIES)
     return TrainConfig(
         data=values.data,
         output=values.output,
@@ -44,7 +48,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> TrainCo
 
 def build_objective(settings: Mapping[str, Any]) -> Objective:
     """The objective that ``class_path`` and ``init_args`` name; any other class is an error."""
-    parser = ArgumentParser(exit_on_error=False, add_help=False)
+    parser = ArgumentParser(exit_on_error=False, add_help=False, parser_mode=MODE)
     _add_objective(parser)
     try:
         return parser.instantiate(parser.parse_object({"objective": dict(settings)})).objective
@@ -68,7 +72,9 @@ def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> lis
 
 
 def _argument_parser() -> ArgumentParser:
-    parser = ArgumentParser(prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False)
+    parser = ArgumentParser(
+        prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
+    )
     parser.add_argument("--config", action="config", help="a YAML file of these keys")
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of first weights, order of the data and dropout")
@@ -86,19 +92,35 @@ def _add_objective(parser: ArgumentParser) -> None:
 
 
 def _sentence(message: str, path: str | Path | None) -> str:
-    """One sentence from jsonargparse's report of several lines."""
+    """One sentence from the report of several lines that jsonargparse or YAML gives."""
     union = re.search(r"Subtypes: \[(?P<types>.*?)\]\n.*Given value: (?P<value>.*)", message, re.DOTALL)
     if union:
-        types = " or ".join(_type_names(union["types"]).split(", "))
+        types = re.sub(r"(?:typing\.)?Literal\[([^]]*)\]", lambda choice: choice[1].replace("'", ""), union["types"])
+        types = " or ".join(_type_names(types).split(", "))
         message = f"{message.splitlines()[0]} expected {types}, got {union['value']}"
     message = re.sub(r'Parser key "([^"]*)":', r"\1:", _type_names(message))
+    message = message.replace('in "<unicode string>", ', "in ")
     message = re.sub(r"\s+", " ", message).strip().rstrip(".")
     where = f" (read with {path})" if path is not None else ""
-    return f"The settings of the run are not valid{where}: {message}. See treeparse train --help-config."
+    return f"The settings of the run are not valid{where}: {_mended(message)}"
+
+
+def _mended(message: str) -> str:
+    """The sentence of jsonargparse in the words of users, with a suggestion at its end or where to look."""
+    see = ". See treeparse train --help-config."
+    message = re.sub(r"- Expected a path but .* either not accessible or invalid - ", "", message)
+    if choice := re.search(r"Expected a Literal\[(?P<names>.*)\]\. Got value: (?P<value>.*)", message):
+        names = re.findall(r"'([^']*)'", choice["names"])
+        message = f"{message[: choice.start()]}expected {' or '.join(names)}, got {choice['value']}"
+        return message + (did_you_mean(choice["value"], names) or see)
+    if objective := re.search(r"(Expected a dot import path string: |has no attribute ')(?P<name>\w+)", message):
+        own = f"there is no class {objective['name']} in treeparse.objectives; your own go by a path, mymodule.MyLoss"
+        message = re.sub("Expected a dot import path string: .*", own, message)
+        return message + (did_you_mean(objective["name"], [c.__name__ for c in Objective.__subclasses__()]) or see)
+    return message + see
 
 
 def _type_names(message: str) -> str:
-    message = re.sub(r"(?:typing\.)?Literal\[([^]]*)\]", lambda choice: choice[1].replace("'", ""), message)
     return re.sub(r"<class '([^']*)'>", r"\1", message).replace("NoneType", "null").replace("typing.", "")
 
 

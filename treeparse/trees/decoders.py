@@ -5,27 +5,34 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, did_you_mean
 from treeparse.trees.base import TreeCRF
 from treeparse.trees.nonprojective import NonProjectiveCRF
 from treeparse.trees.projective import ProjectiveCRF
 
 Decoder = Literal["nonprojective", "projective", "minimum_risk"]
+DECODERS: tuple[Decoder, ...] = get_args(Decoder)
+DecoderName = Decoder | Literal["minimum-risk"]  # as it may be written
 
 
-def check_decoder(decoder: str) -> None:
-    """Raise for a decoder that does not exist."""
-    if decoder not in get_args(Decoder):
-        raise TreeparseError(f"There is no decoder {decoder!r}: choose one of {', '.join(get_args(Decoder))}.")
+def decoder_named(name: str) -> Decoder:
+    """The decoder of a name, hyphen or underscore; raises where there is none of that name."""
+    spelled = str(name).replace("-", "_")
+    for decoder in DECODERS:
+        if spelled == decoder:
+            return decoder
+    problem = f"There is no decoder {name!r}: choose one of {', '.join(DECODERS)}"
+    raise TreeparseError(problem + (did_you_mean(spelled, DECODERS) or "."))
 
 
-def check_kbest_decoder(decoder: str) -> None:
-    """Raise for a decoder that does not exist, or that has no list of best trees."""
-    check_decoder(decoder)
+def listing_decoder_named(name: str) -> Decoder:
+    """The decoder of a name; raises where there is none of that name, or where it has no list of best trees."""
+    decoder = decoder_named(name)
     if decoder == "minimum_risk":
         raise TreeparseError(
             "The decoder minimum_risk chooses one tree, it has no list of the best: choose nonprojective or projective."
         )
+    return decoder
 
 
 def best_trees(trees: NonProjectiveCRF, label_log_probs: Tensor, decoder: Decoder) -> Tensor:

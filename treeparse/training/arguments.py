@@ -1,0 +1,147 @@
+"""The file and the options of a run, made ready for jsonargparse: bounded, of known keys, in its spelling."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import Namespace, get_loader, set_loader
+
+from treeparse.core import TreeparseError
+from treeparse.training.yaml_bounds import LONGEST, OutOfBoundsError, check_yaml
+
+HELP = "treeparse train --help-config lists all settings"
+MODE = "bounded_yaml"  # jsonargparse's name for how it reads values
+
+
+def load_yaml(text: str) -> Any:
+    """What a text holds, as jsonargparse reads YAML; raises ``yaml.YAMLError``, also beyond `check_yaml`'s bounds."""
+    check_yaml(text)
+    return get_loader("yaml")(text)
+
+
+set_loader(MODE, load_yaml, (yaml.YAMLError,))
+
+
+def _in_brackets(value: Any) -> Any:
+    """Text of a list from one value, or from several with commas between them."""
+    text = str(value) if isinstance(value, int) else value
+    return f"[{text}]" if isinstance(text, str) and not text.startswith("[") else text
+
+
+def _with_underscores(value: Any) -> Any:
+    return value.replace("-", "_") if isinstance(value, str) else value
+
+
+# What settings are called elsewhere.
+_SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
+
+_SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
+    "model.decoder": _with_underscores,
+    "model.encoder.tags": _in_brackets,
+    "model.encoder.char_widths": _in_brackets,
+}
+
+
+class Keys:
+    """The keys of all settings, and which was meant by one that does not exist."""
+
+    def __init__(self, defaults: Namespace) -> None:
+        self.leaves = set(defaults.keys()) - {"config"}
+        self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"}
+
+    def check(self, key: str, *, dashes: str = "") -> None:
+        """Raise for a key that does not exist; what lies within a setting's own value is left to its type."""
+        parts = key.split(".")
+        outer = {".".join(parts[:end]) for end in range(1, len(parts))}
+        if key in self.leaves | self.sections or outer & self.leaves or parts[0] == "objective":
+            return
+        problem = f"There is no setting {dashes}{key} ({HELP})"
+        close = self._closest(key.replace("-", "_").lower())
+        raise TreeparseError(problem + (f"; did you mean {dashes}{close[0]}?" if close else "."))
+
+    def check_value(self, key: str, value: Any) -> None:
+        """Raise for a value in the place of a whole section, which jsonargparse would take for a file to read."""
+        if key == "objective" and not re.fullmatch(r"\w+(\.\w+)*", str(value)):
+            raise TreeparseError(f"objective is {value!r:.100}, but should be the name or dotted path of a class.")
+        if key in self.sections - {"objective"}:
+            example = min(leaf for leaf in self.leaves if leaf.startswith(f"{key}."))
+            raise TreeparseError(f"{key} is {value!r:.100}, but it is a section: set what is in it, as {example}.")
+
+    def _closest(self, key: str) -> list[str]:
+        """The key that is most like another, by its last part or as a whole; none if none is like it."""
+        keys = sorted(self.leaves | self.sections)
+        last = key.rpartition(".")[2]
+        last = _SYNONYMS.get(last, last)
+        names = {each: each.rpartition(".")[2] for each in keys}
+        namesakes = [each for each in keys if names[each] == last]
+        alike = get_close_matches(last, names.values(), n=1)
+        return (
+            get_close_matches(key, namesakes, n=1, cutoff=0)
+            or get_close_matches(key, keys, n=1)
+            or [each for each in keys if [names[each]] == alike][:1]
+        )
+
+
+def file_arguments(path: str | Path, keys: Keys) -> list[str]:
+    """The settings of a file as the arguments ``--config TEXT``.
+
+    Raises:
+        TreeparseError: for what is no file of settings, and for unknown keys.
+        yaml.YAMLError: the file is no YAML, or beyond the bounds of `check_yaml`.
+    """
+    if not Path(path).is_file():
+        raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
+    if Path(path).stat().st_size > LONGEST:
+        raise TreeparseError(f"{path} is no config file: it has more than {LONGEST:,} bytes.")
+    try:
+        settings = load_yaml(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
+    if not isinstance(settings, dict):
+        raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
+    return ["--config", yaml.safe_dump(_spelled(settings, keys), allow_unicode=True)]
+
+
+def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[Any, Any]:
+    """Settings of known keys as jsonargparse reads them; sections that hold nothing are left out."""
+    found: dict[Any, Any] = {}
+    for name, value in settings.items():
+        key = f"{prefix}{name}"
+        keys.check(key)
+        if isinstance(value, Mapping):
+            found[name] = _spelled(value, keys, f"{key}.")
+        elif key not in keys.sections or value is not None:
+            keys.check_value(key, value)
+            found[name] = _SPELLINGS[key](value) if key in _SPELLINGS else value
+    return found
+
+
+def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
+    """The dotted options as arguments; raises ``TreeparseError`` for unknown keys and texts beyond all bounds."""
+    arguments: list[str] = []
+    key = ""
+    for option in options:
+        if option.startswith("--"):
+            name, equals, value = option.partition("=")
+            key = name.removeprefix("--").removesuffix("+")
+            keys.check(key, dashes="--")
+            arguments.append(name + equals + (_option_value(key, value, keys) if equals else ""))
+        else:
+            arguments.append(_option_value(key, option, keys))
+    return arguments
+
+
+def _option_value(key: str, text: str, keys: Keys) -> str:
+    if not text.startswith(("{", "[")):
+        keys.check_value(key, text)
+    else:
+        try:
+            check_yaml(text)
+        except OutOfBoundsError as error:
+            raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
+        except yaml.YAMLError:
+            pass  # jsonargparse says what is wrong, if it is: the name of a file may start so
+    return _SPELLINGS[key](text) if key in _SPELLINGS else text
