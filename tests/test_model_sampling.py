@@ -120,6 +120,11 @@ def test_a_list_depends_on_its_place_and_seed_alone(
     for place, sentence in enumerate(SENTENCES):
         assert same_lists(parser.sample([sentence], 12, first=place, **options), expected[place : place + 1])
     assert same_lists(parser.sample(SENTENCES[2:], 12, first=2, **options), expected[2:])
+    places = [2, 0]
+    assert same_lists(
+        parser.sample([SENTENCES[place] for place in places], 12, first=places, **options),
+        [expected[place] for place in places],
+    )
     assert same_lists(parser.sample(SENTENCES, 12, batch_words=1, **options), expected)
     few = parser.sample(SENTENCES, 5, **options)
     assert same_lists(few, [parses[:5] for parses in expected])
@@ -192,6 +197,8 @@ def test_impossible_wishes_are_refused() -> None:
     for seed, first in ((-1, 0), (0, -1)):
         with pytest.raises(TreeparseError, match=f"must be 0 or more, not {seed} and {first}"):
             parser.sample([["a"]], 1, seed=seed, first=first)
+    with pytest.raises(TreeparseError, match="1 sentences came with 2 places"):
+        parser.sample([["a"]], 1, first=[0, 1])
     with pytest.raises(TreeparseError, match="1000000000 trees of 1 words are too many: ask for 134217728 or fewer"):
         parser.sample([["a"]], 10**9)
     with pytest.raises(TreeparseError, match="1000000000 trees of 16 words are too many"):

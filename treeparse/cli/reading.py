@@ -36,7 +36,8 @@ stays when a later one is faulty; the same command with --skip-existing goes on 
 --shard i/n lets n processes or machines share the work, each started with another i from 1 to n, without a word
 between them. With a folder they share out the files, by size: the same command, with -o folder/, in every process.
 With one output each takes a run of sentences as long, in bytes, as the others': -o part-$i.conllu, and
-cat part-1.conllu part-2.conllu ... is the whole. A shard that gets nothing ends well, too. For example:
+cat part-1.conllu part-2.conllu ... is the whole. A shard that gets nothing ends well, too. All processes must find the
+same inputs: write no output where the patterns of IN would match it. For example:
   seq 4 | xargs -P 4 -I{} treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard {}/4 --threads 1 -q"""
 
 T = TypeVar("T")

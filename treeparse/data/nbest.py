@@ -19,7 +19,8 @@ def write_nbest(
 ) -> None:
     """Write lists, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
 
-    A sentence without ``sent_id`` gets one, and one whose id a sentence had before it gets a new one.
+    A sentence without ``sent_id`` gets one, and one whose id a sentence had before it gets a new one: the ids are kept
+    meanwhile, about 100 bytes a sentence, and nothing else is.
 
     Args:
         path: the file.
