@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from treeparse.trees.decoders import Decoder
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
+TERMINATED = 128 + 15  # as it reports SIGTERM
 
 # The decoders as users write them, and the parser's names of them.
 DECODERS: "dict[str, Decoder]" = {

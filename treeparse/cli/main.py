@@ -14,7 +14,7 @@ from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, positive
 
-COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config")
+COMMANDS = ("train", "export", "evaluate", "predict", "kbest", "sample", "check", "config")
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -27,7 +27,8 @@ EPILOG = """examples:
   treeparse COMMAND --help
 
 exit codes:
-  0 done    1 faults found (check)    2 bad usage or input    130 interrupted"""
+  0 done    1 faults found (check)    2 bad usage or input    130 interrupted
+  143 terminated"""
 
 USAGE_ERROR = 2
 BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE

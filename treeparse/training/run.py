@@ -15,6 +15,7 @@ from treeparse.data.treebank import load_treebank
 from treeparse.model import Parser
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
+from treeparse.training.export import export_model
 from treeparse.training.fit import Training, fit, repeatable
 from treeparse.training.history import EpochRecord, best_record
 from treeparse.training.initial import initial_parser
@@ -48,8 +49,9 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     with without_notices(), repeatable(config.trainer.device):
         training = _prepare(config, state, console)
         run.begin(config.to_yaml())
+        run.write_parser(training.module.parser)
         history = fit(training, run, state, console)
-        _export(training, run, history)
+        export_model(run)
     _say_result(run, history, console)
     return run.model
 
@@ -59,7 +61,9 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     train_words, dev_words = [s.words for s in train], [s.words for s in dev]
     objective = build_objective(config.objective)
     torch.manual_seed(config.seed)
-    parser = initial_parser(config, train_words)
+    parser, remark = initial_parser(config, train_words)
+    if remark is not None and state is None:
+        console.say(remark)
     identity = _identity(config, parser, train_words, dev_words)
     if state is not None:
         _check_identity(state, identity, Path(config.output))
@@ -125,15 +129,6 @@ def _check_identity(state: RunState, identity: Mapping[str, Any], path: Path) ->
             f"The run in {path} cannot go on with other settings or data: {'; '.join(problems)}. "
             "Resume it with its own, or start another run under another --output."
         )
-
-
-def _export(training: Training, run: RunDirectory, history: Sequence[EpochRecord]) -> None:
-    """Write the model directory, whole or not at all; one that stands is complete and stays."""
-    if run.model.exists():
-        return
-    parser = training.module.parser.cpu()
-    parser.load_state_dict(run.read_best(history))
-    parser.save_pretrained(run.model)
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:
