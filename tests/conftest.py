@@ -28,6 +28,20 @@ def _treebank(count: int, seed: int) -> str:
 @pytest.fixture
 def tiny_config(tmp_path: Path) -> Path:
     """A config of three short epochs over a tiny generated treebank; its run goes to ``run`` beside it."""
+    return _tiny_config(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a config whose run is finished, for tests that do not change the run."""
+    from treeparse.training import load_config, train
+
+    path = _tiny_config(tmp_path_factory.mktemp("trained"))
+    train(load_config(path), quiet=True)
+    return path
+
+
+def _tiny_config(tmp_path: Path) -> Path:
     for name, count, seed in (("train", 40, 1), ("dev", 12, 2)):
         (tmp_path / f"{name}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
     encoder = {"word_size": 8, "char_size": 4, "char_filters": 4, "hidden_size": 16, "layers": 1, "min_count": 1}

@@ -23,7 +23,16 @@ from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
 from treeparse.nn.size import SMALLEST, TRAINING_COPIES, ScorerSize, check_memory
 from treeparse.objectives import Objective, label_cross_entropy
-from treeparse.storage import CONFIG, VOCABULARY, WEIGHTS, from_plain, load_weights, read_model, write_model
+from treeparse.storage import (
+    CONFIG,
+    VOCABULARY,
+    WEIGHTS,
+    from_plain,
+    load_weights,
+    model_folder,
+    read_model,
+    write_model,
+)
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
 from treeparse.trees.decoders import Decoder, DecoderName, best_trees, decoder_named
 
@@ -110,11 +119,12 @@ class Parser(nn.Module):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path) -> Self:
-        """The parser that :meth:`save_pretrained` wrote, on the CPU and ready to parse.
+        """The parser that :meth:`save_pretrained` wrote, or a run's, from its folder; on the CPU and ready to parse.
 
         Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
         in its shape, and no other. Nothing in the directory is run.
         """
+        directory = model_folder(directory)
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with _no_parser(directory):

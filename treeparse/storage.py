@@ -15,6 +15,8 @@ from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_folder
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
+FILES = (CONFIG, VOCABULARY, WEIGHTS)
+RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders in that of a training run
 FORMAT = 1
 
 T = TypeVar("T")
@@ -30,10 +32,24 @@ def write_model(
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
 
 
+def model_folder(directory: str | Path) -> Path:
+    """The model folder that is meant: the directory itself, or the one in it if it is the folder of a training run."""
+    folder = Path(directory)
+    if any((folder / name).exists() for name in FILES):
+        return folder
+    if (folder / RUN_MODEL).is_dir():
+        return folder / RUN_MODEL
+    if (folder / RUN_CHECKPOINTS).is_dir():
+        raise TreeparseError(
+            f"The run in {directory} has no model yet: treeparse export {directory} writes that of its best epoch."
+        )
+    return folder
+
+
 def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]]:
     """The config, the vocabulary and the weights of a model folder; raises where one is missing or damaged."""
     folder = Path(directory)
-    for name in (CONFIG, VOCABULARY, WEIGHTS):
+    for name in FILES:
         if not (folder / name).is_file():
             raise TreeparseError(
                 f"{directory} is no model folder: it has no {name}. Give one that training wrote, such as RUN/model."

@@ -31,6 +31,17 @@ def test_specials_come_first_and_what_is_rare_is_unknown() -> None:
     assert "dog" not in vocabulary
 
 
+def test_extended_vocabularies_keep_their_ids() -> None:
+    vocabulary = Vocabulary.build(WORDS, min_count=2, specials=("<pad>", "<unk>"), unknown="<unk>")
+    extended = vocabulary.extended(["emu", "dog", "cat", "dog", "emu", "<pad>", "emu", "ant", "<pad>"], min_count=2)
+    assert extended.items == ("the", "saw", "cat", "emu", "dog", "<pad>")
+    assert extended.counts == (3, 2, 3, 3, 2, 2)
+    assert [extended.index(item) for item in vocabulary.items] == [2, 3, 4]
+    assert (extended.index("ant"), extended.special("<pad>"), extended.index("<pad>")) == (1, 0, 7)
+    assert (vocabulary.items, vocabulary.counts) == (("the", "saw", "cat"), (3, 2, 2))
+    assert vocabulary.extended([]).to_json() == vocabulary.to_json()
+
+
 def test_words_spelled_like_specials_are_words() -> None:
     specials = ("<pad>", "<unk>")
     vocabulary = Vocabulary.build(["<unk>", "<unk>", "<pad>", "x"], specials=specials, unknown="<unk>")

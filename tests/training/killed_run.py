@@ -66,6 +66,15 @@ def after_saving(prefix: str) -> None:
     checkpoint._save = save_and_die
 
 
+def before_parser() -> None:
+    """With nothing but a config in the run."""
+
+    def write_parser(self: checkpoint.RunDirectory, parser: Parser) -> None:
+        die()
+
+    checkpoint.RunDirectory.write_parser = write_parser
+
+
 def before_export() -> None:
     """After the last epoch, before there is a model."""
 
@@ -76,6 +85,7 @@ def before_export() -> None:
 
 
 POINTS: dict[str, Callable[[], None]] = {
+    "beginning": before_parser,
     "first epoch": lambda: in_epoch(0),
     "second epoch": lambda: in_epoch(1),
     "writing the state": lambda: while_writing("last"),

@@ -59,8 +59,9 @@ def test_half_written_files_are_removed(run: RunDirectory) -> None:
         (folder / ".last.ckpt.0123.tmp").write_bytes(b"half")
         (folder / ".model.0123.tmp").mkdir()
         (folder / ".model.0123.tmp" / "config.json").write_bytes(b"{")
+        (folder / ".model.0123.old").mkdir()
     run.begin("seed: 2\n")
-    assert not list(run.path.rglob("*.tmp"))
+    assert not list(run.path.rglob(".*"))
     assert run.config.read_text(encoding="utf-8") == "seed: 1\n"
 
 

@@ -34,6 +34,7 @@ def weights(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]
 @pytest.mark.parametrize(
     ("point", "completed"),
     [
+        ("beginning", 0),
         ("first epoch", 0),
         ("second epoch", 1),
         ("writing the state", 0),

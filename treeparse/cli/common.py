@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from treeparse.trees.decoders import Decoder
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
+TERMINATED = 128 + 15  # as it reports SIGTERM
 
 DECODERS = ("nonprojective", "projective", "minimum_risk")  # as help shows them
 LARGEST_SEED = 2**63 - 1

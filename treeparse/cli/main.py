@@ -17,7 +17,7 @@ from types import ModuleType
 import treeparse
 from treeparse.cli.common import INTERRUPTED, threads
 
-COMMANDS = ("train", "evaluate", "predict", "kbest", "sample", "check", "config", "warm")
+COMMANDS = ("train", "export", "evaluate", "predict", "kbest", "sample", "check", "config", "warm")
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
@@ -30,7 +30,8 @@ EPILOG = """examples:
   treeparse COMMAND --help
 
 exit codes:
-  0 done    1 faults found (check)    2 bad usage or input    130 interrupted"""
+  0 done    1 faults found (check)    2 bad usage or input    130 interrupted
+  143 terminated"""
 
 USAGE_ERROR = 2
 LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."

@@ -52,7 +52,7 @@ class Placed(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
     """Declare the arguments; ``output`` is the help of ``-o``."""
-    parser.add_argument("model", metavar="MODEL", help="the model's folder, such as runs/english/model")
+    parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
     parser.add_argument("inputs", nargs="+", metavar="IN", help="files, plain or .gz; globs; - for standard input")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
     parser.add_argument(

@@ -4,8 +4,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from treeparse.cli.common import INTERRUPTED, modules_of_current_folder
+from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
 from treeparse.cli.config import shipped_config
+from treeparse.cli.stopping import sigterm_exits, way_on
 
 NAME = "train"
 HELP = "train a parser from CoNLL-U"
@@ -37,27 +38,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", metavar="DIR", help="go on with the run in DIR after its last completed epoch, or from its start"
     )
     parser.add_argument(
-        "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model directory"
+        "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model, or of a run's model"
     )
     parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
 
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train; Ctrl-C says how to go on."""
-    from treeparse.training.settings import describe_settings, load_config
-
+    """Train; Ctrl-C and SIGTERM say how to go on."""
     if args.help_config:
+        from treeparse.training.settings import describe_settings
+
         print(describe_settings())
         return 0
-    config = load_config(_config_path(args), _options(args))
-    from treeparse.training.run import train
-
+    output = None
     try:
-        train(config, resume=args.resume is not None, quiet=args.quiet)
+        with sigterm_exits():
+            from treeparse.training.run import train
+            from treeparse.training.settings import load_config
+
+            config = load_config(_config_path(args), _options(args))
+            output = config.output
+            train(config, resume=args.resume is not None, quiet=args.quiet)
     except KeyboardInterrupt:
-        print(f"interrupted; go on with: treeparse train --resume {config.output}", file=sys.stderr)
+        print(f"interrupted; {way_on(output)}", file=sys.stderr)
         return INTERRUPTED
+    except SystemExit as error:
+        if error.code != TERMINATED:
+            raise
+        print(f"terminated; {way_on(output)}", file=sys.stderr)
+        return TERMINATED
     return 0
 
 

@@ -49,25 +49,24 @@ class LexicalFeatures:
     ) -> Self:
         """Vocabularies of the training sentences; what is seen less than ``min_count`` times is unknown."""
         specials = (PADDING, UNKNOWN, ROOT)
-        words = Vocabulary.build(
-            (form.lower() for sentence in sentences for form in sentence.forms),
-            min_count=min_count,
-            specials=specials,
-            unknown=UNKNOWN,
+        none, no_characters = (
+            Vocabulary((), (), specials=names, unknown=UNKNOWN) for names in (specials, (*specials, BEGIN, END))
         )
-        characters = Vocabulary.build(
-            (character for sentence in sentences for form in sentence.forms for character in form),
-            min_count=min_count,
-            specials=(*specials, BEGIN, END),
-            unknown=UNKNOWN,
+        empty = cls(none, no_characters, dict.fromkeys(tags, none), vectors)
+        return empty.extended(sentences, min_count=min_count)
+
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
+        """These features, every id as it is, and behind them the new ones of more training sentences.
+
+        Pretrained vectors stay those they are. What is new and seen less than ``min_count`` times there is unknown.
+        """
+        forms = [form for sentence in sentences for form in sentence.forms]
+        return type(self)(
+            self.words.extended(map(str.lower, forms), min_count=min_count),
+            self.characters.extended(chain.from_iterable(forms), min_count=min_count),
+            {name: table.extended(t for s in sentences for t in _tags(s, name)) for name, table in self.tags.items()},
+            self.vectors,
         )
-        tables = {
-            name: Vocabulary.build(
-                (tag for sentence in sentences for tag in _tags(sentence, name)), specials=specials, unknown=UNKNOWN
-            )
-            for name in tags
-        }
-        return cls(words, characters, tables, vectors)
 
     def sizes(self) -> dict[str, int]:
         """The number of ids of each feature."""

@@ -1,6 +1,6 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -22,14 +22,18 @@ class Indexer:
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: LexicalFeatures) -> Self:
         """The indexer of the training sentences; raises without sentences, without trees or without labels."""
-        if not sentences:
-            raise TreeparseError("There is no sentence to build the vocabularies from: give at least one.")
-        if any(sentence.labels is None or sentence.heads is None for sentence in sentences):
-            raise TreeparseError("A training sentence has no tree: training needs HEAD and DEPREL in every sentence.")
-        labels = Vocabulary.build(label for s in sentences for label in s.labels or () if label != EMPTY)
-        if not labels:
-            raise TreeparseError("No training sentence has a label: training needs DEPREL, and every DEPREL is '_'.")
-        return cls(features, labels)
+        _check_trees(sentences)
+        return cls(features, Vocabulary.build(_labels(sentences)))
+
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int) -> Self:
+        """This indexer, every id as it is, and behind them the new ones of more training sentences.
+
+        Raises as :meth:`build`, and where the model reads tags that a sentence does not have.
+        """
+        _check_trees(sentences)
+        return type(self)(
+            self.features.extended(sentences, min_count=min_count), self.labels.extended(_labels(sentences))
+        )
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """One batch of the sentences, on the CPU; labels that are missing or that training never saw become -1.
@@ -58,3 +62,17 @@ class Indexer:
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The indexer that :meth:`to_json` wrote."""
         return cls(LexicalFeatures.from_json(data["features"]), Vocabulary.from_json(data["labels"]))
+
+
+def _check_trees(sentences: Sequence[Sentence]) -> None:
+    """Raise for what vocabularies cannot be built from."""
+    if not sentences:
+        raise TreeparseError("There is no sentence to build the vocabularies from: give at least one.")
+    if any(sentence.labels is None or sentence.heads is None for sentence in sentences):
+        raise TreeparseError("A training sentence has no tree: training needs HEAD and DEPREL in every sentence.")
+    if next(_labels(sentences), None) is None:
+        raise TreeparseError("No training sentence has a label: training needs DEPREL, and every DEPREL is '_'.")
+
+
+def _labels(sentences: Sequence[Sentence]) -> Iterator[str]:
+    return (label for sentence in sentences for label in sentence.labels or () if label != EMPTY)

@@ -8,7 +8,7 @@ from treeparse.core import TreeparseError
 
 
 class Vocabulary:
-    """Strings with ids, most frequent first; ``specials`` hold the first ids and have no count.
+    """Strings with ids, as built most frequent first; ``specials`` hold the first ids and have no count.
 
     ``index`` maps an item that is not there to the special ``unknown``, where one is named, and raises otherwise.
     """
@@ -36,8 +36,21 @@ class Vocabulary:
         cls, items: Iterable[str], *, min_count: int = 1, specials: Sequence[str] = (), unknown: str | None = None
     ) -> Self:
         """The items seen at least ``min_count`` times, by falling count, ties by first appearance."""
-        kept = [(item, count) for item, count in Counter(items).most_common() if count >= min_count]
-        return cls([item for item, _ in kept], [count for _, count in kept], specials=specials, unknown=unknown)
+        return cls((), (), specials=specials, unknown=unknown).extended(items, min_count=min_count)
+
+    def extended(self, items: Iterable[str], *, min_count: int = 1) -> Self:
+        """This vocabulary, every id as it is, and behind it the new items among these, as :meth:`build` takes them.
+
+        The counts of its own items grow by those here.
+        """
+        found = Counter(items)
+        new = [(item, count) for item, count in found.most_common() if count >= min_count and item not in self]
+        return type(self)(
+            [*self.items, *(item for item, _ in new)],
+            [*(count + found[item] for item, count in zip(self.items, self.counts, strict=True)), *(n for _, n in new)],
+            specials=self.specials,
+            unknown=self.unknown,
+        )
 
     def __len__(self) -> int:
         return len(self.specials) + len(self.items)

@@ -1,15 +1,17 @@
 """The folder of a run: its config, its logs, the state to resume from, the best weights and the final model.
 
-The files agree whenever a run is killed, because each is written whole or not at all, and in this order: the best
-weights, under a name of their own for each epoch; the state that refers to them; the logs, which the state's history
-can write anew. Nothing is unpickled but tensors and plain values.
+The files agree whenever a run is killed, because each is written whole or not at all, and in this order: the parser's
+settings and vocabularies; after each epoch the best weights, under a name of their own; the state that refers to them;
+the logs, which the state's history can write anew. So the parser so far can be had at any time, and without the
+treebank. Nothing is unpickled but tensors and plain values.
 """
 
 import io
-import pickle
+import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +20,13 @@ from torch import Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_output, atomic_write
+from treeparse.data.indexer import Indexer
+from treeparse.model import Parser, ParserConfig
+from treeparse.storage import RUN_CHECKPOINTS, RUN_MODEL, from_plain
+from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
 from treeparse.training.history import EpochRecord, best_record, write_csv
-
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class RunState:
-    """All that the rest of a run depends on, as it stands after the last epoch of ``history``."""
-
-    identity: Mapping[str, Any]  # the settings and the data that fix a run's outcome
-    threads: int
-    step: int
-    history: Sequence[EpochRecord]
-    weights: Mapping[str, Tensor]
-    optimizer: Mapping[str, Any]
-    average: Mapping[str, Any] | None
+from treeparse.training.state import RunState as RunState
+from treeparse.training.state import state_from_plain, state_to_plain
 
 
 class RunDirectory:
@@ -44,8 +37,9 @@ class RunDirectory:
         self.config = self.path / "config.yaml"
         self.metrics = self.path / "metrics.csv"
         self.tensorboard = self.path / "tensorboard"
-        self.model = self.path / "model"
-        self.checkpoints = self.path / "checkpoints"
+        self.model = self.path / RUN_MODEL
+        self.checkpoints = self.path / RUN_CHECKPOINTS
+        self.parser = self.checkpoints / "parser.json"
         self.state = self.checkpoints / "last.ckpt"
 
     def holds_run(self) -> bool:
@@ -56,39 +50,84 @@ class RunDirectory:
         """Make the folders and remove what a killed run left half written; write the config, or ``replace`` it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         for folder in (self.path, self.checkpoints):
-            for left in folder.glob(".*.tmp"):
+            for left in (*folder.glob(".*.tmp"), *folder.glob(".*.old")):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         if replace or not self.config.exists():
             atomic_write(self.config, config)
+
+    def write_parser(self, parser: Parser) -> None:
+        """Save all of the parser but its weights; before the first state."""
+        values = {"config": asdict(parser.config), "vocabulary": parser.indexer.to_json()}
+        atomic_write(self.parser, json.dumps(values, ensure_ascii=False))
+
+    def read_parser(self) -> Parser:
+        """The parser, with weights of no meaning."""
+        if not self.parser.exists():
+            raise TreeparseError(
+                f"{self.parser} is missing, as in runs of earlier versions: "
+                f"treeparse train --resume {self.path} writes it, and the model at its end."
+            )
+        try:
+            values = json.loads(self.parser.read_bytes())
+            config = from_plain(ParserConfig, values["config"], f"{self.parser}, config")
+            return Parser(config, Indexer.from_json(values["vocabulary"]))
+        except TreeparseError:
+            raise
+        except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+            raise TreeparseError(
+                f"{self.parser} is damaged ({error}): treeparse train --resume {self.path} writes it anew."
+            ) from error
 
     def read_state(self) -> RunState | None:
         """The state after the last completed epoch; None before the first."""
         if not self.state.exists():
             return None
-        values = _load(self.state)
-        if values.pop("format", None) != FORMAT:
-            raise TreeparseError(f"{self.state} was written by another version of treeparse: train anew.")
-        history = [EpochRecord(**record) for record in values.pop("history")]
-        return RunState(history=history, **values)
+        return state_from_plain(_load(self.state), str(self.state))
 
     def write_state(self, state: RunState, best_weights: Mapping[str, Tensor]) -> None:
         """Save the state after an epoch, and ``best_weights`` with it if that epoch is the best."""
-        best = best_record(state.history).epoch
-        if best == state.history[-1].epoch:
+        best = best_record(state.history)
+        if best is state.history[-1]:
             _save(self._best(best), dict(best_weights))
-        values = {name: getattr(state, name) for name in RunState.__dataclass_fields__}
-        _save(self.state, values | {"format": FORMAT, "history": [asdict(record) for record in state.history]})
+        _save(self.state, state_to_plain(state))
         for other in self.checkpoints.glob("best-*.ckpt"):
             if other != self._best(best):
-                other.unlink()
+                with suppress(PermissionError):  # where a file that is being read cannot be removed: next time
+                    other.unlink()
         write_csv(self.metrics, state.history)
 
     def read_best(self, history: Sequence[EpochRecord]) -> dict[str, Tensor]:
         """The weights of the best epoch."""
-        return _load(self._best(best_record(history).epoch))
+        return _load(self._best(best_record(history)))
 
-    def _best(self, epoch: int) -> Path:
-        return self.checkpoints / f"best-{epoch:04d}.ckpt"
+    def load_best(self, parser: Parser) -> Sequence[EpochRecord]:
+        """Give a parser the weights of the best epoch so far, also while a process trains; returns the history."""
+        history = self.read_history()
+        while True:
+            try:
+                weights = self.read_best(history)
+                break
+            except TreeparseError:
+                before, history = history, self.read_history()
+                if best_record(history) == best_record(before):
+                    raise  # no better epoch has taken its place
+        with misfits_of(str(self._best(best_record(history)))):
+            check_tensors(weights, parser.state_dict(), "its weights")
+        parser.load_state_dict(weights)
+        return history
+
+    def read_history(self) -> Sequence[EpochRecord]:
+        """The completed epochs; raises before the first."""
+        state = self.read_state()
+        if state is None:
+            raise TreeparseError(
+                f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first one, "
+                f"or go on with treeparse train --resume {self.path}."
+            )
+        return state.history
+
+    def _best(self, record: EpochRecord) -> Path:
+        return self.checkpoints / f"best-{record.epoch:04d}.ckpt"
 
 
 def _save(path: Path, values: dict[str, Any]) -> None:
@@ -99,9 +138,14 @@ def _save(path: Path, values: dict[str, Any]) -> None:
 
 
 def _load(path: Path) -> dict[str, Any]:
+    """The mapping in a file, tensors on the CPU; nothing in it is run."""
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        values = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise TreeparseError(f"{path} is missing, so the run cannot go on: train anew.") from error
-    except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise TreeparseError(f"{path} is no checkpoint of a run, or is damaged: train anew.") from error
+        raise TreeparseError(f"{path} is missing, so the run cannot go on: {REMEDY}.") from error
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # of what is no checkpoint: there are as many kinds as there are mistakes
+        raise TreeparseError(f"{path} is no checkpoint of a run, or is damaged: {REMEDY}.") from error
+    with misfits_of(str(path)):
+        return dict(mapping(values, "what it holds"))

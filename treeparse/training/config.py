@@ -128,7 +128,8 @@ class TrainConfig:
         data: treebanks and batches.
         output: the folder of the run.
         seed: seed of the first weights, the order of the data and dropout.
-        init_from: a model directory whose weights and vocabularies training starts from.
+        init_from: the folder of a model, or of a run, whose weights and vocabularies training starts from; what is new
+            in the training data is added to the vocabularies.
         model: the parser.
         objective: the loss of the trees.
         optimization: how the loss is minimised.

@@ -118,6 +118,8 @@ def _signals() -> Iterator[None]:
     except SIGTERMException:
         raise SystemExit(TERMINATED) from None
     except SystemExit as error:
+        if error.code == TERMINATED:  # a handler of the caller's
+            raise
         raise KeyboardInterrupt from error
     finally:
         if main_thread:

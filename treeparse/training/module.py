@@ -16,11 +16,11 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import AttachmentScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective
-from treeparse.training.checkpoint import RunState
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.history import EpochRecord
 from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
 from treeparse.training.plan import settled
+from treeparse.training.state import RunState, fitting
 
 NAMED_SENTENCES = 5
 
@@ -54,7 +54,8 @@ class ParserModule(pl.LightningModule):
         return self.parser if self.average is None else cast(Parser, self.average.module)
 
     def restore(self, state: RunState) -> None:
-        """Go on from a state; before ``Trainer.fit``."""
+        """Go on from a state; before ``Trainer.fit``. Raises where it does not fit."""
+        state = fitting(state, self.parser, self.average, build_optimizer(self.parser.parameters(), self.config))
         self.parser.load_state_dict(state.weights)
         if self.average is not None and state.average is not None:
             self.average.load_state_dict(state.average)
@@ -76,7 +77,7 @@ class ParserModule(pl.LightningModule):
     def configure_optimizers(self) -> Optimizer:
         optimizer = build_optimizer(self.parser.parameters(), self.config)
         if self._optimizer_state is not None:
-            optimizer.load_state_dict(self._optimizer_state)
+            optimizer.load_state_dict(optimizer.state_dict() | self._optimizer_state)
             self._optimizer_state = None
         return optimizer
 

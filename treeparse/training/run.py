@@ -10,6 +10,7 @@ from treeparse.core import TreeparseError
 from treeparse.data.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
+from treeparse.training.export import export_model
 from treeparse.training.fit import Training, fit, repeatable
 from treeparse.training.history import EpochRecord, best_record
 from treeparse.training.identity import check_identity, run_identity
@@ -39,8 +40,9 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     with without_notices(), repeatable(config.trainer.device):
         training = _prepare(config, state, console)
         run.begin(training.config.to_yaml(), replace=resume)
+        run.write_parser(training.module.parser)
         history = fit(training, run, state, console)
-        _export(training, run, history)
+        export_model(run)
     _say_result(run, history, console)
     return run.model
 
@@ -52,7 +54,9 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     config = planned(config, lengths, None if state is None else state.identity["settings"])
     objective = build_objective(config.objective)
     torch.manual_seed(config.seed)
-    parser = initial_parser(config, train_words)
+    parser, remark = initial_parser(config, train_words)
+    if remark is not None and state is None:
+        console.say(remark)
     identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
@@ -70,15 +74,6 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         seed=config.seed,
     )
     return Training(config, workload(config, lengths, dev_lengths), module, data, identity)
-
-
-def _export(training: Training, run: RunDirectory, history: Sequence[EpochRecord]) -> None:
-    """Write the model directory, whole or not at all; one that stands is complete and stays."""
-    if run.model.exists():
-        return
-    parser = training.module.parser.cpu()
-    parser.load_state_dict(run.read_best(history))
-    parser.save_pretrained(run.model)
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

@@ -78,7 +78,7 @@ def _argument_parser() -> ArgumentParser:
     parser.add_argument("--config", action="config", help="a YAML file of these keys")
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of first weights, order of the data and dropout")
-    parser.add_argument("--init_from", type=str | None, default=None, help="a model directory to start from")
+    parser.add_argument("--init_from", type=str | None, default=None, help="a model, or a run, to start from")
     parser.add_class_arguments(DataConfig, "data")
     parser.add_class_arguments(ParserConfig, "model")
     _add_objective(parser)

@@ -1,0 +1,117 @@
+"""Training that is told to end says how to go on, and leaves nothing half written."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treeparse.cli.main import main
+from treeparse.cli.stopping import sigterm_exits
+from treeparse.model import Parser
+from treeparse.training import run as training_run
+from treeparse.training.checkpoint import RunDirectory
+from treeparse.training.module import ParserModule
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, though shells start background jobs with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def before(function: Callable, number: signal.Signals, when: Callable[..., bool] = lambda *_: True) -> Callable:
+    """The function, with a signal to this process in front of the calls that are meant."""
+
+    def signalled(*arguments: Any, **options: Any) -> Any:
+        if when(*arguments):
+            os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+
+    return signalled
+
+
+def in_epoch(epoch: int) -> Callable[..., bool]:
+    return lambda module, *_: module.current_epoch == epoch
+
+
+POINTS: dict[str, tuple[object, str, Callable[..., bool]]] = {
+    "reading": (training_run, "load_treebank", lambda *_: True),
+    "vocabularies": (Parser, "build", lambda *_: True),
+    "first epoch": (ParserModule, "training_step", in_epoch(0)),
+    "first dev set": (ParserModule, "validation_step", in_epoch(0)),
+    "second epoch": (ParserModule, "training_step", in_epoch(1)),
+    "last dev set": (ParserModule, "validation_step", in_epoch(2)),
+    "export": (Parser, "save_pretrained", lambda *_: True),
+}
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")]
+)
+@pytest.mark.parametrize("point", POINTS)
+def test_the_line_says_how_to_go_on(
+    tiny_config: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    number: signal.Signals,
+    code: int,
+    word: str,
+) -> None:
+    owner, name, when = POINTS[point]
+    monkeypatch.setattr(owner, name, before(getattr(owner, name), number, when))
+    handlers = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    assert main(["train", "--config", str(tiny_config), "-q"]) == code
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == handlers
+    monkeypatch.undo()
+    [line] = capsys.readouterr().err.splitlines()
+    run = tiny_config.parent / "run"
+    assert not list(run.rglob("*.tmp")) and not (run / "model").exists()
+    if point in ("reading", "vocabularies"):
+        assert line == f"{word}; no run had begun: give the same command again" and not run.exists()
+    elif point.startswith("first"):
+        assert line == f"{word}; no epoch was complete; start again with: treeparse train --resume {run}"
+    else:
+        ways = f"treeparse train --resume {run} (the parser so far: treeparse export {run})"
+        assert line == f"{word}; go on with: {ways}"
+        assert main(["export", str(run), "-q"]) == 0
+
+
+def test_a_state_half_written(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes between the best weights and the state: the epoch before is the last."""
+    from treeparse.training import checkpoint
+
+    save = checkpoint._save
+    monkeypatch.setattr(
+        checkpoint, "_save", before(save, signal.SIGTERM, lambda path, _: path.name == "last.ckpt" and path.exists())
+    )
+    assert main(["train", "--config", str(tiny_config), "-q"]) == 143
+    monkeypatch.undo()
+    run = RunDirectory(tiny_config.parent / "run")
+    assert len(run.read_history()) == 1 and not list(run.path.rglob("*.tmp"))
+    assert main(["train", "--resume", str(run.path), "-q"]) == 0
+
+
+def test_what_fails_on_the_way_out_is_part_of_the_end() -> None:
+    """A worker process that got the signal too is missed when the loaders are closed."""
+    with pytest.raises(SystemExit) as caught, sigterm_exits():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
+    assert caught.value.code == 143
+    with pytest.raises(RuntimeError), sigterm_exits():
+        raise RuntimeError("of its own")
+
+
+def test_a_folder_with_a_space_is_quoted(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ParserModule, "training_step", before(ParserModule.training_step, signal.SIGTERM))
+    assert main(["train", "--config", str(tiny_config), "-q", "--output", str(tmp_path / "my run")]) == 143
+    assert f"--resume '{tmp_path}/my run'" in capsys.readouterr().err

@@ -1,0 +1,225 @@
+"""The best epoch's model can be had from a run at any time, and a run ends with that of its best epoch all the same."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from treeparse import Parser
+from treeparse.core import TreeparseError
+from treeparse.training import load_config, train
+from treeparse.training.checkpoint import RunDirectory
+from treeparse.training.export import export_model
+from treeparse.training.history import EpochRecord
+from treeparse.training.module import ParserModule
+
+Weights = dict[str, torch.Tensor]
+
+
+def same(first: Weights, second: Weights) -> bool:
+    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+
+
+def weights(model: Path) -> Weights:
+    return load_file(model / "model.safetensors")
+
+
+def best(run: Path) -> tuple[str, Weights]:
+    """The file of the only best epoch in a run, and what it holds."""
+    [path] = (run / "checkpoints").glob("best-*.ckpt")
+    return path.name, torch.load(path, weights_only=True)
+
+
+@pytest.fixture
+def copied(trained_config: Path, tmp_path: Path) -> RunDirectory:
+    """A finished run, without its model."""
+    shutil.copytree(trained_config.parent / "run", tmp_path / "copied")
+    shutil.rmtree(tmp_path / "copied" / "model")
+    return RunDirectory(tmp_path / "copied")
+
+
+def snapshot(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
+
+
+def rising(patch: pytest.MonkeyPatch, *scores: float) -> None:
+    """Epochs have these dev LAS."""
+    record = ParserModule.record
+
+    def scored(self: ParserModule) -> EpochRecord:
+        found = record(self)
+        return replace(found, dev_las=scores[found.epoch - 1])
+
+    patch.setattr(ParserModule, "record", scored)
+
+
+def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
+    """Ctrl-C in an epoch, counted from 0."""
+    step = ParserModule.training_step
+
+    def stopping(self: ParserModule, batch: object, batch_idx: int) -> torch.Tensor:
+        if (self.current_epoch, batch_idx) == (epoch, 2):
+            raise KeyboardInterrupt
+        return step(self, batch, batch_idx)  # type: ignore[arg-type]
+
+    patch.setattr(ParserModule, "training_step", stopping)
+
+
+def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path) -> None:
+    child = Path(__file__).with_name("killed_run.py")
+    done = subprocess.run([sys.executable, child, tiny_config, "second epoch"], check=False)
+    assert done.returncode == -signal.SIGKILL
+    for name in ("train.conllu", "dev.conllu"):  # needed no more
+        (tmp_path / name).unlink()
+    run = tmp_path / "run"
+    before = snapshot(run / "checkpoints")
+    export = export_model(RunDirectory(run))
+    assert (export.best.epoch, export.epochs, export.folder, export.written) == (1, 1, run / "model", True)
+    assert snapshot(run / "checkpoints") == before and not list(run.rglob("*.tmp"))
+    name, expected = best(run)
+    assert name == "best-0001.ckpt" and same(weights(run / "model"), expected)
+    [parse] = Parser.from_pretrained(run).parse([["noun1", "verb2"]])
+    assert len(parse.heads) == 2
+
+
+def test_an_export_is_what_training_writes(trained_config: Path, copied: RunDirectory, tmp_path: Path) -> None:
+    export_model(copied)
+    export_model(copied, tmp_path / "other")
+    for name in ("config.json", "vocabulary.json", "model.safetensors"):
+        expected = (trained_config.parent / "run" / "model" / name).read_bytes()
+        assert (copied.model / name).read_bytes() == (tmp_path / "other" / name).read_bytes() == expected
+
+
+def test_a_model_that_stands_is_left_alone(copied: RunDirectory) -> None:
+    assert export_model(copied).written
+    config = copied.model / "config.json"
+    config.write_text(config.read_text(encoding="utf-8").replace('"nonprojective"', '"projective"'), encoding="utf-8")
+    before = snapshot(copied.path)
+    assert not export_model(copied).written
+    assert snapshot(copied.path) == before
+
+
+@pytest.mark.parametrize(("scores", "epoch"), [((0.1, 0.2, 0.3), 3), ((0.3, 0.2, 0.1), 1)])
+def test_training_ends_with_its_best_epoch_whatever_was_exported(
+    tiny_config: Path, tmp_path: Path, scores: tuple[float, ...], epoch: int
+) -> None:
+    run = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        rising(patch, *scores)
+        with pytest.MonkeyPatch.context() as stopped:
+            stop_in(stopped, 1)
+            with pytest.raises(KeyboardInterrupt):
+                train(load_config(tiny_config), quiet=True)
+        assert export_model(RunDirectory(run)).best.epoch == 1
+        early = snapshot(run / "model")
+        train(load_config(tiny_config), resume=True, quiet=True)
+    name, expected = best(run)
+    assert name == f"best-000{epoch}.ckpt" and same(weights(run / "model"), expected)
+    assert (snapshot(run / "model") == early) == (epoch == 1)
+    assert sorted(os.listdir(run)) == ["checkpoints", "config.yaml", "metrics.csv", "model", "tensorboard"]
+
+
+def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each epoch, by another process's eyes: the run goes on undisturbed, to the same weights."""
+    exported = []
+    write = RunDirectory.write_state
+
+    def write_and_export(self: RunDirectory, *arguments: object) -> None:
+        write(self, *arguments)  # type: ignore[arg-type]
+        exported.append(export_model(RunDirectory(self.path)).best.epoch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        rising(patch, 0.1, 0.3, 0.2)
+        patch.setattr(RunDirectory, "write_state", write_and_export)
+        disturbed = train(load_config(tiny_config), quiet=True)
+        patch.setattr(RunDirectory, "write_state", write)
+        alone = train(load_config(tiny_config, ["--output", str(tmp_path / "alone")]), quiet=True)
+    assert exported == [1, 2, 2]
+    assert same(weights(disturbed), weights(alone))
+
+
+def test_best_weights_replaced_while_they_are_read(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the state and the weights that it names, training completes a better epoch."""
+    rising(monkeypatch, 0.1, 0.2, 0.3)
+    with pytest.MonkeyPatch.context() as stopped:
+        stop_in(stopped, 1)
+        with pytest.raises(KeyboardInterrupt):
+            train(load_config(tiny_config), quiet=True)
+    read, read_first = RunDirectory.read_history, []
+
+    def read_then_train(self: RunDirectory) -> object:
+        history = read(self)
+        if not read_first:
+            read_first.append(history)
+            train(load_config(tiny_config), resume=True, quiet=True)
+        return history
+
+    monkeypatch.setattr(RunDirectory, "read_history", read_then_train)
+    export = export_model(RunDirectory(tmp_path / "run"), tmp_path / "model")
+    assert [record.epoch for record in read_first[0]] == [1]
+    assert (export.best.epoch, export.epochs) == (3, 3)
+    assert same(weights(tmp_path / "model"), best(tmp_path / "run")[1])
+
+
+def test_training_ends_while_an_older_model_is_exported(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The older model takes the place of the final one, and is at once replaced by that."""
+    rising(monkeypatch, 0.1, 0.2, 0.3)
+    with pytest.MonkeyPatch.context() as stopped:
+        stop_in(stopped, 1)
+        with pytest.raises(KeyboardInterrupt):
+            train(load_config(tiny_config), quiet=True)
+    save, saved = Parser.save_pretrained, []
+
+    def train_then_save(self: Parser, directory: Path) -> None:
+        saved.append(directory)
+        if len(saved) == 1:
+            train(load_config(tiny_config), resume=True, quiet=True)
+        save(self, directory)
+
+    monkeypatch.setattr(Parser, "save_pretrained", train_then_save)
+    export = export_model(RunDirectory(tmp_path / "run"))
+    assert len(saved) == 3 and export.best.epoch == 3
+    assert same(weights(tmp_path / "run" / "model"), best(tmp_path / "run")[1])
+
+
+def test_a_failed_export_leaves_nothing_behind(copied: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    before = snapshot(copied.path)
+    monkeypatch.setattr("treeparse.storage.save_file", fail)
+    with pytest.raises(OSError, match="disk full"):
+        export_model(copied)
+    assert snapshot(copied.path).keys() == before.keys()
+
+
+def test_a_folder_of_other_things_is_not_replaced(copied: RunDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    assert export_model(copied, folder).written  # an empty one is filled
+    (folder / "chapter1.tex").touch()
+    assert not export_model(copied, folder).written
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(TreeparseError, match=r"thesis holds other things than a model, chapter1\.tex is one"):
+        export_model(copied, folder)
+    assert (folder / "chapter1.tex").exists()
+
+
+def test_what_is_no_run_or_has_no_epoch(copied: RunDirectory, tmp_path: Path) -> None:
+    with pytest.raises(TreeparseError, match="nowhere is no run"):
+        export_model(RunDirectory(tmp_path / "nowhere"))
+    copied.state.unlink()
+    with pytest.raises(TreeparseError, match=r"No epoch of the run in .* is complete yet.*--resume"):
+        export_model(copied)
+    assert not copied.model.exists()

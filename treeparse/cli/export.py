@@ -1,0 +1,33 @@
+"""``treeparse export``: write the parser of a run's best epoch, whether or not the run has ended."""
+
+import argparse
+from pathlib import Path
+
+NAME = "export"
+HELP = "write the parser of a run's best epoch so far"
+EPILOG = """examples:
+  treeparse export runs/english                  writes runs/english/model
+  treeparse export runs/english -o best-so-far
+
+The run may be finished, stopped or still running, which it does not disturb. An earlier model in DIR is replaced; the
+end of training replaces it too if a later epoch is better. Commands that take a model take a run's folder for its
+model."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="the run's folder, train's --output")
+    parser.add_argument("-o", "--output", metavar="DIR", help="the model's folder (default: RUN/model)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, and say which epoch it is."""
+    from treeparse.training.checkpoint import RunDirectory
+    from treeparse.training.export import export_model
+
+    export = export_model(RunDirectory(args.run), None if args.output is None else Path(args.output))
+    if not args.quiet:
+        score = "" if export.best.dev_las is None else f", dev LAS {export.best.dev_las:.2%}"
+        stood = "" if export.written else " (it stood there already)"
+        print(f"epoch {export.best.epoch}, the best of {export.epochs}{score}: {export.folder}{stood}")
+    return 0
