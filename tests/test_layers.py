@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "treeparse"
 # What each layer may import of ours, besides itself.
 ALLOWED = {
     "core": set(),
+    "version": set(),
     "kernels": set(),
     "trees": {"core", "kernels"},
     "data": {"core"},
@@ -23,7 +24,7 @@ ALLOWED = {
     "model_lists": {"core", "trees", "data"},
     "model": {"core", "trees", "data", "nn", "objectives", "storage", "model_lists"},
     "training": {"core", "trees", "data", "nn", "metrics", "objectives", "storage", "model"},
-    "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "storage", "model", "training"},
+    "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "storage", "model", "training", "version"},
     "__main__": {"cli"},
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

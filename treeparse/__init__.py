@@ -32,7 +32,6 @@ _HOMES = {
     "TreeparseError": "treeparse.core",
 }
 _SUBPACKAGES = ("metrics",)
-_UNKNOWN_VERSION = "0+unknown"  # of a copy that is not installed
 
 __all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -43,12 +42,7 @@ def __getattr__(name: str) -> object:
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     if name == "__version__":
-        from importlib import metadata
-
-        try:
-            return metadata.version("treeparse")
-        except metadata.PackageNotFoundError:
-            return _UNKNOWN_VERSION
+        return import_module("treeparse.version").installed_version()
     raise AttributeError(f"module 'treeparse' has no attribute {name!r}")
 
 

@@ -1,3 +1,4 @@
+import json
 import time
 from pathlib import Path
 
@@ -263,7 +264,7 @@ def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
         (["--seed", str(2**63)], r"must be from 0 to 2\*\*63 - 1"),
         (["--optimization.epochs", str(10**30)], "optimization.epochs is 10+, but must be at most 1000000"),
         (["--optimization.warmup_steps", str(10**30)], "optimization.warmup_steps is 10+, but must be at most"),
-        (["--optimization.learning_rate", "1e400"], "optimization.learning_rate is inf, but must be at most"),
+        (["--optimization.learning_rate", "1e400"], "optimization.learning_rate is inf, but must be finite"),
         (["--data.workers", "100000"], r"data.workers is 100000, but must be at most \d+\."),
         (["--data.batch_words", str(10**30)], "data.batch_words is 10+, but must be at most"),
         (["--output", ""], "output is empty: name a folder"),
@@ -281,6 +282,15 @@ def test_options_beyond_all_bounds(tmp_path: Path, options: list[str], words: st
         load_config(write(tmp_path / "c.yaml"), options)
     assert "\n" not in str(caught.value)
     assert time.perf_counter() - started < 20
+
+
+@pytest.mark.parametrize("name", ["1e5", "3", "null", "2020-01-01", "caf\u00e9 \U0001f600", "a: b", "{x}", "[y]", " z"])
+def test_text_stays_text(tmp_path: Path, name: str) -> None:
+    (tmp_path / "c.yaml").write_text(
+        json.dumps({"output": name, "data": {"train": [name], "dev": "b"}}, ensure_ascii=False), encoding="utf-8"
+    )
+    config = load_config(tmp_path / "c.yaml")
+    assert (config.output, config.data.train) == (name, [name])
 
 
 def test_the_largest_seed_is_one(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
-import treeparse
 from treeparse.cli.common import INTERRUPTED, threads
+from treeparse.version import installed_version
 
 COMMANDS = ("train", "export", "evaluate", "predict", "kbest", "sample", "check", "config", "warm")
 
@@ -84,7 +84,7 @@ def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--version", action="version", version=f"treeparse {treeparse.__version__}")
+    parser.add_argument("--version", action="version", version=f"treeparse {installed_version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in commands.items():
         subparser = subparsers.add_parser(

@@ -74,8 +74,8 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
     if not len(sentence):
         raise TreeparseError(f"{where} has no words: leave it out.")
     for form in sentence.forms:
-        if not isinstance(form, str) or not form:
-            raise TreeparseError(f"{where} holds {form!r:.100}, which is no word: words are strings, and not empty.")
+        if not isinstance(form, str):
+            raise TreeparseError(f"{where} holds {form!r:.100}, which is no word: words are strings.")
     return sentence
 
 

@@ -1,5 +1,6 @@
 """The file and the options of a run, made ready for jsonargparse: bounded, of known keys, in its spelling."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
@@ -102,7 +103,8 @@ def file_arguments(path: str | Path, keys: Keys) -> list[str]:
         raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
     if not isinstance(settings, dict):
         raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
-    return ["--config", yaml.safe_dump(_spelled(settings, keys), allow_unicode=True)]
+    # JSON, whose strings are quoted: YAML 1.1, as it is written, and jsonargparse differ in what 1e5 is.
+    return ["--config", json.dumps(_spelled(settings, keys), ensure_ascii=False)]
 
 
 def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[Any, Any]:

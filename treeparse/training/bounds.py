@@ -1,5 +1,6 @@
 """The most that settings of a run may ask for: what is larger would never end, or never start."""
 
+import math
 import os
 from dataclasses import fields
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 from treeparse.core import TreeparseError
 
 SEEDS = 2**63
-MOST = 10**9  # of any number
+MOST = 10**9  # of any whole number
 MOST_EPOCHS = 10**6
 
 
@@ -22,8 +23,10 @@ def check_most(section: str, settings: Any) -> None:
     special = {"workers": _most_workers(), "epochs": MOST_EPOCHS}
     for name in (field.name for field in fields(settings)):
         value, most = getattr(settings, name), special.get(name, MOST)
-        if isinstance(value, int | float) and value > most:
+        if isinstance(value, int) and value > most:
             raise TreeparseError(f"{section}.{name} is {value}, but must be at most {most}.")
+        if value == math.inf:
+            raise TreeparseError(f"{section}.{name} is {value}, but must be finite.")
 
 
 def _most_workers() -> int:

@@ -1,0 +1,13 @@
+"""The version of the installed package."""
+
+from importlib import metadata
+
+UNKNOWN = "0+unknown"
+
+
+def installed_version() -> str:
+    """The version, or one that says that this copy of the package is not installed."""
+    try:
+        return metadata.version("treeparse")
+    except metadata.PackageNotFoundError:
+        return UNKNOWN
