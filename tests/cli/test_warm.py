@@ -39,7 +39,7 @@ def test_what_is_there_already_is_counted(jobs: str) -> None:
     assert found is not None
     assert int(found[1]) == 0
     assert 15 <= int(found[2]) <= 40
-    assert "compiling kernels: 100%" in done.stderr
+    assert "compiling kernels: " in done.stderr
 
 
 @pytest.fixture

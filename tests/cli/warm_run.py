@@ -1,7 +1,7 @@
 """Warms all kernels, then uses every distribution and a parser; prints which kernels that left out.
 
-As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled afterwards;
-``repeated``, those with several signatures. It is a process of its own, for kernels stay compiled for a process's life.
+As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled or loaded
+afterwards; ``repeated``, those with several signatures. It is a process of its own, for kernels stay loaded in one.
 """
 
 import importlib
@@ -89,7 +89,7 @@ if __name__ == "__main__":
     forgotten = [name for name, each in functions.items() if id(each) not in called and not each.signatures]
     late: list[str] = []
     log = logging.getLogger("treeparse.kernels")
-    log.setLevel(logging.INFO)
+    log.setLevel(logging.DEBUG)
     log.addFilter(lambda record: late.append(record.getMessage()) or False)
     use_all()
     repeated = [name for name, each in functions.items() if len(each.signatures) > 1]

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from typing import Any
 
 from treeparse.cli.common import positive
@@ -106,6 +105,8 @@ def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable
     if jobs == 1:
         yield map
         return
+    from multiprocessing import get_context
+
     with get_context("spawn").Pool(min(jobs, len(CALLS))) as pool:
         yield pool.imap_unordered
 
