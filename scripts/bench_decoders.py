@@ -39,16 +39,17 @@ ROUND = 0.02  # CPU seconds a fast decoder gets a round, a slow one gets one cal
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 25, 12.0  # rounds a batch, and CPU seconds after which no further one begins
 OPENING = Opening(
     title="Best trees and K-best lists: time a sentence, one thread",
-    measured="CPU time of the best tree, of the K best and of their projective counterparts, by treeparse and its peers; "
-    "and the mistakes in what the peers list.",
+    measured="CPU time of the best tree, of the K best and of their projective counterparts, by "
+    "treeparse and its peers; and the mistakes in what the peers list.",
     on=f"batches of {BATCH} sentences (K-best lists: of 8 at 80 words, of 2 at 160) of random scores, N(0, 1), and of "
     "peaked ones, which are like a trained parser's; tied scores are 0, 1, 2 or 3.",
-    read="medians over rounds in which the decoders take turns on the same scores; a ratio is a decoder's time over that "
-    "of treeparse under the same rule for the root in the same round, so 10 means ten times as slow.",
-    repeat="taskset -c 0 scripts/bench_decoders.py --supar DIR --stanza DIR --synjax DIR --torch-struct DIR "
-    "--spanningtrees DIR --output scripts/results/bench_decoders.md",
-    details="""A tree is lost where the peer lists fewer different trees that score as high, within rounding, as treeparse's; it is
-out of order where the tree listed before it scores lower.""",
+    read="medians over rounds in which the decoders take turns on the same scores; a ratio is a "
+    "decoder's time over that of treeparse under the same rule for the root in the same round, so 10 means ten "
+    "times as slow.",
+    repeat="taskset -c 0 scripts/bench_decoders.py --supar DIR --stanza DIR --synjax DIR --torch-struct "
+    "DIR --spanningtrees DIR --output scripts/results/bench_decoders.md",
+    details="""A tree is lost where the peer lists fewer different trees that score as high, within rounding, as
+treeparse's; it is out of order where the tree listed before it scores lower.""",
 )
 CROWDED = 4  # decoders in a panel, above which random and peaked scores have one each
 

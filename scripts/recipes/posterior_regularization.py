@@ -13,7 +13,7 @@ from treeparse.trees import TreeCRF
 
 
 def project(p: TreeCRF, features: Tensor, bounds: Tensor, steps: int = 400) -> tuple[TreeCRF, Tensor]:
-    """q and its multipliers ``(*batch, F)``, for features of arcs ``(*batch, n+1, n+1, F)``, bounds ``(*batch, F)``."""
+    """The q and its multipliers ``(*batch, F)``; features ``(*batch, n+1, n+1, F)``, bounds ``(*batch, F)``."""
 
     def dual(multipliers: Tensor) -> tuple[TreeCRF, Tensor]:
         q = p.with_scores(p.scores - (features * multipliers[..., None, None, :]).sum(-1))
