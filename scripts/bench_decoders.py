@@ -11,7 +11,6 @@ Stanojević and Cohen 2021). The plot of growth in n and K is written beside the
 """
 
 import argparse
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -208,14 +207,15 @@ def plot(report: Path) -> None:
     rows, columns = -(-len(panels) // 3), min(3, len(panels))
     figure = plots.new_figure(4 * columns, 3.4 * rows + 1)
     grid = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axes, (title, shown) in itertools.zip_longest(grid, panels.items(), fillvalue=("", [])):
+    for axes, (title, shown) in zip(grid, panels.items(), strict=False):
         axes.set(title=title, xscale="log", yscale="log", ylabel="µs a sentence")
         for table in shown:
             draw(axes, table)
         plots.label_plainly(axes.yaxis)
-        axes.set_visible(bool(shown))
+    for axes in grid[len(panels) :]:
+        axes.remove()
     kinds = [plots.style_key("random scores", "-"), plots.style_key("peaked scores", "--")]
-    plots.legend_below(figure, grid, 4, kinds)
+    plots.legend_below(figure, grid[: len(panels)], 4, kinds)
     figure.savefig(report.with_suffix(".png"), dpi=100)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 # Colours of Okabe and Ito, then of Tol's muted scheme: the colour-blind tell them apart. A name's look is that of the
 # longest entry with which it begins, so variants of a method share it.
@@ -116,7 +116,7 @@ def legend_below(figure: Any, panels: Sequence[Any], columns: int, extra: Sequen
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)
 
 
-def style_key(label: str, linestyle: str) -> Any:
+def style_key(label: str, linestyle: Literal["-", "--"]) -> Any:
     """A legend's entry for a style of line, whatever its colour."""
     from matplotlib.lines import Line2D
 

@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "treeparse"
 # What each layer may import of ours, besides itself.
 ALLOWED = {
     "core": set(),
+    "references": set(),
     "kernels": set(),
     "trees": {"core", "kernels"},
     "data": {"core"},

@@ -1,7 +1,5 @@
 """Minimum-risk training: minimise the expected number of wrong heads instead of the gold tree's improbability.
 
-    python scripts/recipes/minimum_risk.py
-
 The risk is exact, and so is its gradient ([Exp] §6.1): nothing is sampled. An objective is named by its class path:
 
     PYTHONPATH=scripts/recipes python -m treeparse train --config demo --objective minimum_risk.MinimumRisk
@@ -26,6 +24,7 @@ class MinimumRisk(Objective):
 def train(parser: Parser, sentences: list[Sentence], objective: Objective, steps: int) -> float:
     """Minimise an objective; the expected share of wrong heads afterwards."""
     optimizer, batch = torch.optim.AdamW(parser.parameters(), lr=1e-2), parser.collate(sentences)
+    assert batch.heads is not None  # the sentences have trees
     for _ in range(steps):
         optimizer.zero_grad()
         parser.loss(batch, objective).backward()

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
 from treeparse.core import NoTreeError, TreeparseError
 
@@ -31,7 +32,7 @@ def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
 
 def check_outside_transforms(scores: Tensor) -> None:
     """Raise inside ``torch.vmap`` and ``torch.func``: compiled sums have no rules for them."""
-    if torch._C._functorch.is_functorch_wrapped_tensor(scores):  # torch has no public name for it
+    if is_functorch_wrapped_tensor(scores):
         raise TreeparseError(
             "Distributions over trees do not work inside torch.vmap and the transforms of torch.func: put the scores "
             "into one batch (*batch, n+1, n+1), and take derivatives by torch.autograd."
