@@ -19,10 +19,7 @@ class TreeAttention(nn.Module):
 
 
 def learn(structured: bool, steps: int = 80, n: int = 8) -> float:
-    """Which neighbour lies towards the root, where nodes know the edges at them? The share found in the end.
-
-    Softmax can but guess; trees make the guesses fit.
-    """
+    """Which neighbour lies towards the root, if nodes know but their edges? The share that is found in the end."""
     layer, share = TreeAttention(n, structured), 0.0
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.05)
     for _ in range(steps):
