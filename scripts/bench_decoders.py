@@ -14,13 +14,15 @@ import argparse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import decoder_peers as peers
 import numpy as np
+import plots
 import torch
 from decoder_peers import Decoder
 from numpy.typing import NDArray
-from reports import parse_with_plot, report
+from reports import Opening, parse_with_plot, report
 from timing import Timed, take_turns
 
 from treeparse.kernels.arborescence import are_trees
@@ -34,12 +36,21 @@ BATCH = 32
 MISTAKES = ("trees lost", "repeated", "out of order")
 ROUND = 0.02  # CPU seconds a fast decoder gets a round, a slow one gets one call
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 25, 12.0  # rounds a batch, and CPU seconds after which no further one begins
-HEADER = f"""# Best trees and K-best lists: time a sentence, one thread
-
-CPU time, medians over rounds in which the decoders take turns on the same scores, in batches of {BATCH} sentences
-(K-best lists: of 8 at 80 words, of 2 at 160). Ratios are to treeparse under the same rule for the root, in the same
-round. A tree is lost where the peer lists fewer different trees that score as high, within rounding, as treeparse's; it
-is out of order where the tree listed before it scores lower."""
+OPENING = Opening(
+    title="Best trees and K-best lists: time a sentence, one thread",
+    measured="CPU time of the best tree, of the K best and of their projective counterparts, by "
+    "treeparse and its peers; and the mistakes in what the peers list.",
+    on=f"batches of {BATCH} sentences (K-best lists: of 8 at 80 words, of 2 at 160) of random scores, N(0, 1), and of "
+    "peaked ones, which are like a trained parser's; tied scores are 0, 1, 2 or 3.",
+    read="medians over rounds in which the decoders take turns on the same scores; a ratio is a "
+    "decoder's time over that of treeparse under the same rule for the root in the same round, so 10 means ten "
+    "times as slow.",
+    repeat="taskset -c 0 scripts/bench_decoders.py --supar DIR --stanza DIR --synjax DIR --torch-struct "
+    "DIR --spanningtrees DIR --output scripts/results/bench_decoders.md",
+    details="""A tree is lost where the peer lists fewer different trees that score as high, within rounding, as
+treeparse's; it is out of order where the tree listed before it scores lower.""",
+)
+CROWDED = 4  # decoders in a panel, above which random and peaked scores have one each
 
 
 @dataclass(frozen=True)
@@ -63,16 +74,6 @@ class Entry(Timed):
     sentences: int
     trees: int
     mistakes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
-
-
-@dataclass
-class Curves:
-    """Medians in µs a sentence for the plot: by contest, kind and decoder, then by (n, K)."""
-
-    points: dict[tuple[str, str, str], dict[tuple[int, int], float]] = field(default_factory=dict)
-
-    def add(self, contest: Contest, kind: str, entry: Entry, size: tuple[int, int]) -> None:
-        self.points.setdefault((contest.title, kind, entry.decoder.name), {})[size] = microseconds(entry)
 
 
 def random_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
@@ -171,7 +172,7 @@ def microseconds(entry: Entry) -> float:
     return 1e6 * entry.median / entry.sentences
 
 
-def tables(contest: Contest, curves: Curves) -> Iterator[str]:
+def tables(contest: Contest) -> Iterator[str]:
     """The lines of a contest's markdown tables, as they are measured."""
     for kind in contest.kinds:
         yield f"\n## {contest.title}: {kind} scores\n"
@@ -184,7 +185,6 @@ def tables(contest: Contest, curves: Curves) -> Iterator[str]:
             scores = KINDS[kind](stream, n, batch).astype(np.float32).astype(np.float64)
             entries = race(contest.decoders, scores, k)
             for entry in entries:
-                curves.add(contest, kind, entry, (n, k))
                 yield row(n, k, entry, entries)
 
 
@@ -197,33 +197,51 @@ def row(n: int, k: int, entry: Entry, entries: Sequence[Entry]) -> str:
     return f"| {cells} | {counts} |"
 
 
-def plot(curves: Curves, path: Path) -> None:
-    """Draw the growth of time in n, and in K."""
-    from matplotlib.figure import Figure
-
-    titles = list(dict.fromkeys(title for (title, _, _), points in curves.points.items() if len(points) > 1))
-    rows, columns = -(-len(titles) // 3), min(3, len(titles))
-    figure = Figure(figsize=(5 * columns, 4.5 * rows), layout="constrained")
-    panels = figure.subplots(rows, columns, squeeze=False).flatten()
-    for axes in panels[len(titles) :]:
+def plot(report: Path) -> None:
+    """Draw the growth of time in n, and in K, beside a report."""
+    tables = [table for table in plots.read_tables(report) if len(places(table)) > 1]
+    panels: dict[str, list[plots.Table]] = {}
+    for table in tables:
+        crowded = len({record["decoder"] for record in table.records()}) > CROWDED
+        panels.setdefault(table.title if crowded else table.title.partition(":")[0], []).append(table)
+    rows, columns = -(-len(panels) // 3), min(3, len(panels))
+    figure = plots.new_figure(4 * columns, 3.4 * rows + 1)
+    grid = figure.subplots(rows, columns, squeeze=False).flatten()
+    for axes, (title, shown) in zip(grid, panels.items(), strict=False):
+        axes.set(title=title, xscale="log", yscale="log", ylabel="µs a sentence")
+        for table in shown:
+            draw(axes, table)
+        plots.label_plainly(axes.yaxis)
+    for axes in grid[len(panels) :]:
         axes.remove()
-    for axes, title in zip(panels, titles, strict=False):
-        colors: dict[str, str] = {}
-        for (contest, kind, name), points in curves.points.items():
-            if contest != title:
-                continue
-            in_n = len({n for n, _ in points}) > 1
-            places = [n if in_n else k for n, k in points]
-            label = name if name not in colors else None
-            color = colors.setdefault(name, f"C{len(colors)}")
-            style = "-" if kind == "random" else "--"
-            axes.plot(places, list(points.values()), style, marker="o", markersize=3, color=color, label=label)
-            axes.set(xscale="log", yscale="log", xlabel="n" if in_n else "K", ylabel="µs a sentence")
-        axes.set(title=f"{title}\n(random scores; dashed: peaked)")
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high * 2.0 ** len(colors))  # room for the legend
-        axes.legend(loc="upper left", fontsize="x-small")
-    figure.savefig(path, dpi=110)
+    kinds = [plots.style_key("random scores", "-"), plots.style_key("peaked scores", "--")]
+    plots.legend_below(figure, grid[: len(panels)], 4, kinds)
+    figure.savefig(report.with_suffix(".png"), dpi=100)
+
+
+def places(table: plots.Table) -> list[tuple[str, str]]:
+    """The n and K of a table of decoders, in order."""
+    return list(dict.fromkeys((record["n"], record["K"]) for record in table.records() if "decoder" in record))
+
+
+def draw(axes: Any, table: plots.Table) -> None:
+    """A line a decoder: dashed for peaked scores, with hollow markers where the number of roots is left open."""
+    in_n = len({n for n, _ in places(table)}) > 1
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for record in table.records():
+        point = float(record["n" if in_n else "K"]), float(record["µs a sentence"])
+        lines.setdefault(record["decoder"], []).append(point)
+    for name, points in lines.items():
+        style = "--" if "peaked" in table.title else "-"
+        face = {"markerfacecolor": "white"} if name.endswith("any roots") else {}
+        axes.plot(*zip(*points, strict=True), style, label=shown_name(name), **plots.look(name), **face)
+    axes.set(xlabel="words a sentence" if in_n else "trees a sentence (K)")
+    plots.label_plainly(axes.xaxis, sorted({x for points in lines.values() for x, _ in points})[:: 1 if in_n else 2])
+
+
+def shown_name(decoder: str) -> str:
+    """A peer's name, without that of its function."""
+    return decoder if "," in decoder else decoder.split()[0]
 
 
 def contests(options: argparse.Namespace) -> list[Contest]:
@@ -266,18 +284,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
     parser.add_argument("--trees", type=int, nargs="+", default=TREES, metavar="K", help="for the growth in K")
     options = parse_with_plot(parser, arguments)
+    if options.replot:
+        return plot(options.replot)
     torch.set_num_threads(1)
-    curves = Curves()
-    report(all_lines(contests(options), curves), options.output)
-    if options.output:
-        plot(curves, options.output.with_suffix(".png"))
+    report(all_lines(contests(options)), options.output, plot)
 
 
-def all_lines(contests: Iterable[Contest], curves: Curves) -> Iterator[str]:
+def all_lines(contests: Iterable[Contest]) -> Iterator[str]:
     """The whole report, as it is measured."""
-    yield HEADER
+    yield OPENING.text()
     for contest in contests:
-        yield from tables(contest, curves)
+        yield from tables(contest)
 
 
 if __name__ == "__main__":

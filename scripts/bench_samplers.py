@@ -24,7 +24,7 @@ import sampler_map
 import sampler_peers as peers
 import torch
 from bench_decoders import peaked_scores, random_scores
-from reports import parse_with_plot, report
+from reports import Opening, parse_with_plot, report
 from sampler_laws import DRAWS, Family, Law, law_of, quality
 from sampler_map import Map
 from sampler_peers import Array, Heads, Sampler
@@ -39,20 +39,29 @@ EVERY_DRAW = (*FEW_DRAWS, ("trapped", SHARED))
 LIMIT = 5.0  # seconds after which a call of a peer is given up
 ROUND = 0.05  # CPU seconds a fast sampler gets a round, a slow one gets one call
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 15, 2.0  # rounds a batch, and CPU seconds after which no further one begins
-HEADER = f"""# Samples of dependency trees: time a tree, one thread
+OPENING = Opening(
+    title="Samples of dependency trees: time a tree, one thread",
+    measured="CPU time of random trees, with and without replacement, by treeparse and its peers; and "
+    "whether they have the law that they should. Then which of treeparse's own samplers is fastest where.",
+    on="batches of sentences of random scores, N(0, 1), and of peaked ones, which are like a trained "
+    "parser's; trapped ones are those in which two words prefer each other. The maps: N(0, 1) scores times a "
+    "scale, by the kernels alone.",
+    read='medians over rounds in which the samplers take turns on the same scores; "times P" is so many '
+    "times as many trees a second as the peer P, so 10 means ten times as fast.",
+    repeat="OMP_NUM_THREADS=1 taskset -c 0 python scripts/bench_samplers.py --treesample DIR --synjax "
+    "DIR --supar DIR --torch-struct DIR --output scripts/results/bench_samplers.md",
+    details=f"""A call draws so many trees of each sentence, from scores to heads; what a sampler makes ready for its
+scores is part of it. Slow peers get fewer trees or sentences a call than the others, which changes their time a tree
+little. What was drawn last is checked: how many were no tree, or are missing; by how many standard errors their mean
+log probability is off; without replacement, how many were repeated, and the probability of all trees of a list
+together, on average over the sentences that the sampler was given. The law is tested apart: the p-value of a chi-square
+test of {DRAWS} draws of all trees of four words or, without replacement, of ordered pairs of trees of three words,
+under N(0, 1) scores. treesample and SynJax's kernel draw by the same seeds in every run, as treeparse does.
 
-CPU time, medians over rounds in which the samplers take turns on the same scores. A call draws so many trees of each
-sentence, from scores to heads; whatever a sampler makes ready for its scores is part of it. Slow peers get fewer trees
-or sentences a call than the others, which changes their time a tree little. "Times P": so many times as many trees a
-second as the peer P. What was drawn last is checked: how many were no tree, or are missing; by how many standard errors
-their mean log probability is off; without replacement, how many were repeated, and the probability of all trees of a
-list together, on average over the sentences that the sampler was given. The law is tested apart: the p-value of a
-chi-square test of {DRAWS} draws of all trees of four words or, without replacement, of ordered pairs of trees of three
-words, under N(0, 1) scores. treesample and SynJax's kernel draw by the same seeds in every run, as treeparse does.
-
-Then come maps of treeparse's own samplers: µs a tree under N(0, 1) scores times a scale, by the kernels alone. The loss
-is how much longer than the fastest of them what `sample` chooses takes; where sentences of one batch differ, it can be
-faster than any. Steps are those of the random walks, a tree; past a limit, a tree is drawn by expansion instead."""
+In the maps, the loss is how much longer than the fastest of the samplers what `sample` chooses takes; where sentences
+of one batch differ, it can be faster than any. Steps are those of the random walks, a tree; past a limit, a tree is
+drawn by expansion instead.""",
+)
 
 
 @dataclass(frozen=True)
@@ -245,16 +254,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scales", type=float, nargs="+", default=sampler_map.SCALES, metavar="X", help="of the map")
     parser.add_argument("--shifts", type=float, nargs="+", default=sampler_map.SHIFTS, metavar="X", help="of the map")
     options = parse_with_plot(parser, arguments)
+    if options.replot:
+        return sampler_map.plot(options.replot)
     torch.set_num_threads(1)
     charts = [Map(options.map_lengths, options.scales), Map(options.shifts, options.scales, words=options.lengths[0])]
-    report(all_lines(contests(options), charts, options.lengths), options.output)
-    if options.output:
-        sampler_map.plot(charts, options.output.with_suffix(".png"))
+    report(all_lines(contests(options), charts, options.lengths), options.output, sampler_map.plot)
 
 
 def all_lines(contests: Iterable[Contest], charts: Iterable[Map], lengths: Sequence[int]) -> Iterator[str]:
     """The whole report, as it is measured."""
-    yield HEADER
+    yield OPENING.text()
     for contest in contests:
         yield from tables(contest, lengths)
     for chart in charts:

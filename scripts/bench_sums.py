@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from bench_decoders import peaked_scores, random_scores
 from numpy.typing import NDArray
-from reports import report
+from reports import Opening, report
 from sum_methods import Method, Sum, lu, supar, torch_struct, treeparse
 from timing import Timed, take_turns
 from torch import Tensor
@@ -45,12 +45,20 @@ SUMS = (
     "log marginals",
 )
 TIME_CELLS = "ms a batch of 32 | times treeparse's | quartiles"
-HEADER = """# Sums over non-projective trees: time a batch of 32 sentences, one thread
-
-CPU time, medians over rounds in which the methods take turns. Ratios are to treeparse's log partition with gradient of
-float32 scores, in the same round. Errors are the largest finite ones against treeparse's kernel (float64; a method that
-returns float32 rounds to it); a sentence is wrong if its log Z, in nats, or a marginal is off by 0.01 or NaN. A
-Hessian-vector product differentiates marginals that are given; covariance is the variance of a tree's score."""
+OPENING = Opening(
+    title="Sums over non-projective trees: time a batch of 32 sentences, one thread",
+    measured="CPU time of log partitions with their gradient and of all other sums, by treeparse and its"
+    " peers; and how wrong their results are.",
+    on="batches of 32 sentences of 10 to 160 words whose scores are N(0, 1), times 10, 50 and 100, and "
+    "like a trained parser's.",
+    read="medians over rounds in which the methods take turns; a ratio is a method's time over that of "
+    "treeparse's log partition with gradient of float32 scores in the same round, so 2 means twice as slow.",
+    repeat="OMP_NUM_THREADS=1 taskset -c 0 python scripts/bench_sums.py --supar DIR --torch-struct DIR "
+    "--output scripts/results/bench_sums.md",
+    details="""Errors are the largest finite ones against treeparse's kernel (float64; a method that returns float32
+rounds to it); a sentence is wrong if its log Z, in nats, or a marginal is off by 0.01 or NaN. A Hessian-vector
+product differentiates marginals that are given; covariance is the variance of a tree's score.""",
+)
 
 
 @dataclass
@@ -208,7 +216,7 @@ def main() -> None:
     in_double = [methods[0], treeparse(torch.float64), *methods[1:]]
     tables = [log_partition_table(in_double, kind, arguments.lengths) for kind in KINDS]
     tables += [sums_table(methods, kind, arguments.lengths) for kind in ("N(0, 1)", TRAINED)]
-    report(itertools.chain([HEADER], *tables), arguments.output)
+    report(itertools.chain([OPENING.text()], *tables), arguments.output)
 
 
 if __name__ == "__main__":

@@ -24,9 +24,10 @@ from pathlib import Path
 
 import expectation_baselines as baselines
 import numpy as np
+import plots
 import torch
 from expectation_workloads import Batch, draw_lengths, random_batches, tagged_batches
-from reports import parse_with_plot, report
+from reports import Opening, parse_with_plot, report
 from timing import Timed, take_turns
 from torch import Tensor
 
@@ -50,6 +51,20 @@ CELLS = 50_000  # of the score matrices of a batch, about what is best for every
 CELLS_TORCH_QUARTIC = 10_000  # about what is best for Smith and Eisner's algorithm by torch, whose padding costs most
 ROUND = 0.05  # CPU seconds a fast algorithm gets a round; a slow one gets one pass
 TOLERANCE = 1e-8  # by which answers may differ
+OPENING = Opening(
+    title="[Exp] repeated: time of entropies and of gradients of expectations, one thread",
+    measured="CPU time of entropy by T1 and by Smith and Eisner's O(n^4) algorithm (Table 1 of [Exp]); "
+    "and of the gradient of a generalised expectation objective by T2, T2v, T2h and Druck and Smith's algorithm"
+    " (§6.4).",
+    on="N(0, 1) scores of sentences of random lengths at five means, and of the test sentences of EWT. "
+    "All answers agree within 1e-8.",
+    read="medians over rounds in which the algorithms take turns, quartiles in brackets; a ratio is of "
+    "times in the same round, so 10 means ten times as long as the algorithm it is compared with.",
+    repeat="taskset -c 0 python scripts/reproduce_expectations.py --output scripts/results/reproduce_expectations.md",
+    details="""`treeparse` is the whole of `NonProjectiveCRF`, checks and tensors included; the others are written for
+this comparison: `torch` by batched LU of tensors, which is the paper's technology, in batches of the size that suits
+each algorithm; `compiled` by loops like treeparse's, with LU.""",
+)
 
 
 @dataclass
@@ -169,35 +184,39 @@ def spread(quartiles: Sequence[float]) -> str:
     return f"{middle:.1f} ({low:.1f} - {high:.1f})"
 
 
-def plot(races: Mapping[str, Race], measured: Race, path: Path) -> None:
-    """Draw the ratios of both experiments."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
+def plot(report: Path) -> None:
+    """Draw the ratios of both experiments, in the colours of the faster one's technology."""
+    _, ratios, gradients = plots.read_tables(report)
+    figure = plots.new_figure(11, 5)
     left, right = figure.subplots(1, 2)
-    means = [name for name in races if name in map(str, MEANS)]
+    shown = plots.Table(ratios.title, ratios.columns, [row for row in ratios.rows if row[0] in map(str, MEANS)])
     for slow, fast in ENTROPY_RATIOS:
-        low, middle, high = zip(*(races[name][slow].over(races[name][fast]) for name in means), strict=True)
-        (line,) = left.plot(list(map(int, means)), middle, marker="o", label=f"{slow} / {fast}")
-        left.fill_between(list(map(int, means)), low, high, alpha=0.2, color=line.get_color())
-    left.plot(list(map(int, PAPER_ENTROPY)), list(PAPER_ENTROPY.values()), "kx", label="[Exp] Table 1")
-    left.set(title="Entropy: time of Smith and Eisner over T1", xlabel="mean words a sentence", yscale="log")
-    left.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"], minor=False)
-    left.set_yticks([], minor=True)
-    left.legend(fontsize="small")
-    names = list(measured)[::-1]
-    bars = right.barh(names, [measured[name].over(measured["T2, treeparse"])[1] for name in names])
-    right.bar_label(bars, fmt="%.1f", padding=3)
-    right.axvline(PAPER_GRADIENT, color="k", linestyle=":", label="[Exp] §6.4, T2h / T2")
-    right.set(title="Gradient of an expectation objective", xlabel="times T2, treeparse")
-    right.margins(x=0.1)
-    right.legend(fontsize="small", loc="upper right")
-    figure.savefig(path, dpi=120)
+        style = "-" if slow.endswith("torch") else "--"
+        points = shown.line("mean words", f"{slow} / {fast}")
+        left.plot(*zip(*points, strict=True), style, label=f"{slow} / {fast}", **plots.look(fast.split(", ")[1]))
+    paper = shown.line("mean words", "[Exp] Table 1")
+    left.plot(*zip(*paper, strict=True), "x", color="#CC79A7", markersize=9, markeredgewidth=2, label="[Exp] Table 1")
+    left.set(title="Entropy: Smith and Eisner's time over that of T1", yscale="log")
+    left.set(xlabel="mean words a sentence", ylabel="times as long as T1")
+    plots.label_plainly(left.yaxis, [1, 2, 4, 8, 16])
+    left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
+    bars = {record["algorithm"]: record["times T2, treeparse"].split()[0] for record in gradients.records()}
+    names = list(bars)[::-1]
+    colors = [plots.look(name.split(", ")[1])["color"] for name in names]
+    drawn = right.barh(names, [float(bars[name]) for name in names], color=colors)
+    right.bar_label(drawn, [bars[name] for name in names], padding=3)
+    right.axvline(PAPER_GRADIENT, color="#CC79A7", linestyle=":", linewidth=2.5, label="[Exp] §6.4: T2h over T2")
+    right.set(title="Gradient of an expectation objective", xlabel="times as long as T2, treeparse")
+    right.margins(x=0.12)
+    right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False)
+    figure.savefig(report.with_suffix(".png"), dpi=100)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     options = _options(arguments)
+    if options.replot:
+        return plot(options.replot)
     torch.set_num_threads(1)
     treebank = options.treebank or (EWT if "TREEPARSE_TREEBANKS" in os.environ else DEMO)
     sentences = [sentence.words for sentence in load_treebank([treebank])]
@@ -208,19 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     workloads[f"{statistics.mean(map(len, sentences)):.1f}, {treebank.stem}"] = list(map(len, sentences))
     races: dict[str, Race] = {}
     measured: Race = {}
-    lines = [
-        "# [Exp] repeated: time of entropies and of gradients of expectations, one thread",
-        "",
-        "CPU time, medians over rounds in which the algorithms take turns, quartiles in brackets; ratios are of times "
-        "in the same round. All answers agree within 1e-8. `treeparse` is the whole of `NonProjectiveCRF`, checks and "
-        "tensors included; the others are written for this comparison: `torch` by batched LU of tensors, which is the "
-        "paper's technology, in batches of the size that suits each algorithm; `compiled` by loops like treeparse's, "
-        "with LU.",
-    ]
     tables = (entropy_tables(workloads, options.rounds, races), gradient_table(sentences, options.rounds, measured))
-    report(itertools.chain(lines, *tables), options.output)
-    if options.output:
-        plot(races, measured, options.output.with_suffix(".png"))
+    report(itertools.chain([OPENING.text()], *tables), options.output, plot)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

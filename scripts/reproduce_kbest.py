@@ -21,13 +21,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Any
 
 import kbest_algorithms as algorithms
 import numpy as np
+import plots
 import torch
 from kbest_models import EWT, EWT_500, LATIN, TURKISH, Scored, scored_batches, test_sentences, trained_parser
 from numpy.typing import NDArray
-from reports import parse_with_plot, report
+from reports import Opening, parse_with_plot, report
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.metrics import attachment_scores
@@ -39,11 +41,21 @@ TIMED_TREES, TREES = (10, 20, 50), (1, 5, 10, 20, 50)  # K of Table 1, and of Fi
 PAPER_GROWTH = 13  # [KBest], abstract: violations at K = 50 over those at K = 1, on average
 # [KBest], Appendix A, in percent: Stanza's parsers on the English and Turkish test files of UD 2.3
 PAPER_RATES = {EWT.name: (0.48, 9.12, 10.73, 11.12, 11.34), TURKISH.name: (2.54, 12.47, 15.53, 17.09, 18.73)}
-HEADER = """# [KBest] repeated: time of K-best spanning trees, and violations of the root constraint
-
-Scores are those of arcs, without labels, as parsers trained by `configs/fast.yaml` give them to the sentences of the
-test file. `TreeLikelihood` trains on trees with one root, which leaves a constant on all root arcs undetermined;
-`HeadSelection` trains every word's choice of a head by itself, as the paper's parsers were trained."""
+OPENING = Opening(
+    title="[KBest] repeated: time of K-best spanning trees, and violations of the root constraint",
+    measured="CPU time of K-best trees by Camerini et al.'s algorithm, by [KBest]'s and by treeparse "
+    "(its Table 1); and how many of the K best trees have several roots where decoding leaves their number open"
+    " (its Fig. 1).",
+    on="the test sentences of EWT, Turkish-IMST and Latin-Perseus, as parsers trained by "
+    "`configs/fast.yaml` score their arcs, without labels; EWT-500 is a parser of EWT's first 500 training "
+    "sentences.",
+    read="times as Camerini et al.'s over another's in the same round, so 2 means that the other is "
+    "twice as fast; violations in percent of trees or of sentences.",
+    repeat="scripts/reproduce_kbest.py --models runs/kbest --spanningtrees DIR --output "
+    "scripts/results/reproduce_kbest.md",
+    details="""`TreeLikelihood` trains on trees with one root, which leaves a constant on all root arcs undetermined;
+`HeadSelection` trains every word's choice of a head by itself, as the paper's parsers were trained.""",
+)
 TIMES = """
 CPU time, medians over rounds in which the algorithms take turns, one thread, any number of roots; quartiles in
 brackets; ratios are of times in the same round; scores by the `TreeLikelihood` parser. `compiled`: Camerini et al.'s
@@ -182,46 +194,47 @@ def violation_tables(subjects: Sequence[Subject], shares: Mapping[tuple[str, str
             )
 
 
-def plot(shares: Mapping[tuple[str, str], NDArray], path: Path) -> None:
-    """Draw the violations."""
-    from matplotlib.figure import Figure
+def plot(report: Path) -> None:
+    """Draw the violations, a colour a treebank."""
+    tables = {table.title: table for table in plots.read_tables(report)}
+    figure = plots.new_figure(11, 4)
+    panels = figure.subplots(1, len(SHARES))
+    for axes, title in zip(panels, SHARES, strict=True):
+        for record in tables[f"{title}, %"].records():
+            if record["objective"] in OBJECTIVES:
+                style = "-" if record["objective"] == OBJECTIVES[0] else "--"
+                rates = [float(record[f"K = {k}"]) for k in TREES]
+                axes.plot(TREES, rates, style, label=record["treebank"], **_look(record["treebank"]))
+        axes.set(title=title, xlabel="trees a sentence (K)", ylabel="violations, %", ylim=(0, None), xscale="log")
+        plots.label_plainly(axes.xaxis, TREES)
+    styles = [plots.style_key(f"trained by {name}", style) for name, style in zip(OBJECTIVES, ("-", "--"), strict=True)]
+    plots.legend_below(figure, panels, 3, styles)
+    figure.savefig(report.with_suffix(".png"), dpi=100)
 
-    figure = Figure(figsize=(13, 4.5), layout="constrained")
-    names = list(dict.fromkeys(treebank for treebank, _ in shares))
-    for place, (axes, title) in enumerate(zip(figure.subplots(1, 3), SHARES, strict=True)):
-        for (treebank, objective), values in shares.items():
-            style = "-" if objective == OBJECTIVES[0] else "--"
-            color = f"C{names.index(treebank)}"
-            label = treebank if style == "-" else None
-            axes.plot(TREES, 100 * values[place], style, marker="o", markersize=3, color=color, label=label)
-        axes.set(title=title, xlabel="K", ylabel="%", ylim=(0, None))
-        axes.set_xticks(TREES)
-    entries = figure.axes[0].get_legend_handles_labels()
-    figure.legend(*entries, loc="outside right center", title=f"{OBJECTIVES[0]}\ndashed: {OBJECTIVES[1]}")
-    figure.savefig(path, dpi=120)
+
+def _look(treebank: str) -> dict[str, Any]:
+    return plots.look(treebank) if treebank in plots.LOOKS else {"color": "0.5", "marker": "o"}
 
 
-def lines(options: argparse.Namespace, shares: dict[tuple[str, str], NDArray]) -> Iterator[str]:
-    """The whole report, as it is measured, which fills the shares of violations by treebank and objective."""
-    yield HEADER
+def lines(options: argparse.Namespace) -> Iterator[str]:
+    """The whole report, as it is measured."""
+    yield OPENING.text()
     found = list(subjects(options))
     yield from time_table(found, options)
-    for subject in found:
-        shares[subject.treebank, subject.objective] = violations(subject.batches, TREES)
+    shares = {(subject.treebank, subject.objective): violations(subject.batches, TREES) for subject in found}
     yield from violation_tables(found, shares)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Train what is missing, measure and print."""
     options = _options(arguments)
+    if options.replot:
+        return plot(options.replot)
     torch.set_num_threads(1)
-    shares: dict[tuple[str, str], NDArray] = {}
     try:
-        report(lines(options, shares), options.output)
+        report(lines(options), options.output, plot)
     except TreeparseError as error:
         sys.exit(f"reproduce_kbest: {error}")
-    if options.output:
-        plot(shares, options.output.with_suffix(".png"))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

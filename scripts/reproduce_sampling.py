@@ -25,37 +25,48 @@ import argparse
 import itertools
 import os
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import plots
 import sampling_tables as tables
 import torch
 from kbest_models import EWT, scored_batches, test_sentences
-from reports import parse_with_plot, report
-from sampling_entries import PYTHON
-from sampling_experiment import TINY, Experiment, Panel, Sizes
+from reports import Opening, parse_with_plot, report
+from sampling_entries import DISTINCT, PYTHON
+from sampling_experiment import TINY, Experiment, Sizes
 from sampling_workloads import by_length
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser
 
-HEADER = """# [Samp] and [Unb] repeated: time of samplers of dependency trees, and the bias of one of them
+OPENING = Opening(
+    title="[Samp] and [Unb] repeated: time of samplers of dependency trees, and the bias of one of them",
+    measured="CPU time of random trees with a single root, with and without replacement, by treeparse "
+    "and by the algorithms of [Samp] (Zmigrod, Vieira and Cotterell 2021) and [Unb] (Stanojević 2022); the bias"
+    " of WilsonRC; the tries of rejection.",
+    on="random graphs, of weights uniform in (0, 1) as in [Samp] or of N(0, 1) scores, and the test "
+    "sentences of EWT as a parser trained by `configs/fast.yaml` scores them.",
+    read="medians over rounds in which the samplers take turns, µs a tree found; a sampler's set-up for "
+    "a graph is counted with its trees. A slope is that of the line of time over nodes, both as logarithms.",
+    repeat="OMP_NUM_THREADS=1 taskset -c 0 python scripts/reproduce_sampling.py --model runs/fast/model "
+    "--treesample DIR --output scripts/results/reproduce_sampling.md",
+    details="""`WilsonRC` ([Samp] Fig. 3), which is biased, and the `list` version without replacement ([Samp] Fig. 7)
+are compiled like treeparse's samplers for this comparison, WilsonRC on the same walks. `WilsonReject` draws trees
+with any number of roots until one has a single one, with the constant on root arcs that makes this cheapest.
+`treeparse's choice` is what `sample` does by itself. Without replacement, `repeat` draws with replacement and drops
+repeats, `trie` and `beam` are treeparse's forms of the two algorithms of [Unb]; they are called with checks and
+tensors, on all graphs in one batch. A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's
+never are.
 
-[Samp] is Zmigrod, Vieira and Cotterell 2021, [Unb] Stanojević 2022. CPU time, medians over rounds in which the samplers
-take turns, one thread; a sampler's set-up for a graph is counted with its trees. Trees have a single root.
-
-`WilsonRC` ([Samp] Fig. 3), which is biased, and the `list` version without replacement ([Samp] Fig. 7) are compiled
-like treeparse's samplers for this comparison, WilsonRC on the same walks. `WilsonReject` draws trees with any number of
-roots until one has a single one, with the constant on root arcs that makes this cheapest. `treeparse's choice` is what
-`sample` does by itself. Without replacement, `repeat` draws with replacement and drops repeats, `trie` and `beam` are
-treeparse's forms of the two algorithms of [Unb]; they are called with checks and tensors, on all graphs in one batch.
-Time is by the trees found. A list is wrong if it repeats a tree, lacks one, or has what is none; treeparse's never are.
-
-[Samp] Fig. 6 has 20 samples of each of 100 random graphs of 3 to 100 nodes, for WilsonRC and Colbourn; the distribution
-of weights is from its authors' program. Of [Unb] no program is public, and its figures were not at
-hand: known were its abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. The
-random weights here are N(0, 1) scores; Fig. 3 is taken to be about the bias of WilsonRC, Figs. 5 and 7 about samplers
-without replacement, over the number of trees and over the length."""
+[Samp] Fig. 6 has 20 samples of each of 100 random graphs of 3 to 100 nodes, for WilsonRC and Colbourn; the
+distribution of weights is from its authors' program. Of [Unb] no program is public, and its figures were not at hand:
+known were its abstract, its algorithms, and that Figs. 2a and 2b set random weights against trained ones. The random
+weights here are N(0, 1) scores; Fig. 3 is taken to be about the bias of WilsonRC, Figs. 5 and 7 about samplers without
+replacement, over the number of trees and over the length.""",
+)
 DIFFERENCES = """
 ## Where this differs from the papers
 
@@ -82,6 +93,18 @@ DIFFERENCES = """
   same law.
 - WilsonRC is slow on a parser's weights: it draws improbable root words, and walks up to these are long. A tree of
   more than 10,000 steps is given up, so that times are lower bounds. How often this happens depends on the parser."""
+X_LABELS = {
+    "nodes": "nodes, root included",
+    "words": "words a sentence",
+    "K": "trees of a graph (K)",
+    "samples": "samples",
+}
+TITLES = {  # of headings that do not say what is drawn of their tables
+    "[Unb] section 4.3.1: how many trees with any number of roots are drawn until one has a single root": (
+        "[Unb] section 4.3.1: tries of rejection until there is a single root"
+    ),
+    "[Unb] Fig. 3: the bias of WilsonRC": "[Unb] Fig. 3: error of estimated probabilities",
+}
 TABLES = (
     tables.samp_with_replacement,
     tables.samp_without_replacement,
@@ -94,33 +117,80 @@ TABLES = (
 
 
 def lines(run: Experiment) -> Iterator[str]:
-    """The whole report, as it is measured, which fills the panels of the plot."""
-    return itertools.chain([HEADER], *(table(run) for table in TABLES), [DIFFERENCES])
+    """The whole report, as it is measured."""
+    return itertools.chain([OPENING.text()], *(table(run) for table in TABLES), [DIFFERENCES])
 
 
-def plot(panels: Sequence[Panel], path: Path) -> None:
-    """Draw the panels, a sampler in the same colour in all of them, and dashed where it is its authors' Python."""
-    from matplotlib.figure import Figure
+def plot(report: Path) -> None:
+    """Draw a panel for every heading whose tables have a sampler's times, errors or tries."""
+    found: dict[str, list[plots.Table]] = {}
+    for table in plots.read_tables(report):
+        if samplers_of(table) or "tries" in table.columns:
+            found.setdefault(table.title, []).append(table)
+    shown = sorted(found, key=lambda title: ("without" in title, "tries" in found[title][0].columns))
+    rows = -(-len(shown) // 3)
+    figure = plots.new_figure(12, 3.6 * rows + 1)
+    panels = figure.subplots(rows, 3, squeeze=False).flatten()
+    for axes, title in zip(panels, shown, strict=False):
+        axes.set_title(textwrap.fill(TITLES.get(title, title), 40), fontsize="medium")
+        if "tries" in found[title][0].columns:
+            draw_tries(axes, found[title][0])
+        else:
+            draw_samplers(axes, found[title])
+    for axes in panels[len(shown) :]:
+        axes.remove()
+    others = [axes for axes, title in zip(panels, shown, strict=False) if "tries" not in found[title][0].columns]
+    plots.legend_below(figure, others, 4, [plots.style_key(PYTHON.removeprefix(", "), "--")])
+    figure.savefig(report.with_suffix(".png"), dpi=100)
 
-    rows = -(-len(panels) // 3)
-    figure = Figure(figsize=(15, 4.2 * rows), layout="constrained")
-    colors: dict[str, str] = {}
-    for panel, axes in zip(panels, figure.subplots(rows, 3, squeeze=False).flat, strict=False):
-        for name, points in panel.points.items():
-            color = colors.setdefault(name.removesuffix(PYTHON), f"C{len(colors) % 10}")
-            style, label = ("--", None) if name.endswith(PYTHON) else ("-", name)
-            axes.plot(*zip(*points, strict=True), style, marker="o", markersize=3, color=color, label=label)
-        if any(name.endswith(PYTHON) for name in panel.points):
-            axes.plot([], [], "k--", label=PYTHON.removeprefix(", "))
-        axes.set_title(panel.title, fontsize="medium")
-        axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel, yscale="log", xscale="log" if panel.log_x else "linear")
-        axes.legend(fontsize="x-small")
-    figure.savefig(path, dpi=100)
+
+def samplers_of(table: plots.Table) -> list[str]:
+    """Its columns that are samplers."""
+    known = (*tables.WITH_REPLACEMENT, *DISTINCT)
+    return [name for name in table.columns if name.removesuffix(PYTHON) in known]
+
+
+def draw_samplers(axes: Any, found: Sequence[plots.Table]) -> None:
+    """A line a sampler over the first column; dashed where it is its authors' Python, of a second table too."""
+    for place, table in enumerate(found):
+        for name in samplers_of(table):
+            style = "--" if place or name.endswith(PYTHON) else "-"
+            points = table.line(table.columns[0], name)
+            axes.plot(*zip(*points, strict=True), style, label=name.removesuffix(PYTHON), **plots.look(name))
+    x = found[0].columns[0]
+    in_error = x == "samples"
+    axes.set(xlabel=x_label(found[0]), ylabel="mean absolute error of arcs" if in_error else "µs a tree", yscale="log")
+    plots.label_plainly(axes.yaxis)
+    if x in ("K", "samples"):
+        axes.set_xscale("log")
+        plots.label_plainly(axes.xaxis)
+
+
+def draw_tries(axes: Any, table: plots.Table) -> None:
+    """Expected tries over the length, a colour for the kind of weights."""
+    for weights in dict.fromkeys(record["weights"] for record in table.records()):
+        own = plots.Table("", table.columns, [row for row in table.rows if row[0] == weights])
+        for column, style in (("tries", "-"), ("tries, best constant", "--")):
+            if points := own.line("words", column):
+                label = weights + column.removeprefix("tries")
+                axes.plot(*zip(*points, strict=True), style, label=label, **plots.look(weights))
+    axes.set(xlabel=x_label(table), ylabel="expected tries, median", yscale="log", ylim=(0.9, 12))
+    plots.label_plainly(axes.yaxis, [1, 2, 3])
+    axes.legend(loc="upper left", fontsize="small", frameon=False)
+
+
+def x_label(table: plots.Table) -> str:
+    """What the first numbers of a table are, in words."""
+    x = table.columns[1] if table.columns[0] == "weights" else table.columns[0]
+    grouped = any(" - " in record[x] for record in table.records())
+    return X_LABELS[x] + (" (middle of a group)" if grouped else "")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     options = _options(arguments)
+    if options.replot:
+        return plot(options.replot)
     torch.set_num_threads(1)
     sizes = TINY if options.quick else Sizes()
     try:
@@ -129,11 +199,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             sentences = test_sentences(EWT, options.treebanks)
             batches = scored_batches(Parser.from_pretrained(options.model), sentences)
             run.sentences = by_length(batches, sizes.bounds, sizes.sentences)
-        report(lines(run), options.output)
+        report(lines(run), options.output, plot)
     except TreeparseError as error:
         sys.exit(f"reproduce_sampling: {error}")
-    if options.output:
-        plot(run.panels, options.output.with_suffix(".png"))
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

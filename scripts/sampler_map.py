@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plots
 from timing import Timed, take_turns
 
 from treeparse.kernels.sampling import AUTO, COLBOURN, EXPANSION, WILSON, WILSON_MARGINAL, WILSON_REJECT, sample_trees
@@ -23,15 +24,9 @@ NAMES = {
     WILSON_REJECT: "WilsonReject",
     COLBOURN: "Colbourn",
 }
-COLORS = {  # of Okabe and Ito, which the colour-blind tell apart
-    AUTO: "#000000",
-    EXPANSION: "#E69F00",
-    WILSON: "#009E73",
-    WILSON_MARGINAL: "#56B4E9",
-    WILSON_REJECT: "#0072B2",
-    COLBOURN: "#CC79A7",
-}
-MARKERS = {AUTO: "x", EXPANSION: "o", WILSON: "s", WILSON_MARGINAL: "^", WILSON_REJECT: "v", COLBOURN: "D"}
+TITLE = "Which sampler is fastest:"
+SCALE_LABEL = "standard deviation of the scores, nats"
+ROW_LABELS = {"words": "words a sentence", "root shift": "root shift: added to the root's scores, nats"}
 TREES, WORDS, MOST_SENTENCES = 100, 320, 8  # trees of each sentence, and about so many words in a batch
 ROUND, MIN_ROUNDS, MAX_ROUNDS, BUDGET = 0.01, 3, 9, 0.5  # as in bench_samplers.py
 
@@ -113,7 +108,7 @@ def loss(cell: Cell) -> float:
 
 def lines(chart: Map) -> Iterator[str]:
     """The markdown table of a map, as it is measured."""
-    yield f"\n## Which sampler is fastest: {chart.title}, {TREES} trees of each sentence\n"
+    yield f"\n## {TITLE} {chart.title}, {TREES} trees of each sentence\n"
     for place, (row, scale) in enumerate((row, scale) for row in chart.rows for scale in chart.scales):
         cell = chart.measure(row, scale)
         if place == 0:
@@ -127,43 +122,59 @@ def lines(chart: Map) -> Iterator[str]:
         yield f"| {' | '.join(names)} |"
 
 
-def plot(charts: Sequence[Map], path: Path) -> None:
-    """Draw the fastest samplers on a grid for every map, and beside it all of them in one of its rows."""
-    from matplotlib.figure import Figure
+def plot(report: Path) -> None:
+    """Draw the fastest samplers of a report's maps on a grid, and beside it all of them in one of its rows."""
+    tables = [table for table in plots.read_tables(report) if table.title.startswith(TITLE)]
+    figure = plots.new_figure(12, 4.6 * len(tables))
+    for (grid, curves), table in zip(figure.subplots(len(tables), 2, squeeze=False), tables, strict=True):
+        _draw_grid(grid, table)
+        _draw_curves(curves, table)
+    figure.savefig(report.with_suffix(".png"), dpi=100)
 
-    figure = Figure(figsize=(13, 5 * len(charts)), layout="constrained")
-    for (grid, curves), chart in zip(figure.subplots(len(charts), 2, squeeze=False), charts, strict=True):
-        _draw_grid(grid, chart)
-        _draw_curves(curves, chart)
-    figure.savefig(path, dpi=110)
 
-
-def _draw_grid(axes: Any, chart: Map) -> None:
+def _draw_grid(axes: Any, table: plots.Table) -> None:
     """A coloured cell a place, with the time of the fastest sampler and the loss of the choice."""
     from matplotlib.patches import Rectangle
 
-    shown: dict[int, Any] = {}
-    for (row, scale), cell in chart.cells.items():
-        x, y, best = chart.scales.index(scale), chart.rows.index(row), fastest(cell)
-        box = axes.add_patch(Rectangle((x, y), 1, 1, facecolor=COLORS[best], edgecolor="white", label=NAMES[best]))
-        shown.setdefault(best, box)
-        text = f"{cell[best].microseconds:.3g} µs\n{loss(cell):+.0%}"
-        axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize="small")
-    axes.set(xlim=(0, len(chart.scales)), ylim=(0, len(chart.rows)), xlabel="scale of scores", ylabel=chart.row_name)
-    axes.set_xticks(np.arange(len(chart.scales)) + 0.5, [f"{scale:g}" for scale in chart.scales])
-    axes.set_yticks(np.arange(len(chart.rows)) + 0.5, [f"{row:g}" for row in chart.rows])
-    axes.legend(handles=list(shown.values()), loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=4, frameon=False)
-    axes.set_title(f"Fastest sampler, {chart.title}\n(µs a tree; how much longer sample() takes, which chooses itself)")
+    records = list(table.records())
+    rows, scales = (list(dict.fromkeys(record[name] for record in records)) for name in table.columns[:2])
+    for record in records:
+        x, y, best = scales.index(record["scale"]), rows.index(record[table.columns[0]]), record["fastest"]
+        axes.add_patch(Rectangle((x, y), 1, 1, facecolor=plots.look(best)["color"], edgecolor="white", label=best))
+        text = f"{record[best]} µs\n{record['loss']}"
+        dark = best == NAMES[WILSON_REJECT]
+        axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize="small", color="w" if dark else "k")
+    axes.set(xlim=(0, len(scales)), ylim=(0, len(rows)), xlabel=SCALE_LABEL, ylabel=ROW_LABELS[table.columns[0]])
+    axes.set_xticks(np.arange(len(scales)) + 0.5, scales)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    _legend_below(axes)
+    axes.set_title(f"The fastest sampler: {_rule(table)}\nµs a tree, and how much longer sample() takes")
 
 
-def _draw_curves(axes: Any, chart: Map) -> None:
+def _draw_curves(axes: Any, table: plots.Table) -> None:
     """The times of all samplers over scales, in the row of 40 words, or of no shift, if there is one."""
-    wanted = 40 if chart.single_root else 0
-    row = wanted if wanted in chart.rows else chart.rows[0]
-    for method in chart.cells[row, chart.scales[0]]:
-        times = [chart.cells[row, scale][method].microseconds for scale in chart.scales]
-        style = {"color": COLORS[method], "marker": MARKERS[method], "linestyle": "--" if method == AUTO else "-"}
-        axes.plot(chart.scales, times, label=NAMES[method], **style)
-    axes.set(xscale="log", yscale="log", xlabel="scale of scores", ylabel="µs a tree")
-    axes.set_title(f"{chart.row_name} {row:g}: {chart.title}")
-    axes.legend()
+    rows = [record[table.columns[0]] for record in table.records()]
+    row = next((wanted for wanted in ("40", "0") if wanted in rows), rows[0])
+    shown = plots.Table(table.title, table.columns, [cells for cells in table.rows if cells[0] == row])
+    for name in table.columns[2 : table.columns.index("fastest")]:
+        style = "--" if name == NAMES[AUTO] else "-"
+        axes.plot(*zip(*shown.line("scale", name), strict=True), style, label=name, **plots.look(name))
+    axes.set(xscale="log", yscale="log", xlabel=SCALE_LABEL, ylabel="µs a tree")
+    plots.label_plainly(axes.xaxis, [x for x, _ in shown.line("scale", table.columns[2])])
+    plots.label_plainly(axes.yaxis, [1, 2, 5, 10, 20, 50])
+    words = f"{row} words, " if table.columns[0] == "words" else ""
+    shift = "" if words else ", root shift 0" if row == "0" else f", root shift {row}"
+    axes.set_title(f"All samplers: {words}{_rule(table)}{shift}")
+    _legend_below(axes)
+
+
+def _rule(table: plots.Table) -> str:
+    """The rule for the root, from the table's title."""
+    return table.title.removeprefix(TITLE).rpartition(",")[0].strip()
+
+
+def _legend_below(axes: Any) -> None:
+    """Every label once, below the axes."""
+    entries = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14), "ncols": 3, "frameon": False, "columnspacing": 1.2}
+    axes.legend(entries.values(), entries.keys(), **place)

@@ -1,7 +1,7 @@
-"""What ``reproduce_sampling.py`` measures and how much of it, and how tables and plots are filled as it does."""
+"""What ``reproduce_sampling.py`` measures and how much of it, and how tables are filled as it does."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import sampling_workloads as workloads
@@ -57,20 +57,6 @@ TINY = Sizes(
 
 
 @dataclass
-class Panel:
-    """One plot: lines by their names, as they are measured; the axis of what is measured is logarithmic."""
-
-    title: str
-    xlabel: str
-    ylabel: str
-    log_x: bool
-    points: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
-
-    def add(self, name: str, x: float, y: float) -> None:
-        self.points.setdefault(name, []).append((x, y))
-
-
-@dataclass
 class Experiment:
     """What the tables need; the sentences, as a parser scores them, are in batches by ranges of length."""
 
@@ -78,11 +64,6 @@ class Experiment:
     rounds: int
     treesample: Path | None
     sentences: Mapping[str, Scored]
-    panels: list[Panel] = field(default_factory=list)
-
-    def panel(self, title: str, xlabel: str, ylabel: str, *, log_x: bool = False) -> Panel:
-        self.panels.append(Panel(title, xlabel, ylabel, log_x))
-        return self.panels[-1]
 
     def random(
         self, words: Sequence[int], weights: workloads.Weights = "normal", graphs: int | None = None
@@ -106,10 +87,7 @@ def rule(columns: int) -> str:
     return "|--:" * columns + "|"
 
 
-def times(entries: Sequence[Entry], trees: Sequence[int], run: Experiment, panel: Panel, x: float) -> list[str]:
-    """Microseconds a tree of every sampler, each by its number of trees, which the panel draws over ``x``."""
+def times(entries: Sequence[Entry], trees: Sequence[int], run: Experiment) -> dict[str, float]:
+    """Microseconds a tree of every sampler, each by its number of trees."""
     measured = race(entries, run.rounds).values()
-    found = [1e6 * entry.median / max(count, 1) for entry, count in zip(measured, trees, strict=True)]
-    for entry, value in zip(entries, found, strict=True):
-        panel.add(entry.name, x, value)
-    return [digits(value) for value in found]
+    return {entry.name: 1e6 * entry.median / max(count, 1) for entry, count in zip(measured, trees, strict=True)}

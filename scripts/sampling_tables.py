@@ -1,4 +1,4 @@
-"""The tables of ``reproduce_sampling.py``: each yields Markdown lines as it is measured, and fills a plot's lines."""
+"""The tables of ``reproduce_sampling.py``: each yields Markdown lines as it is measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,7 @@ import sampling_entries as samplers
 import sampling_workloads as workloads
 from kbest_algorithms import Entry
 from kbest_models import Scored
-from sampling_experiment import Experiment, Panel, digits, line, rule, times
+from sampling_experiment import Experiment, digits, line, rule, times
 
 from treeparse.kernels import elimination
 
@@ -32,34 +32,36 @@ def samp_with_replacement(run: Experiment) -> Iterator[str]:
     yield f"\n## {title}\n\n{TREES} trees of each of {run.sizes.graphs} graphs, µs a tree:\n"
     yield line("nodes", *WITH_REPLACEMENT)
     yield rule(1 + len(WITH_REPLACEMENT))
-    panel = run.panel(title, "nodes, root included", "µs a tree")
+    found = {}
     for words, batch in run.random([nodes - 1 for nodes in run.sizes.nodes], "uniform").items():
         nodes = int(words) + 1
-        yield line(nodes, *sample_times(samplers.entries(batch, TREES), batch, run, panel, nodes))
-    yield line("slope", *slopes(panel, WITH_REPLACEMENT))
+        found[nodes] = sample_times(samplers.entries(batch, TREES), batch, run)
+        yield line(nodes, *map(digits, found[nodes]))
+    yield line("slope", *slopes(found))
     if run.treesample:
         yield f"\nThe authors' Python, {run.sizes.slow_graphs} graphs:\n"
         yield line("nodes", *samplers.AUTHORS)
         yield rule(1 + len(samplers.AUTHORS))
+        found = {}
         for nodes in run.sizes.slow_nodes:
             batch = workloads.random_graphs(nodes - 1, run.sizes.slow_graphs, "uniform", nodes - 1)
             entries = samplers.authors_entries(batch, TREES, run.treesample)
-            yield line(nodes, *sample_times(entries, batch, run, panel, nodes))
-        yield line("slope", *slopes(panel, [name + samplers.PYTHON for name in samplers.AUTHORS]))
+            found[nodes] = sample_times(entries, batch, run)
+            yield line(nodes, *map(digits, found[nodes]))
+        yield line("slope", *slopes(found))
 
 
-def slopes(panel: Panel, names: Sequence[str]) -> Iterator[str]:
+def slopes(found: Mapping[int, Sequence[float]]) -> Iterator[str]:
     """Those of the lines that fit best where both axes are logarithmic; "-" where a line has one point."""
-    for name in names:
-        x, y = np.log(panel.points[name]).T
-        yield f"{np.polyfit(x, y, 1)[0]:.2f}" if len(x) > 1 else "-"
+    for values in zip(*found.values(), strict=True):
+        yield f"{np.polyfit(np.log(list(found)), np.log(values), 1)[0]:.2f}" if len(found) > 1 else "-"
 
 
-def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment, panel: Panel, x: float) -> list[str]:
+def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment) -> list[float]:
     """Microseconds a tree with replacement."""
     for entry in entries:
         entry.call()  # compiles
-    return times(entries, [TREES * len(batch.lengths)] * len(entries), run, panel, x)
+    return list(times(entries, [TREES * len(batch.lengths)] * len(entries), run).values())
 
 
 def samp_without_replacement(run: Experiment) -> Iterator[str]:
@@ -75,16 +77,15 @@ def over_count(run: Experiment, batch: Scored, title: str, treesample: Path | No
     yield f"\n## {title}\n\nK trees of each of {len(batch.lengths)} graphs, µs a tree:\n"
     yield line("K", *names, WRONG)
     yield rule(2 + len(names))
-    panel = run.panel(title, "K", "µs a tree", log_x=True)
     few = Scored(batch.scores[: run.sizes.slow_graphs], batch.lengths[: run.sizes.slow_graphs])
     for k in run.sizes.distinct:
-        cells, wrong = distinct_cells(run, batch, k, panel, k)
+        cells, wrong = distinct_cells(run, batch, k)
         slow = [samplers.authors_list(few, k, treesample)] if treesample and k in run.sizes.slow_distinct else []
-        cells += times(slow, [k * len(few.lengths)] * len(slow), run, panel, k)
+        cells += map(digits, times(slow, [k * len(few.lengths)] * len(slow), run).values())
         yield line(k, *cells, *[""] * (len(names) - len(cells)), wrong)
 
 
-def distinct_cells(run: Experiment, batch: Scored, count: int, panel: Panel, x: float) -> tuple[list[str], str]:
+def distinct_cells(run: Experiment, batch: Scored, count: int) -> tuple[list[str], str]:
     """Times without replacement, by the trees found, and how many lists of the list version are wrong."""
     entries = samplers.distinct_entries(batch, count)
     lists = {entry.name: entry.call() for entry in entries}
@@ -92,7 +93,8 @@ def distinct_cells(run: Experiment, batch: Scored, count: int, panel: Panel, x: 
     for name in lists:
         if name != samplers.LIST and wrong[name]:
             raise SystemExit(f"reproduce_sampling: {name} repeats or lacks a tree")
-    found = times(entries, [int((heads[:, :, 1] >= 0).sum()) for heads in lists.values()], run, panel, x)
+    counts = [int((heads[:, :, 1] >= 0).sum()) for heads in lists.values()]
+    found = [digits(value) for value in times(entries, counts, run).values()]
     found += [""] * (len(samplers.DISTINCT) - len(found))
     return found, f"{wrong[samplers.LIST]} of {len(batch.lengths)}"
 
@@ -104,14 +106,13 @@ def unb_speed(run: Experiment) -> Iterator[str]:
         yield f"\n## {title}\n\n{TREES} trees a graph, µs a tree; then steps of the walks a tree, on average:\n"
         yield line("words", "graphs", *WITH_REPLACEMENT, *(f"steps, {name}" for name in WALKERS), "given up, %")
         yield rule(3 + len(WITH_REPLACEMENT) + len(WALKERS))
-        panel = run.panel(title, "words", "µs a tree")
         for words, batch in batches.items():
             items = len(batch.lengths)
             drawn = [samplers.draw(walker, batch, TREES) for walker in WALKERS]
             given_up = 100 * (drawn[0].heads[:, :, 1] < 0).mean()
             steps = [digits(each.steps.mean()) for each in drawn]
-            found = sample_times(samplers.entries(batch, TREES), batch, run, panel, batch.lengths.mean())
-            yield line(words, items, *found, *steps, f"{given_up:.1f}")
+            found = sample_times(samplers.entries(batch, TREES), batch, run)
+            yield line(words, items, *map(digits, found), *steps, f"{given_up:.1f}")
 
 
 def printed_marginal(run: Experiment) -> Iterator[str]:
@@ -140,9 +141,7 @@ def unb_tries(run: Experiment) -> Iterator[str]:
     )
     yield line("weights", "words", "tries", "mean", "tries, best constant", "steps a try", "constant, nats")
     yield rule(7)
-    panel = run.panel("[Unb] section 4.3.1: tries of rejection", "words", "expected tries, median")
     for n in run.sizes.words[: run.sizes.rows_of_tries]:
-        panel.add("equal weights", n, (1 + 1 / n) ** (n - 1))
         yield line("equal weights", n, *[digits((1 + 1 / n) ** (n - 1))] * 2, "", "", "")
     for _, name, batches in weighings(run, run.sizes.words[: run.sizes.rows_of_tries], run.sizes.some_graphs):
         for words, batch in batches.items():
@@ -150,8 +149,6 @@ def unb_tries(run: Experiment) -> Iterator[str]:
             shifted = workloads.with_root_shift(batch, shifts)
             plain, best = (np.exp(workloads.log_tries(each)) for each in (batch, shifted))
             steps = np.exp(workloads.log_steps(shifted))
-            panel.add(name, batch.lengths.mean(), float(np.median(plain)))
-            panel.add(f"{name}, best constant", batch.lengths.mean(), float(np.median(best)))
             medians = [digits(float(np.median(values))) for values in (best, steps, shifts)]
             yield line(name, words, digits(float(np.median(plain))), digits(plain.mean()), *medians)
 
@@ -180,12 +177,9 @@ def unb_estimates(run: Experiment) -> Iterator[str]:
     )
     yield line("samples", *WITH_REPLACEMENT)
     yield rule(1 + len(WITH_REPLACEMENT))
-    panel = run.panel("[Unb] Fig. 3: error of estimated probabilities", "samples", "mean absolute error", log_x=True)
     for count in run.sizes.draws:
         drawn = {name: samplers.draw(name, batch, count, seed=1).heads for name in WITH_REPLACEMENT}
         found = {name: error(workloads.frequencies(heads), true) for name, heads in drawn.items()}
-        for name, value in found.items():
-            panel.add(name, count, value)
         yield line(count, *map(digits, found.values()))
 
 
@@ -204,8 +198,7 @@ def unb_without_replacement(run: Experiment) -> Iterator[str]:
         yield f"\n## {title}\n\nUp to {run.sizes.few_graphs} graphs a row, µs a tree:\n"
         yield line("words", *samplers.DISTINCT, WRONG)
         yield rule(2 + len(samplers.DISTINCT))
-        panel = run.panel(title, "words", "µs a tree")
         for words, whole in batches.items():
             few = Scored(whole.scores[: run.sizes.few_graphs], whole.lengths[: run.sizes.few_graphs])
-            cells, wrong = distinct_cells(run, few, run.sizes.some_trees, panel, few.lengths.mean())
+            cells, wrong = distinct_cells(run, few, run.sizes.some_trees)
             yield line(words, *cells, wrong)

@@ -14,6 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "treeparse"
 ALLOWED = {
     "core": set(),
     "version": set(),
+    "references": set(),
     "kernels": set(),
     "trees": {"core", "kernels"},
     "data": {"core"},

@@ -64,5 +64,5 @@ def test_a_contest_leaves_out_who_cannot_do_it(monkeypatch: pytest.MonkeyPatch) 
     ours = decoder_peers.best_trees()
     short = decoder_peers.Decoder("short", ours.prepare, max_words=5)
     contest = Contest("Best tree", [ours, short], [(5, 1), (6, 1)], kinds=["random"])
-    lines = list(bench_decoders.tables(contest, bench_decoders.Curves()))
+    lines = list(bench_decoders.tables(contest))
     assert [line.split(" | ")[2] for line in lines[3:]] == ["treeparse", "short", "treeparse"]

@@ -24,6 +24,10 @@ class TreeCRF(SampledTrees):
     0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``:
     the head of every word, -1 at node 0 and at padding.
 
+    Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
+    ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
+    divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
+
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
         lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.

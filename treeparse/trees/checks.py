@@ -2,12 +2,14 @@
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
 from treeparse.core import NoTreeError, TreeparseError
 
 
 def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
     """Lengths as int64 ``(*batch,)`` on the scores' device; always checked, since kernels trust them."""
+    check_outside_transforms(scores)
     shape = tuple(scores.shape)
     if not scores.is_floating_point():
         raise TreeparseError(f"Scores must be floating-point numbers, not {scores.dtype}.")
@@ -26,6 +28,15 @@ def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
             f"{int(lengths.max())} (the root is not a word)."
         )
     return lengths.to(scores.device, torch.int64)
+
+
+def check_outside_transforms(scores: Tensor) -> None:
+    """Raise inside ``torch.vmap`` and ``torch.func``: compiled sums have no rules for them."""
+    if is_functorch_wrapped_tensor(scores):
+        raise TreeparseError(
+            "Distributions over trees do not work inside torch.vmap and the transforms of torch.func: put the scores "
+            "into one batch (*batch, n+1, n+1), and take derivatives by torch.autograd."
+        )
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
@@ -72,6 +83,7 @@ def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
 
 def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
     """Raise for label scores that do not fit the arcs' scores, and if ``values`` for NaN or +inf on an arc."""
+    check_outside_transforms(label_scores)
     if not label_scores.is_floating_point():
         raise TreeparseError(f"Label scores must be floating-point numbers, not {label_scores.dtype}.")
     shape = tuple(scores.shape)

@@ -19,6 +19,11 @@ class TreeDistribution(Distribution, ABC):
     Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``. Everything is computed in float64, rounded to the
     scores' dtype at the end, and in nats where it is a logarithm. Where a batch item has no tree, arguments not being
     validated, expectations are 0 and entropies -inf.
+
+    Values are computed once and share one graph: add the terms of a loss up and call ``backward`` once a distribution.
+    Log partitions and ``log_prob`` are differentiable twice, marginals and what is made of them (expectations,
+    entropies, risks, divergences) once: what needs a third derivative of the log partition raises. Derivatives are
+    those of ``torch.autograd``; inside ``torch.vmap`` and the transforms of ``torch.func`` the constructor raises.
     """
 
     has_enumerate_support = True

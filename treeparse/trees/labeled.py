@@ -28,6 +28,8 @@ class LabeledCRF(LabeledExpectations):
     Summed over labels it is a distribution over trees, ``arcs``, in which every arc weighs what its labels weigh
     together; given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
 
+    The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
+
     Args:
         base: the distribution whose trees, scores and lengths these are.
         label_scores: ``(*batch, n+1, n+1, L)`` log weights, ``[..., head, dependent, label]``, added to the arc's. -inf

@@ -18,6 +18,10 @@ class NonProjectiveCRF(TreeCRF):
 
     Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
 
+    Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
+    ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
+    divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
+
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.

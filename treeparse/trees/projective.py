@@ -15,6 +15,7 @@ class ProjectiveCRF(TreeCRF):
     Node 0 stands left of all words, so no arc may cross one from the root. Arguments are those of ``TreeCRF``. Sums
     take O(n^3) by inside and outside passes over Eisner's chart and are right at any score scale; the best tree takes
     O(n^3) too. All of it is computed in CPU memory, to which CUDA tensors are copied, and comes back to their device.
+    The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
     """
 
     projective: ClassVar[bool] = True

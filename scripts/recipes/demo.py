@@ -1,0 +1,23 @@
+"""What the recipes share: sentences of the demo treebank, and a parser small enough to train in seconds."""
+
+from pathlib import Path
+
+from treeparse import Parser, Sentence
+from treeparse.data import load_treebank
+from treeparse.model import ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+def sentences(part: str = "train") -> list[Sentence]:
+    """The sentences of a part of the demo treebank (train, dev or test), with tags and trees."""
+    return [sentence.words for sentence in load_treebank([DATA / f"demo-{part}.conllu"])]
+
+
+def small_parser(train: list[Sentence], size: int = 32) -> Parser:
+    """An untrained parser of tags and frequent words, without dropout."""
+    encoder = BiLSTMConfig(
+        tags=("upos",), word_size=size, char_filters=0, hidden_size=size, layers=1, embedding_dropout=0.0, dropout=0.0
+    )
+    return Parser.build(ParserConfig(encoder=encoder, arc_size=size, label_size=size, dropout=0.0), train)

@@ -1,0 +1,94 @@
+"""The rules for derivatives that the distributions' docstrings state."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
+from treeparse.trees.distribution import TreeDistribution
+
+CASES = {
+    "nonprojective": NonProjectiveCRF,
+    "torch": lambda scores: NonProjectiveCRF(scores, backend="torch"),
+    "projective": ProjectiveCRF,
+    "labeled": lambda scores: LabeledCRF(NonProjectiveCRF(scores), scores.unsqueeze(-1) * torch.tensor([1.0, -0.5])),
+}
+Make = Callable[[Tensor], TreeDistribution]
+
+
+@pytest.fixture(params=CASES)
+def make(request: pytest.FixtureRequest) -> Make:
+    return CASES[request.param]
+
+
+def random_scores() -> Tensor:
+    return torch.randn(2, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).requires_grad_()
+
+
+def test_terms_added_up_take_one_backward_and_a_second_one_fails(make: Make) -> None:
+    scores = random_scores()
+    p = make(scores)
+    (p.entropy() - p.log_prob(p.mode)).sum().backward()
+    together = scores.grad
+    apart = random_scores()
+    make(apart).entropy().sum().backward()
+    (-(q := make(apart)).log_prob(q.mode)).sum().backward()  # another distribution, another graph
+    torch.testing.assert_close(together, apart.grad)
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        p.entropy().sum().backward()
+
+
+def test_the_log_partition_and_log_prob_have_second_derivatives(make: Make) -> None:
+    def log_prob(scores: Tensor) -> Tensor:
+        return (p := make(scores)).log_prob(p.mode)
+
+    assert torch.autograd.gradgradcheck(lambda scores: make(scores).log_partition, (random_scores(),))
+    assert torch.autograd.gradgradcheck(log_prob, (random_scores(),))
+    hessian = torch.autograd.functional.hessian(lambda scores: make(scores).log_partition.sum(), random_scores())
+    assert isinstance(hessian, Tensor) and bool(hessian.any())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda p: p.entropy(),
+        lambda p: p.marginals.square(),
+        lambda p: p.expectation(torch.ones_like(p.marginals).cumsum(1)),
+        lambda p: torch.distributions.kl_divergence(p, type(p)(p.base, -p.label_scores) if hasattr(p, "base") else p),
+    ],
+    ids=["entropy", "marginals", "expectation", "divergence"],
+)
+def test_what_is_made_of_marginals_has_first_derivatives_only(make: Make, value: Callable[..., Tensor]) -> None:
+    scores = random_scores()
+    assert torch.autograd.gradcheck(lambda scores: value(make(scores)), (scores,))
+    (gradient,) = torch.autograd.grad(value(make(scores)).sum(), scores, create_graph=True)
+    with pytest.raises(TreeparseError, match="needs a third derivative"):
+        torch.autograd.grad(gradient.square().sum(), scores)
+
+
+def test_the_third_derivative_of_the_log_partition_raises(make: Make) -> None:
+    scores = random_scores()
+    (first,) = torch.autograd.grad(make(scores).log_partition.sum(), scores, create_graph=True)
+    (second,) = torch.autograd.grad(first.square().sum(), scores, create_graph=True)
+    with pytest.raises(TreeparseError, match="needs a third derivative"):
+        torch.autograd.grad(second.square().sum(), scores)
+
+
+@pytest.mark.parametrize("transform", [torch.vmap, torch.func.grad, torch.func.jacrev])
+def test_transforms_say_what_to_do_instead(make: Make, transform: Callable[..., Callable[[Tensor], Tensor]]) -> None:
+    with pytest.raises(TreeparseError, match=r"do not work inside torch\.vmap .* one batch"):
+        transform(lambda scores: make(scores).log_partition.sum())(random_scores().detach())
+
+
+def test_label_scores_of_a_transform_are_found_too() -> None:
+    base = NonProjectiveCRF(random_scores().detach()[0])
+    with pytest.raises(TreeparseError, match=r"do not work inside torch\.vmap"):
+        torch.vmap(lambda labels: LabeledCRF(base, labels).log_partition)(torch.zeros(2, 4, 4, 3))
+
+
+@pytest.mark.parametrize("distribution", [NonProjectiveCRF, ProjectiveCRF, LabeledCRF])
+def test_the_class_says_so(distribution: type) -> None:
+    text = distribution.__doc__ or ""
+    assert "``backward``" in text and "``torch.func``" in text

@@ -1,0 +1,69 @@
+"""What is cited, by the short names of docstrings and messages, then by authors and year.
+
+[DM] Timothy Dozat and Christopher D. Manning 2017. Deep Biaffine Attention for Neural Dependency Parsing. ICLR.
+[Exp] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2021. Efficient Computation of Expectations under Spanning Tree
+    Distributions. Transactions of the Association for Computational Linguistics 9.
+[GTH] Winfried K. Grassmann, Michael I. Taksar and Daniel P. Heyman 1985. Regenerative Analysis and Steady State
+    Distributions for Markov Chains. Operations Research 33(5). For trees: Sergey Fomin, Dima Grigoriev and Gleb
+    Koshevoy 2016. Subtraction-Free Complexity, Cluster Transformations, and Spanning Trees. Foundations of
+    Computational Mathematics 16.
+[KBest] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2021. On Finding the K-best Non-projective Dependency Trees.
+    ACL-IJCNLP.
+[Lec] Ryan McDonald and Joakim Nivre 2007. Introduction to Data-Driven Dependency Parsing. Course at ESSLLI, lecture
+    4.
+[MTT] Terry Koo, Amir Globerson, Xavier Carreras and Michael Collins 2007. Structured Prediction Models via the
+    Matrix-Tree Theorem. EMNLP-CoNLL.
+[Root] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2020. Please Mind the Root: Decoding Arborescences for Dependency
+    Parsing. EMNLP. After Harold N. Gabow and Robert E. Tarjan 1984. Efficient Algorithms for a Family of Matroid
+    Intersection Problems. Journal of Algorithms 5(1). Reweighting: Miloš Stanojević and Shay B. Cohen 2021. A Root of
+    a Problem: Optimizing Single-Root Dependency Parsing. EMNLP.
+[Samp] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2021. Efficient Sampling of Dependency Structure. EMNLP.
+[Unb] Miloš Stanojević 2022. Unbiased and Efficient Sampling of Dependency Trees. EMNLP.
+
+Taylor Berg-Kirkpatrick, David Burkett and Dan Klein 2012. An Empirical Investigation of Statistical Significance in
+    NLP. EMNLP-CoNLL.
+Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
+    10.
+Charles J. Colbourn, Wendy J. Myrvold and Eugene Neufeld 1996. Two Algorithms for Unranking Arborescences. Journal of
+    Algorithms 20.
+Anthony C. Davison and David V. Hinkley 1997. Bootstrap Methods and Their Application. Cambridge University Press.
+Gregory Druck, Gideon Mann and Andrew McCallum 2009. Semi-supervised Learning of Dependency Parsers using Generalized
+    Expectation Criteria. ACL-IJCNLP.
+Gregory Druck and David Smith 2009. Computing Conditional Feature Covariance in Non-Projective Tree Conditional Random
+    Fields. Technical report, University of Massachusetts.
+Nick Duffield, Carsten Lund and Mikkel Thorup 2007. Priority Sampling for Estimation of Arbitrary Subset Sums. Journal
+    of the ACM 54(6).
+Jason Eisner 1996. Three New Probabilistic Models for Dependency Parsing: An Exploration. COLING.
+Jason Eisner 2000. Bilexical Grammars and Their Cubic-Time Parsing Algorithms. In Advances in Probabilistic and Other
+    Parsing Technologies, Kluwer.
+Michael L. Fredman, Robert Sedgewick, Daniel D. Sleator and Robert E. Tarjan 1986. The Pairing Heap: A New Form of
+    Self-Adjusting Heap. Algorithmica 1.
+Yarin Gal and Zoubin Ghahramani 2016. A Theoretically Grounded Application of Dropout in Recurrent Neural Networks.
+    NIPS.
+Kuzman Ganchev, João Graça, Jennifer Gillenwater and Ben Taskar 2010. Posterior Regularization for Structured Latent
+    Variable Models. Journal of Machine Learning Research 11.
+Joshua Goodman 1998. Parsing Inside-Out. PhD thesis, Harvard University.
+Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Minimization. NIPS.
+Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
+    Universe. Journal of the American Statistical Association 47.
+Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
+Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
+Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
+Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
+    Sampling Sequences Without Replacement. ICML.
+Wouter Kool, Herke van Hoof and Max Welling 2019. Buy 4 REINFORCE Samples, Get a Baseline for Free! ICLR workshop Deep
+    Reinforcement Learning Meets Structured Prediction.
+Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discrete Random Variables by Sampling
+    without Replacement. ICLR.
+Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
+Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
+Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
+David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
+William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
+    40(1).
+Guy L. Steele, Doug Lea and Christine H. Flood 2014. Fast Splittable Pseudorandom Number Generators. OOPSLA.
+Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on
+    Software Engineering 17(9).
+David B. Wilson 1996. Generating Random Spanning Trees More Quickly than the Cover Time. STOC.
+Xingxing Zhang, Jianpeng Cheng and Mirella Lapata 2017. Dependency Parsing as Head Selection. EACL.
+"""
