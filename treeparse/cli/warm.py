@@ -23,8 +23,10 @@ Compiled kernels are kept in the first of these folders that can be written to: 
 user's cache. Later they are found there by all who can read them, be it read-only. They are made for one kind of
 processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs."""
 
-# What has kernels of its own, what takes longest to compile first; kernels that calls share are compiled once.
+# What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
+# said where nothing can be kept; then comes what takes longest, so that no process waits for it in the end.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
+    ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
     ("single-root", lambda p: p.topk(2)),
     ("projective", lambda p: p.topk(2)),
