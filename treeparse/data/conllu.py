@@ -8,10 +8,24 @@ from sys import intern
 from typing import Self
 
 from treeparse.core import EMPTY, DataError, Sentence
-from treeparse.data.files import atomic_output, display_name, open_input
-from treeparse.data.validation import DEPREL, DEPS, FEATS, FORM, HEAD, ID, UPOS, XPOS, Fault, head_faults, word_rows
+from treeparse.data.files import MAX_LINE, atomic_output, display_name, numbered_lines, open_input
+from treeparse.data.validation import (
+    BYTE_ORDER_MARK,
+    DEPREL,
+    DEPS,
+    FEATS,
+    FORM,
+    HEAD,
+    ID,
+    UPOS,
+    XPOS,
+    Fault,
+    byte_order_mark_problem,
+    head_faults,
+    word_rows,
+)
 
-_BYTE_ORDER_MARK = "\ufeff"
+_MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there where no blank line ends a sentence
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _SEPARATORS = re.compile(r"[ \t]+")
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
@@ -51,7 +65,7 @@ class ConlluSentence:
 
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
-        lines = self.text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
         return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
 
     def with_parse(self, heads: Sequence[int], labels: Sequence[str], *, drop_empty: bool = False) -> Self:
@@ -65,7 +79,7 @@ class ConlluSentence:
         if not len(heads) == len(labels) == len(self.words):
             problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
             raise ValueError(f"{problem} and {len(labels)} labels")
-        body = self.text.removeprefix(_BYTE_ORDER_MARK)
+        body = self.text.removeprefix(BYTE_ORDER_MARK)
         mark = self.text[: len(self.text) - len(body)]
         lines, parse = [], zip(heads, labels, strict=True)
         for line in body.split("\n"):
@@ -117,7 +131,7 @@ def scan_conllu(
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty = display_name(path), True
     with open_input(path) as stream:
-        for line, block in _blocks(stream, prompt):
+        for line, block in _blocks(numbered_lines(stream, source), source, prompt):
             empty = False
             yield _parse(block, line, source, require_trees, single_root)
     if empty:
@@ -133,7 +147,7 @@ def read_text(path: str | Path, *, first: int = 1) -> Iterator[ConlluSentence]:
     """
     source, ordinal = display_name(path), first
     with open_input(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in numbered_lines(stream, source):
             forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
             if forms:
                 yield ConlluSentence.from_forms(forms, sent_id=str(ordinal), source=source, line=number)
@@ -152,7 +166,7 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
         missing = None
         for sentence in sentences:
             text = sentence.text
-            output.write(text if missing is None else missing + text.removeprefix(_BYTE_ORDER_MARK))
+            output.write(text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK))
             missing = _missing_end(text)
 
 
@@ -162,24 +176,28 @@ def _missing_end(text: str) -> str:
     return "\n" if text.endswith("\n") else "\n\n"
 
 
-def _blocks(stream: Iterable[bytes], prompt: bool) -> Iterator[tuple[int, bytes]]:
+def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:
     """The bytes of each sentence, with the number of its first line; unless ``prompt``, they are the whole stream."""
     lines: list[bytes] = []
-    first, has_content, closed = 1, False, False
-    for number, line in enumerate(stream, 1):
-        if (line.removeprefix(_BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
+    size, first, has_content, closed = 0, 1, False, False
+    for number, line in stream:
+        if (line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
             closed = has_content
         else:
             if closed:
                 yield first, b"".join(lines)
                 lines.clear()
-                first, closed = number, False
+                size, first, closed = 0, number, False
             has_content = True
         lines.append(line)
+        size += len(line)
+        if size > _MAX_SENTENCE:
+            problem = f"the sentence has more than {_MAX_SENTENCE >> 20} MiB; is the empty line behind it missing?"
+            raise DataError(problem, source=source, line=first)
         if closed and prompt:
             yield first, b"".join(lines)
             lines.clear()
-            first, has_content, closed = number + 1, False, False
+            size, first, has_content, closed = 0, number + 1, False, False
     if has_content:
         yield first, b"".join(lines)
 
@@ -189,7 +207,7 @@ def _parse(
 ) -> ConlluSentence | tuple[DataError, ...]:
     """The sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
-    body = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+    body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
     lines = [(number, line) for number, line in stripped if line]
     faults: list[Fault] = _undecodable_lines(block, first_line) if "\ufffd" in text else []
@@ -226,9 +244,14 @@ def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
 
 def _decode_line(line: bytes, number: int, source: str) -> str:
     try:
-        return line.decode().removeprefix(_BYTE_ORDER_MARK)
+        text = line.decode()
     except UnicodeDecodeError as error:
         raise DataError(_utf8_problem(error), source=source, line=number) from error
+    if number == 1:
+        return text.removeprefix(BYTE_ORDER_MARK)
+    if problem := byte_order_mark_problem(text):
+        raise DataError(problem, source=source, line=number)
+    return text
 
 
 def _utf8_problem(error: UnicodeDecodeError) -> str:
