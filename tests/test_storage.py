@@ -45,7 +45,7 @@ def change_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def without_digests(folder: Path) -> Path:
     """The model as versions saved it that knew no digests."""
-    change_json(folder / "config.json", lambda config: config.pop("digests"))
+    change_json(folder / "config.json", lambda config: config.pop("digests", None))
     return folder
 
 

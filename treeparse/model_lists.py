@@ -14,6 +14,7 @@ from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
+from treeparse.trees.checks import check_scores
 from treeparse.trees.decoders import Decoder, check_decoder, check_kbest_decoder, searched
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
@@ -117,6 +118,7 @@ class SampledLists(ListFinder):
         labeled = LabeledCRF(base, label_log_probs)
         if self.temperature != 1:
             arcs, labels = base.scores / self.temperature, label_log_probs.double() / self.temperature
+            self._check_range(arcs, labels, base.lengths)
             labeled = LabeledCRF(base.with_scores(arcs), labels)
         generators = [_generator(self.seed, self.first + place) for place in places]
         if self.replacement:
@@ -126,6 +128,14 @@ class SampledLists(ListFinder):
         scores = _scores_of(trees, label_log_probs, heads, labels)
         log_probs = scores / self.temperature - labeled.log_partition.unsqueeze(-1)
         return TreeLists(heads, labels, log_probs.clamp_max(0.0), scores)
+
+    def _check_range(self, arcs: Tensor, labels: Tensor, lengths: Tensor) -> None:
+        """Raise where the temperature makes scores so large that rounding would decide among trees."""
+        try:
+            check_scores(arcs, lengths)
+            check_scores(labels, lengths, of="a label of ")
+        except TreeparseError as error:
+            raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 
 
 def _list_length(k: int, label_log_probs: Tensor, *, different: bool) -> int:

@@ -19,12 +19,12 @@ class NonProjectiveCRF(TreeCRF):
     Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
 
     Args:
-        scores: ``(*batch, n+1, n+1)`` log weights of arcs.
+        scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
         backend: "numba", the compiled kernels for CPU memory, or "torch", which stays on the scores' device; None takes
             the kernels for CPU tensors and torch for others.
-        validate_args: whether NaN and +inf scores and items without a tree raise; torch's default if None.
+        validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
     def __init__(
