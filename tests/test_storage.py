@@ -87,13 +87,14 @@ def test_saving_replaces_the_whole_folder(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == FILES
 
 
-def test_failed_save_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+@pytest.mark.parametrize("step", ["save_file", "shutil.copymode", "_digest", "_write_json"])
+def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     parser = Parser.from_pretrained(folder)
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr("treeparse.storage.save_file", fail)
+    monkeypatch.setattr(f"treeparse.storage.{step}", fail)
     with pytest.raises(OSError, match="disk full"):
         parser.save_pretrained(folder)
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before

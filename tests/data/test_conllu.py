@@ -13,6 +13,7 @@ import pytest
 from treeparse.core import DataError
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
 from treeparse.data.files import MAX_LINE
+from treeparse.data.treebank import load_treebank
 
 TRICKY = (
     "# newdoc id = d-1\n"
@@ -238,6 +239,12 @@ def test_line_that_never_ends_is_named(tmp_path, read):
     path.write_bytes(ONE_WORD.encode() + bytes(MAX_LINE + 1))
     with pytest.raises(DataError, match=r"zeros:3: the line is longer than 8 MiB; is this a text file\?"):
         list(read(path))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")
+def test_device_that_never_ends_is_left_soon():
+    with pytest.raises(DataError, match=r"^/dev/zero:1: the line is longer than 8 MiB; is this a text file\?"):
+        load_treebank(["/dev/zero"])
 
 
 @pytest.mark.parametrize("line", [b"1\tx\n", b"\n", b"# c\n"])

@@ -17,7 +17,7 @@ from treeparse.data.files import display_name, numbered_lines, open_input
 from treeparse.data.nbest_conllu import LOG_PROB, SCORE, Fault, finite_number, key_and_value, split_lines
 from treeparse.data.parses import NBestList, Parse
 
-_MAX_LINE = 2**28  # bytes: a line holds all trees of a sentence
+_MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence
 _LINE_BREAKS = re.compile(r"[\n\r]")
 _COLUMN_BREAKS = re.compile(r"[\t\n\r]")
 
