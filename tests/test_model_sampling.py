@@ -227,3 +227,16 @@ def test_a_gpu_agrees_with_the_cpu(decoder: Decoder) -> None:
     assert same_lists(parser.sample(SENTENCES, 20, decoder=decoder), expected)
     for parses in parser.sample(SENTENCES, 20, replacement=False, decoder=decoder):
         assert len({(parse.heads, parse.labels) for parse in parses}) == len(parses)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@DECODERS
+def test_temperature_too_low_for_large_scores(decoder: Decoder, replacement: bool) -> None:
+    parser = random_parser(CONFIG)
+    with torch.no_grad():
+        parser.get_parameter("scorer.arcs.weight").mul_(1e9)
+    options: dict[str, Any] = {"decoder": decoder, "replacement": replacement}
+    [[parse]] = parser.sample(SENTENCES[:1], 1, **options)
+    assert np.isfinite(parse.log_prob)
+    with pytest.raises(TreeparseError, match="The temperature 1e-06 is too low for these scores: The score of arc "):
+        parser.sample(SENTENCES[:1], 1, temperature=1e-6, **options)

@@ -1,9 +1,12 @@
 """The model's folder is read strictly: whatever does not fit becomes a sentence, and nothing in it runs."""
 
+import hashlib
 import json
 import os
+import random
 import re
-from collections.abc import Callable
+import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +41,12 @@ def change_json(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     data = json.loads(path.read_text(encoding="utf-8"))
     change(data)
     path.write_text(json.dumps(data), encoding="utf-8")
+
+
+def without_digests(folder: Path) -> Path:
+    """The model as versions saved it that knew no digests."""
+    change_json(folder / "config.json", lambda config: config.pop("digests", None))
+    return folder
 
 
 def change_weights(path: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
@@ -78,13 +87,14 @@ def test_saving_replaces_the_whole_folder(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == FILES
 
 
-def test_failed_save_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+@pytest.mark.parametrize("step", ["save_file", "shutil.copymode", "_digest", "_write_json"])
+def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
     parser = Parser.from_pretrained(folder)
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr("treeparse.storage.save_file", fail)
+    monkeypatch.setattr(f"treeparse.storage.{step}", fail)
     with pytest.raises(OSError, match="disk full"):
         parser.save_pretrained(folder)
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before
@@ -161,6 +171,20 @@ def test_wrong_setting(folder: Path, change: Callable[[dict[str, Any]], object],
     [
         lambda v: v.clear(),
         lambda v: v.update(labels=None),
+        lambda v: v["labels"]["items"].append([None, 1]),
+        lambda v: v["labels"]["items"].append([7, 1]),
+        lambda v: v["labels"]["items"].append(["x", "1"]),
+        lambda v: v["labels"]["items"].append(["x", True]),
+        lambda v: v["labels"]["items"].append(["x", -1]),
+        lambda v: v["features"]["words"]["items"].append([None, 1]),
+        lambda v: v["features"]["words"]["specials"].append(None),
+        lambda v: v["features"]["characters"]["specials"].pop(),
+        lambda v: v["features"]["characters"].update(unknown=None),
+        lambda v: v["features"]["tags"].update(lemma=v["features"]["tags"].pop("upos")),
+        *(
+            lambda v, label=label: v["labels"]["items"].append([label, 1])
+            for label in ("", "a\tb", "a\rb", "a\n", "\u2028", "a\x85b", "\ud800")
+        ),
         lambda v: v["labels"].update(items=[["root"]]),
         lambda v: v["labels"].update(items=[["root", 1], ["root", 1]]),
         lambda v: v["features"].update(words=[]),
@@ -170,8 +194,8 @@ def test_wrong_setting(folder: Path, change: Callable[[dict[str, Any]], object],
     ],
 )
 def test_vocabulary_of_another_kind(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
-    change_json(folder / "vocabulary.json", change)
-    assert "vocabulary.json" in refused(folder)
+    change_json(without_digests(folder) / "vocabulary.json", change)
+    assert "vocabulary.json and config.json" in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +209,7 @@ def test_vocabulary_of_another_kind(folder: Path, change: Callable[[dict[str, An
     ],
 )
 def test_weights_of_another_model(folder: Path, change: Callable[[dict[str, Tensor]], object], name: str) -> None:
-    change_weights(folder / "model.safetensors", change)
+    change_weights(without_digests(folder) / "model.safetensors", change)
     assert re.search(f"do not fit its config, see .*{re.escape(name)}", refused(folder))
 
 
@@ -221,5 +245,122 @@ def fail_at_once(*_: object, **__: object) -> None:
 
 
 def test_vocabulary_of_another_model(folder: Path) -> None:
-    change_json(folder / "vocabulary.json", lambda v: v["features"]["words"]["items"].append(["new", 1]))
+    old = without_digests(folder)
+    change_json(old / "vocabulary.json", lambda v: v["features"]["words"]["items"].append(["new", 1]))
     assert "scorer.encoder.embedding.words.weight" in refused(folder)
+
+
+def test_files_have_digests(folder: Path) -> None:
+    digests = json.loads((folder / "config.json").read_bytes())["digests"]
+    expected = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES[1:]}
+    assert digests == {name: f"sha256:{digest}" for name, digest in expected.items()}
+
+
+def test_a_model_from_before_digests_loads(folder: Path) -> None:
+    own = Parser.from_pretrained(folder).state_dict()
+    others = Parser.from_pretrained(without_digests(folder)).state_dict()
+    assert own.keys() == others.keys() and all(torch.equal(own[name], others[name]) for name in own)
+
+
+@pytest.mark.parametrize("name", FILES[1:])
+def test_flipped_bytes_are_found(folder: Path, name: str) -> None:
+    """Whatever they change: a weight in its tenth digit, or a character of a rare word."""
+    data = bytearray((folder / name).read_bytes())
+    stream = random.Random(5)
+    for _ in range(10):
+        flipped = bytearray(data)
+        for place in stream.sample(range(len(data)), 50):
+            flipped[place] ^= 1 << stream.randrange(8)
+        (folder / name).write_bytes(flipped)
+        assert f"{name} is damaged (it is not the file that was saved" in refused(folder)
+
+
+@pytest.mark.parametrize("digests", [[], "sha256:0", {}, {"model.safetensors": "sha256:0"}, {"vocabulary.json": 1}])
+def test_digests_of_another_kind(folder: Path, digests: Any) -> None:
+    change_json(folder / "config.json", lambda config: config.update(digests=digests))
+    assert "config.json is damaged (its digests" in refused(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.complex64, torch.uint8])
+def test_weights_that_are_no_real_numbers(folder: Path, dtype: torch.dtype) -> None:
+    path = without_digests(folder) / "model.safetensors"
+    change_weights(path, lambda w: w.update({"scorer.arcs.bias": w["scorer.arcs.bias"].to(dtype)}))
+    assert "model.safetensors is damaged (scorer.arcs.bias holds numbers of type" in refused(folder)
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocabulary.json"])
+def test_repeated_keys(folder: Path, name: str) -> None:
+    text = (without_digests(folder) / name).read_text(encoding="utf-8")
+    key = next(iter(json.loads(text)))
+    (folder / name).write_text(f'{{"{key}": 1, {text.strip()[1:]}', encoding="utf-8")
+    assert f'{name} is damaged (the key "{key}" stands there 2 times)' in refused(folder)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o027])
+def test_files_have_ordinary_permissions(tmp_path: Path, umask: int) -> None:
+    torch.manual_seed(0)
+    parser = Parser.build(CONFIG, TRAIN)
+    before = os.umask(umask)
+    try:
+        parser.save_pretrained(tmp_path / "model")
+    finally:
+        os.umask(before)
+    modes = {name: stat.S_IMODE((tmp_path / "model" / name).stat().st_mode) for name in FILES}
+    assert modes == dict.fromkeys(FILES, 0o666 & ~umask)
+
+
+def as_loop(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def as_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize("change", [as_loop, as_folder, as_pipe])
+@pytest.mark.parametrize("name", FILES)
+def test_no_ordinary_file(folder: Path, name: str, change: Callable[[Path], None]) -> None:
+    change(folder / name)
+    assert f"is no model folder: it has no {name}" in refused(folder)
+
+
+def test_files_that_cannot_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    assert "cannot be read: [Errno 13] Permission denied" in refused(folder)
+
+
+def edits(data: bytes, stream: random.Random) -> Iterator[bytes]:
+    """Bits flipped, pieces cut out, doubled and put in."""
+    for _ in range(9):
+        place, other = sorted(stream.sample(range(len(data)), 2))
+        yield data[:place] + bytes([data[place] ^ 1 << stream.randrange(8)]) + data[place + 1 :]
+        yield data[:place] + data[other:]
+        yield data[:other] + data[place:]
+        yield data[:place] + stream.choice([b"NaN", b"1e999", b"-1", b"9" * 5000, b"[" * 9999, b"\x00"]) + data[place:]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_tampered_file_is_refused_in_a_sentence_or_harmless(folder: Path, name: str) -> None:
+    """Without digests, so that the readers behind them are tried."""
+    expected = Parser.from_pretrained(folder)
+    path = without_digests(folder) / name
+    data = path.read_bytes()
+    for edit in edits(data, random.Random(name)):
+        path.write_bytes(edit)
+        try:
+            parser = Parser.from_pretrained(folder)
+        except TreeparseError:
+            continue
+        assert parser.state_dict().keys() == expected.state_dict().keys()
+        [parse] = parser.parse(TRAIN[:1])
+        assert len(parse.heads) == len(TRAIN[0])

@@ -14,6 +14,7 @@ from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
+from treeparse.trees.checks import check_scores
 from treeparse.trees.decoders import Decoder, listing_decoder_named, searched
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
@@ -117,6 +118,7 @@ class SampledLists(ListFinder):
         labeled = LabeledCRF(base, label_log_probs)
         if self.temperature != 1:
             arcs, labels = base.scores / self.temperature, label_log_probs.double() / self.temperature
+            self._check_range(arcs, labels, base.lengths)
             labeled = LabeledCRF(base.with_scores(arcs), labels)
         generators = [_generator(self.seed, self._place(index)) for index in places]
         if self.replacement:
@@ -130,6 +132,14 @@ class SampledLists(ListFinder):
     def _place(self, index: int) -> int:
         """The place of a sentence that is the ``index``-th of those given."""
         return self.first + index if isinstance(self.first, int) else self.first[index]
+
+    def _check_range(self, arcs: Tensor, labels: Tensor, lengths: Tensor) -> None:
+        """Raise where the temperature makes scores so large that rounding would decide among trees."""
+        try:
+            check_scores(arcs, lengths)
+            check_scores(labels, lengths, of="a label of ")
+        except TreeparseError as error:
+            raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 
 
 def _list_length(k: int, label_log_probs: Tensor, *, different: bool) -> int:

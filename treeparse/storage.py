@@ -1,7 +1,13 @@
-"""A model's folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``; plain data, nothing that runs."""
+"""A model's folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``; plain data, nothing that runs.
 
+The config holds digests of the other two files, ``digests``, by which damage to them is found. It may be edited.
+"""
+
+import hashlib
 import json
 import math
+import shutil
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -17,6 +23,7 @@ from treeparse.data.files import atomic_folder
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
 RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders in that of a training run
+DIGESTED = (VOCABULARY, WEIGHTS)
 FORMAT = 1
 
 T = TypeVar("T")
@@ -27,9 +34,11 @@ def write_model(
 ) -> None:
     """Write the three files, all of them or none."""
     with atomic_folder(directory) as folder:
-        _write_json(folder / CONFIG, {"format": FORMAT, **config}, indent=2)
         _write_json(folder / VOCABULARY, vocabulary)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
+        shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
+        digests = {name: _digest(folder / name) for name in DIGESTED}
+        _write_json(folder / CONFIG, {"format": FORMAT, **config, "digests": digests}, indent=2)
 
 
 def model_folder(directory: str | Path) -> Path:
@@ -54,13 +63,46 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
             raise TreeparseError(
                 f"{directory} is no model folder: it has no {name}. Give one that training wrote, such as RUN/model."
             )
-    config, vocabulary = _read_mapping(folder / CONFIG), _read_mapping(folder / VOCABULARY)
-    if config.pop("format", None) != FORMAT:
-        raise TreeparseError(f"{folder / CONFIG} is of another format than {FORMAT}, the one this version reads.")
     try:
-        return config, vocabulary, load_file(folder / WEIGHTS)
+        config = _read_mapping(folder / CONFIG)
+        if config.pop("format", None) != FORMAT:
+            raise TreeparseError(f"{folder / CONFIG} is of another format than {FORMAT}, the one this version reads.")
+        _check_digests(folder, config.pop("digests", None))
+        return config, _read_mapping(folder / VOCABULARY), _read_weights(folder / WEIGHTS)
+    except OSError as error:
+        raise TreeparseError(f"The model in {directory} cannot be read: {error}.") from error
+
+
+def _check_digests(folder: Path, digests: Any) -> None:
+    """Raise for files that are not those that were saved; models of before there were digests have none."""
+    if digests is None:
+        return
+    if not isinstance(digests, dict) or digests.keys() != set(DIGESTED):
+        raise _damaged(folder / CONFIG, f"its digests are not those of {' and '.join(DIGESTED)}")
+    for name in DIGESTED:
+        if _digest(folder / name) != digests[name]:
+            raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _damaged(path: Path, problem: object) -> TreeparseError:
+    return TreeparseError(f"{path} is damaged ({problem}): copy the model again.")
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    """The weights, which are real numbers."""
+    try:
+        weights = load_file(path)
     except SafetensorError as error:
-        raise TreeparseError(f"{folder / WEIGHTS} is damaged ({error}): copy the model again.") from error
+        raise _damaged(path, error) from error
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point():
+            raise _damaged(path, f"{name} holds numbers of type {tensor.dtype}, which are no weights")
+    return weights
 
 
 def from_plain(kind: type[T], data: Any, where: str) -> T:
@@ -92,7 +134,7 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if get_origin(kind) is Literal:
         expected, fits = " or ".join(map(json.dumps, get_args(kind))), value in get_args(kind)
     elif kind is float:
-        expected, fits = "a finite number", type(value) in (int, float) and math.isfinite(value)
+        expected, fits = "a finite number", type(value) in (int, float) and abs(value) < math.inf
     else:  # not isinstance: True is an int
         expected, fits = f"of type {getattr(kind, '__name__', kind)}", type(value) is kind
     if not fits:
@@ -119,9 +161,17 @@ def _write_json(path: Path, data: Any, indent: int | None = None) -> None:
 
 def _read_mapping(path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes(), object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError) as error:
-        raise TreeparseError(f"{path} is damaged ({error}): copy the model again.") from error
+        raise _damaged(path, error) from error
     if not isinstance(data, dict):
-        raise TreeparseError(f"{path} is damaged (it holds no mapping): copy the model again.")
+        raise _damaged(path, "it holds no mapping")
     return data
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object's keys and values; of repeated keys JSON would take the last without a word."""
+    [(key, count)] = Counter(key for key, _ in pairs).most_common(1) or [("", 1)]
+    if count > 1:
+        raise ValueError(f"the key {json.dumps(key)} stands there {count} times")
+    return dict(pairs)

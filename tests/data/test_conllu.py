@@ -12,6 +12,8 @@ import pytest
 
 from treeparse.core import DataError
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
+from treeparse.data.files import MAX_LINE
+from treeparse.data.treebank import load_treebank
 
 TRICKY = (
     "# newdoc id = d-1\n"
@@ -137,7 +139,8 @@ def test_standard_input_is_read_no_further_than_needed(monkeypatch):
             taken.append(number)
             yield line
 
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream()))
+    lines = stream()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(readline=lambda _: next(lines))))
     sentences = read_conllu("-")
     assert next(sentences).source == "<stdin>"
     assert len(taken) == TRICKY.count("\n") + 1
@@ -199,6 +202,62 @@ def test_faulty_text_is_named(tmp_path):
     path.write_bytes(b" \n\n")
     with pytest.raises(DataError, match="text: the file holds no sentence"):
         list(read_text(path))
+
+
+ONE_WORD = "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+
+
+@pytest.mark.parametrize("start", ["\ufeff", "\ufeff# c\n", "# c\n\ufeff", "\ufeff\n"])
+def test_byte_order_mark_of_a_second_file_is_a_fault(tmp_path, start):
+    """Two files joined: the mark was taken for a part of a column, or was lost in writing."""
+    joined = "\ufeff" + ONE_WORD + start + ONE_WORD
+    line = 1 + joined[: joined.rindex("\ufeff")].count("\n")
+    found = []
+    kept = read_bytes(tmp_path, joined.encode(), on_invalid=found.append)
+    assert [fault.line for fault in found] == [line]
+    assert found[0].problem.startswith("the line begins with a byte order mark, which may only stand at the start")
+    assert all("\ufeff" not in sentence.text[1:] for sentence in kept)
+
+
+def test_byte_order_mark_within_a_column_stays(tmp_path):
+    """There it is a space of no width, as old texts have them."""
+    data = ONE_WORD.replace("x", "a\ufeffb").replace("\troot", "\t\ufeffroot")
+    (sentence,) = read_bytes(tmp_path, data.encode())
+    assert sentence.words.forms == ("a\ufeffb",)
+    assert sentence.text == data
+
+
+def test_byte_order_mark_in_the_middle_of_text_is_a_fault(tmp_path):
+    (tmp_path / "text").write_bytes("\ufeffone\n\ufefftwo\n".encode())
+    with pytest.raises(DataError, match="text:2: the line begins with a byte order mark"):
+        list(read_text(tmp_path / "text"))
+
+
+@pytest.mark.parametrize("read", [read_conllu, read_text])
+def test_line_that_never_ends_is_named(tmp_path, read):
+    path = tmp_path / "zeros"
+    path.write_bytes(ONE_WORD.encode() + bytes(MAX_LINE + 1))
+    with pytest.raises(DataError, match=r"zeros:3: the line is longer than 8 MiB; is this a text file\?"):
+        list(read(path))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs a device that never ends")
+def test_device_that_never_ends_is_left_soon():
+    with pytest.raises(DataError, match=r"^/dev/zero:1: the line is longer than 8 MiB; is this a text file\?"):
+        load_treebank(["/dev/zero"])
+
+
+@pytest.mark.parametrize("line", [b"1\tx\n", b"\n", b"# c\n"])
+def test_sentence_that_never_ends_is_named(monkeypatch, line):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=SimpleNamespace(readline=lambda _: line * 10_000)))
+    with pytest.raises(DataError, match=r"<stdin>:1: the sentence has more than 16 MiB; is the empty line behind it"):
+        list(read_conllu("-"))
+
+
+def test_sentence_below_the_limits_is_read(tmp_path):
+    comment = "#" + "x" * (MAX_LINE - 2) + "\n"
+    (sentence,) = read_bytes(tmp_path, (comment + ONE_WORD).encode())
+    assert sentence.text == comment + ONE_WORD
 
 
 @dataclass

@@ -1,15 +1,25 @@
+import errno
 import gzip
 import io
 import os
 import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from treeparse.core import DataError, TreeparseError
-from treeparse.data.files import atomic_folder, atomic_output, atomic_write, expand_paths, open_input
+from treeparse.data.files import (
+    MAX_LINE,
+    atomic_folder,
+    atomic_output,
+    atomic_write,
+    expand_paths,
+    numbered_lines,
+    open_input,
+)
 
 
 class RecordingStream(io.BytesIO):
@@ -237,3 +247,88 @@ def test_pattern_without_a_file_is_named(tmp_path, monkeypatch, pattern, message
     monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
     with pytest.raises(TreeparseError, match=message):
         expand_paths([pattern])
+
+
+class EndlessLine(io.RawIOBase):
+    """A stream of zeros without a line end, as /dev/zero is, that counts what is taken."""
+
+    taken = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        buffer[:] = bytes(len(buffer))
+        self.taken += len(buffer)
+        return len(buffer)
+
+
+def test_lines_come_with_their_numbers_and_ends():
+    stream = io.BytesIO(b"a\n\r\nb\rc\n" + b"x" * 99)
+    expected = [(1, b"a\n"), (2, b"\r\n"), (3, b"b\rc\n"), (4, b"x" * 99)]
+    assert list(numbered_lines(stream, "file", limit=99)) == expected
+
+
+@pytest.mark.parametrize("limit", [2**20, MAX_LINE])
+def test_line_that_never_ends_is_left_soon(limit):
+    source = EndlessLine()
+    stream = io.BufferedReader(source)
+    with pytest.raises(DataError, match=f"^zeros:1: the line is longer than {limit >> 20} MiB; is this a text file"):
+        list(numbered_lines(stream, "zeros", limit=limit))
+    assert source.taken < limit + 2**20
+
+
+def test_longest_line_is_read():
+    lines = b"x" * (2**20 - 1) + b"\n" + b"y" * (2**20 + 1) + b"\n"
+    reader = numbered_lines(io.BytesIO(lines), "file", limit=2**20)
+    assert next(reader) == (1, lines[: 2**20])
+    with pytest.raises(DataError, match=r"^file:2: the line is longer than 1 MiB"):
+        next(reader)
+
+
+def test_system_that_opens_no_folders_and_has_no_fchmod(tmp_path, monkeypatch):
+    own_open = os.open
+
+    def refuse_the_folder(path, *arguments, **options):
+        if path == tmp_path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return own_open(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse_the_folder)
+    monkeypatch.delattr(os, "fchmod")
+    old = tmp_path / "old"
+    old.write_bytes(b"old")
+    old.chmod(0o604)
+    for path in (old, tmp_path / "new"):
+        atomic_write(path, b"x")
+        assert path.read_bytes() == b"x"
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+    for _ in range(2):
+        with atomic_folder(tmp_path / "model") as folder:
+            (folder / "weights").touch()
+    assert sorted(os.listdir(tmp_path)) == ["model", "new", "old"]
+
+
+@pytest.mark.parametrize(("code", "written"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_folder_that_cannot_be_synced(tmp_path, monkeypatch, code, written):
+    """Some file systems do not know how, which does no harm; a disk that fails does."""
+
+    def fail_for_folders(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with nullcontext() if written else pytest.raises(OSError, match="Input/output"):
+        atomic_write(tmp_path / "file", b"x")
+
+
+def test_failed_sync_of_a_file_leaves_the_old_one(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        atomic_write(tmp_path / "file", b"x")
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"old"

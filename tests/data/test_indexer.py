@@ -84,3 +84,15 @@ def assert_same(first: Batch, second: Batch) -> None:
     torch.testing.assert_close(first.heads, second.heads)
     torch.testing.assert_close(first.labels, second.labels)
     torch.testing.assert_close(dict(first.features), dict(second.features))
+
+
+@pytest.mark.parametrize("label", ["", "a\tb", "a\nb", "a\rb", "\u2028", "a\x85", "\x0c", "\udfff"])
+def test_labels_that_no_file_can_hold(label: str) -> None:
+    with pytest.raises(TreeparseError, match="cannot stand in CoNLL-U: a label is not empty and has no tab or line"):
+        make([*TRAINING, Sentence(("go",), heads=(0,), labels=(label,))])
+
+
+def test_odd_labels_that_files_can_hold() -> None:
+    labels = ("a b", "\u00a0", "acl:relcl", "\u200b", "#", "\ufeff")
+    indexer = make([Sentence(("go",), heads=(0,), labels=(label,)) for label in labels])
+    assert set(indexer.labels.items) == set(labels)

@@ -373,3 +373,10 @@ def test_multi_root_trees_are_trees(lists: list[NBestList], tmp_path: Path) -> N
     for name in ("out.conllu", "out.jsonl"):
         write_nbest(tmp_path / name, [replace(lists[0], parses=(two_roots,))])
         assert next(read_nbest(tmp_path / name)).parses == (two_roots,)
+
+
+def test_a_line_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treeparse.data.nbest_jsonl._MAX_LINE", 2**20)
+    (tmp_path / "zeros.jsonl").write_bytes(b"\n" + bytes(2**20 + 1))
+    with pytest.raises(DataError, match=r"zeros\.jsonl:2: the line is longer than 1 MiB"):
+        list(read_nbest(tmp_path / "zeros.jsonl"))

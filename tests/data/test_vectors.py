@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from treeparse.core import DataError, TreeparseError
+from treeparse.data.files import MAX_LINE
 from treeparse.data.vectors import WordVectors, read_vectors
 
 ROWS = {"the": (0.5, -1.0, 2e-3), "Straße": (1.0, 0.0, -3.25), ",": (4.0, 5.0, 6.0)}
@@ -121,3 +122,10 @@ def test_embedding_has_unit_deviation_a_mean_for_the_unknown_and_zeros_for_paddi
 
 def test_equal_values_are_not_divided_by_zero() -> None:
     assert WordVectors(("a",), torch.ones(1, 2)).embedding().tolist() == [[0, 0], [1, 1], [0, 0], [1, 1]]
+
+
+def test_line_that_never_ends_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    path.write_bytes(b"the 0.5\n" + bytes(MAX_LINE + 1))
+    with pytest.raises(DataError, match="vectors:2: the line is longer than 8 MiB"):
+        read_vectors(path)

@@ -20,7 +20,7 @@ from drawn_orders import (
     repeated,
     support,
 )
-from oracles import Array, score_scale, tree_scores
+from oracles import Array, all_trees, score_scale, tree_scores
 
 from treeparse.kernels import conditionals, elimination, inside_outside
 from treeparse.kernels.arborescence import are_trees
@@ -264,3 +264,22 @@ def test_longer_labelled_sentences(family: Options) -> None:
         assert (np.diff(keys) <= 0).all()
         assert rows[0, :, n + 2 :].min() >= 0
         assert are_of_family(np.ascontiguousarray(rows[0, :, : n + 1]), family)
+
+
+@pytest.mark.timeout(300, method="thread")  # a signal does not end a kernel
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("projective", [True, False])
+def test_rounding_leaves_no_mass_to_draw_from_for_ever(single_root: bool, projective: bool) -> None:
+    """Sums of such scores are off by many nats, so that all trees together seem to have little mass."""
+    for n, value in itertools.product((1, 2, 3), (1e16, -1e16, 1e17 / 3)):
+        scores = np.full((6, n + 1, n + 1), value)
+        arguments = scores, np.full(6, n), np.arange(6, dtype=np.uint64), 20
+        rows, log_probs, keys = sample_trees(*arguments, single_root=single_root, projective=projective)
+        expected = len(all_trees(n, single_root, projective))
+        for item in range(6):
+            assert len(np.unique(rows[item, :expected], axis=0)) == expected
+            assert (rows[item, :expected, 1] >= 0).all()
+            assert (rows[item, expected:] == -1).all()
+        assert np.isfinite(log_probs[:, :expected]).all()
+        assert (log_probs[:, expected:] == -np.inf).all()
+        assert (keys[:, expected:] == -np.inf).all()

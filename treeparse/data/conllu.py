@@ -8,12 +8,26 @@ from sys import intern
 from typing import Self
 
 from treeparse.core import EMPTY, DataError, Sentence
-from treeparse.data.files import atomic_output, display_name, open_input
-from treeparse.data.validation import DEPREL, DEPS, FEATS, FORM, HEAD, ID, UPOS, XPOS, Fault, head_faults, word_rows
+from treeparse.data.files import MAX_LINE, atomic_output, display_name, numbered_lines, open_input
+from treeparse.data.validation import (
+    BYTE_ORDER_MARK,
+    DEPREL,
+    DEPS,
+    FEATS,
+    FORM,
+    HEAD,
+    ID,
+    UPOS,
+    XPOS,
+    Fault,
+    byte_order_mark_problem,
+    head_faults,
+    word_rows,
+)
 
 NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
-_BYTE_ORDER_MARK = "\ufeff"
+_MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there where no blank line ends a sentence
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _SEPARATORS = re.compile(r"[ \t]+")
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
@@ -60,7 +74,7 @@ class ConlluSentence:
 
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
-        lines = self.text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
         return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
 
     def with_parse(self, heads: Sequence[int], labels: Sequence[str], *, drop_empty: bool = False) -> Self:
@@ -74,7 +88,7 @@ class ConlluSentence:
         if not len(heads) == len(labels) == len(self.words):
             problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
             raise ValueError(f"{problem} and {len(labels)} labels")
-        body = self.text.removeprefix(_BYTE_ORDER_MARK)
+        body = self.text.removeprefix(BYTE_ORDER_MARK)
         mark = self.text[: len(self.text) - len(body)]
         lines, parse = [], zip(heads, labels, strict=True)
         for line in body.split("\n"):
@@ -133,7 +147,7 @@ def scan_conllu(
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty, end = display_name(path), True, 0
     with open_input(path) as stream:
-        for ordinal, (line, block) in enumerate(_blocks(stream, prompt)):
+        for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
             empty, start, end = False, end, end + len(block)
             if span is not None and start >= span.stop:
                 break
@@ -154,7 +168,7 @@ def read_text(path: str | Path, *, first: int = 1, span: range | None = None) ->
     """
     source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
-        for number, line in enumerate(stream, 1):
+        for number, line in numbered_lines(stream, source):
             start, end = end, end + len(line)
             if span is not None and start >= span.stop:
                 break
@@ -178,7 +192,7 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
         missing = None
         for sentence in sentences:
             text = sentence.text
-            output.write(text if missing is None else missing + text.removeprefix(_BYTE_ORDER_MARK))
+            output.write(text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK))
             missing = _missing_end(text)
 
 
@@ -188,24 +202,28 @@ def _missing_end(text: str) -> str:
     return "\n" if text.endswith("\n") else "\n\n"
 
 
-def _blocks(stream: Iterable[bytes], prompt: bool) -> Iterator[tuple[int, bytes]]:
+def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:
     """The bytes of each sentence, with the number of its first line; unless ``prompt``, they are the whole stream."""
     lines: list[bytes] = []
-    first, has_content, closed = 1, False, False
-    for number, line in enumerate(stream, 1):
-        if (line.removeprefix(_BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
+    size, first, has_content, closed = 0, 1, False, False
+    for number, line in stream:
+        if (line.removeprefix(BYTE_ORDER_MARK.encode()) if number == 1 else line) in _BLANK_LINES:
             closed = has_content
         else:
             if closed:
                 yield first, b"".join(lines)
                 lines.clear()
-                first, closed = number, False
+                size, first, closed = 0, number, False
             has_content = True
         lines.append(line)
+        size += len(line)
+        if size > _MAX_SENTENCE:
+            problem = f"the sentence has more than {_MAX_SENTENCE >> 20} MiB; is the empty line behind it missing?"
+            raise DataError(problem, source=source, line=first)
         if closed and prompt:
             yield first, b"".join(lines)
             lines.clear()
-            first, has_content, closed = number + 1, False, False
+            size, first, has_content, closed = 0, number + 1, False, False
     if has_content:
         yield first, b"".join(lines)
 
@@ -215,7 +233,7 @@ def _parse(
 ) -> ConlluSentence | tuple[DataError, ...]:
     """The sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
-    body = text.removeprefix(_BYTE_ORDER_MARK).split("\n")
+    body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
     lines = [(number, line) for number, line in stripped if line]
     faults: list[Fault] = _undecodable_lines(block, first_line) if "\ufffd" in text else []
@@ -252,9 +270,14 @@ def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
 
 def _decode_line(line: bytes, number: int, source: str) -> str:
     try:
-        return line.decode().removeprefix(_BYTE_ORDER_MARK)
+        text = line.decode()
     except UnicodeDecodeError as error:
         raise DataError(_utf8_problem(error), source=source, line=number) from error
+    if number == 1:
+        return text.removeprefix(BYTE_ORDER_MARK)
+    if problem := byte_order_mark_problem(text):
+        raise DataError(problem, source=source, line=number)
+    return text
 
 
 def _utf8_problem(error: UnicodeDecodeError) -> str:

@@ -111,12 +111,22 @@ class LexicalFeatures:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The features that :meth:`to_json` wrote."""
+        if odd := data["tags"].keys() - TAG_COLUMNS.keys():
+            raise TreeparseError(f"There are no tags {', '.join(odd)}, only {', '.join(TAG_COLUMNS)}.")
         return cls(
-            Vocabulary.from_json(data["words"]),
-            Vocabulary.from_json(data["characters"]),
-            {name: Vocabulary.from_json(table) for name, table in data["tags"].items()},
-            None if data["vectors"] is None else Vocabulary.from_json(data["vectors"]),
+            _table(data["words"]),
+            _table(data["characters"], BEGIN, END),
+            {name: _table(table) for name, table in data["tags"].items()},
+            None if data["vectors"] is None else _table(data["vectors"]),
         )
+
+
+def _table(data: dict[str, Any], *more: str) -> Vocabulary:
+    """A vocabulary from plain data that has the specials of all features, and more."""
+    table = Vocabulary.from_json(data)
+    if table.specials != (PADDING, UNKNOWN, ROOT, *more) or table.unknown != UNKNOWN:
+        raise TreeparseError(f"A vocabulary has the specials {', '.join(table.specials)}, not those of a parser.")
+    return table
 
 
 def vector_vocabulary(words: Sequence[str]) -> Vocabulary:

@@ -1,5 +1,6 @@
 """Input and output files: plain, gzip or standard streams; an output file is written whole or not at all."""
 
+import errno
 import glob
 import gzip
 import os
@@ -16,6 +17,8 @@ from typing import BinaryIO, cast
 from treeparse.core import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems say that cannot sync a folder
+MAX_LINE = 2**23  # bytes: longer than any sane line, and soon read where a line never ends
 
 
 class Output:
@@ -56,6 +59,21 @@ def open_input(path: str | Path) -> Iterator[BinaryIO]:
     else:
         with open(path, "rb") as stream:
             yield stream
+
+
+def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
+    """The lines of a stream with their ends, and their numbers from 1.
+
+    Raises:
+        DataError: a line has more than ``limit`` bytes; no more of it is read.
+    """
+    number = 0
+    while line := stream.readline(limit + 1):
+        number += 1
+        if len(line) > limit:
+            problem = f"the line is longer than {limit >> 20} MiB; is this a text file?"
+            raise DataError(problem, source=source, line=number)
+        yield number, line
 
 
 @contextmanager
@@ -105,7 +123,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
             yield stream
             stream.flush()
             if target.exists():
-                os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except BaseException:
@@ -144,10 +162,16 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Make a rename in ``folder`` last through a power cut, where the system can: the rename itself is done."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders, and others none that may not be read
+        return
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
     finally:
         os.close(descriptor)
 

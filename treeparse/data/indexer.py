@@ -1,5 +1,6 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -11,11 +12,15 @@ from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 from .features import LexicalFeatures, padded
 from .vocabulary import Vocabulary
 
+# What ends a line or a column to some reader of CoNLL-U, and halves of characters, which cannot be written.
+_NOT_IN_LABELS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
+
 
 class Indexer:
     """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled."""
 
     def __init__(self, features: LexicalFeatures, labels: Vocabulary) -> None:
+        _check_labels([*labels.specials, *labels.items])
         self.features, self.labels = features, labels
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
@@ -76,3 +81,12 @@ def _check_trees(sentences: Sequence[Sentence]) -> None:
 
 def _labels(sentences: Sequence[Sentence]) -> Iterator[str]:
     return (label for sentence in sentences for label in sentence.labels or () if label != EMPTY)
+
+
+def _check_labels(labels: Sequence[str]) -> None:
+    """Raise for a label that a prediction could not hold."""
+    for label in labels:
+        if not label or _NOT_IN_LABELS.search(label):
+            raise TreeparseError(
+                f"The label {label!r} cannot stand in CoNLL-U: a label is not empty and has no tab or line break."
+            )

@@ -13,10 +13,11 @@ from typing import Any
 
 from treeparse.core import DataError, tree_problem
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.files import display_name, open_input
+from treeparse.data.files import display_name, numbered_lines, open_input
 from treeparse.data.nbest_conllu import LOG_PROB, SCORE, Fault, finite_number, key_and_value, split_lines
 from treeparse.data.parses import NBestList, Parse
 
+_MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence
 _LINE_BREAKS = re.compile(r"[\n\r]")
 _COLUMN_BREAKS = re.compile(r"[\t\n\r]")
 
@@ -39,7 +40,7 @@ def read(path: str | Path) -> Iterator[NBestList]:
     """Read lists, one at a time; blank lines are passed over."""
     source, empty = display_name(path), True
     with open_input(path) as stream:
-        for number, content in enumerate(stream, 1):
+        for number, content in numbered_lines(stream, source, limit=_MAX_LINE):
             if content.strip():
                 empty = False
                 yield _list(content, source, number)

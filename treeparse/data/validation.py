@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from treeparse.core import EMPTY, tree_problem, unreached_words
 
+BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(len(COLUMNS))
 
@@ -29,6 +30,9 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
     ids = _IdOrder()
     number = 0
     for number, line in lines:
+        if problem := byte_order_mark_problem(line):
+            faults.append((number, problem))
+            line = line.removeprefix(BYTE_ORDER_MARK)
         if line.startswith("#"):
             if ids.started:
                 problem = "a comment stands behind the first word; is the empty line between two sentences missing?"
@@ -44,6 +48,13 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
             rows.append(columns)
     faults.extend(ids.faults_at_end(number))
     return numbers, rows, faults
+
+
+def byte_order_mark_problem(line: str) -> str | None:
+    """What is wrong with a line, not the first of its file, if it begins with a byte order mark."""
+    if not line.startswith(BYTE_ORDER_MARK):
+        return None
+    return "the line begins with a byte order mark, which may only stand at the start of a file; were two files joined?"
 
 
 def _column_problem(columns: list[str]) -> str | None:

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from treeparse.core import DataError, TreeparseError
 from treeparse.data.features import PADDING, ROOT, vector_vocabulary
-from treeparse.data.files import display_name, open_input
+from treeparse.data.files import display_name, numbered_lines, open_input
 from treeparse.data.vocabulary import Vocabulary
 
 _HEADER = re.compile(rb"[0-9]+ ([0-9]+)")
 _LINES_AT_ONCE = 4096
 
 _Line = tuple[int, bytes]
-"""The number of a line in its file, and the line without its end."""
+"""The number of a line in its file, and the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def read_vectors(path: str | Path, *, max_vectors: int | None = None) -> WordVec
     source = display_name(path)
     rows: dict[str, np.ndarray] = {}
     with open_input(path) as stream:
-        size, lines = _size(_lines(stream), source)
+        size, lines = _size(_lines(numbered_lines(stream, source)), source)
         lines = islice(lines, max_vectors)
         while block := list(islice(lines, _LINES_AT_ONCE)):
             for word, row in _vectors(block, size, source):
@@ -85,9 +85,9 @@ def read_vectors(path: str | Path, *, max_vectors: int | None = None) -> WordVec
     return WordVectors(tuple(rows), torch.from_numpy(np.stack(list(rows.values()))))
 
 
-def _lines(stream: Iterable[bytes]) -> Iterator[_Line]:
-    """The lines that are not blank; word2vec and fastText end each one with a space."""
-    for number, line in enumerate(stream, 1):
+def _lines(stream: Iterable[_Line]) -> Iterator[_Line]:
+    """The lines that are not blank, without their ends; word2vec and fastText end each one with a space."""
+    for number, line in stream:
         text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b" \r\n")
         if text:
             yield number, text

@@ -27,7 +27,7 @@ class Vocabulary:
         # Specials have a table of their own: a treebank may well hold a word spelled like one of them.
         self._special_ids = {special: place for place, special in enumerate(self.specials)}
         self._ids = {item: place for place, item in enumerate(self.items, len(self.specials))}
-        if len(self._ids) != len(self.items):
+        if len(self._ids) != len(self.items) or len(self._special_ids) != len(self.specials):
             raise TreeparseError("A vocabulary holds the same item twice.")
         self.unknown_id = None if unknown is None else self._special_ids[unknown]
 
@@ -88,8 +88,14 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The vocabulary that :meth:`to_json` wrote."""
+        """The vocabulary that :meth:`to_json` wrote; raises for other data than that."""
         items = data["items"]
+        for name in (*(item for item, _ in items), *data["specials"]):
+            if not isinstance(name, str):
+                raise TreeparseError(f"A vocabulary holds {name!r}, but its items are strings.")
+        for item, count in items:
+            if type(count) is not int or count < 0:  # not isinstance: True is an int
+                raise TreeparseError(f"A vocabulary counts {item!r} as {count!r}, but counts are whole numbers.")
         return cls(
             [item for item, _ in items],
             [count for _, count in items],

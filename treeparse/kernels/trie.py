@@ -175,6 +175,10 @@ def _draw_trees(trie, sentence, memory, log_z, seed, left):
             node = walk_along(trie, sentence, row)
         else:
             trie, node = _draw_tree(trie, sentence, memory, tree, new_stream(seed, tree))
+            if node < 0:
+                row[:] = -1
+                left[tree] = -np.inf
+                break
         trie.marks[tree, HASH] = hash_of(row)
         trie.log_probs[tree] = min(_score(row, sentence) - log_z, 0.0)
         put(trie, node, tree)
@@ -193,15 +197,19 @@ def _score(row, sentence):
 
 @part_jit
 def _draw_tree(trie, sentence, memory, tree, stream):
-    """Draw a new tree; returns the trie and the closed node under which it stands."""
+    """Draw a new tree; returns the trie and the closed node under which it stands.
+
+    The node is -1 if there is none: the rounding of large scores may leave mass to nodes whose trees are all drawn.
+    """
     row = trie.rows[tree]
-    while True:
+    while trie.remaining[0] > -np.inf:
         stream, node = walk_down(trie, sentence, row, memory.options, stream)
         for _ in range(MAX_TRIES):
             stream = _complete(node, row, trie.nodes[node, LEVEL], sentence, memory, stream)
             if not is_drawn(trie, node, row):
                 return trie, node
         trie = _settle(trie, sentence, memory, node, YES)
+    return trie, -1
 
 
 @part_jit

@@ -12,6 +12,7 @@ from treeparse.core import TreeparseError
 from treeparse.trees import families
 from treeparse.trees.checks import check_heads_in_range, check_scores, full_lengths, no_tree_error
 from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.lists import side_by_side
 from treeparse.trees.sampling import SampledTrees
 
 MAX_ENUMERATED_WORDS = 7
@@ -20,9 +21,10 @@ MAX_ENUMERATED_WORDS = 7
 class TreeCRF(SampledTrees):
     """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
 
-    Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc. Column
-    0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``:
-    the head of every word, -1 at node 0 and at padding.
+    Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc; finite
+    scores lie between -1e12 and 1e12 (``MAX_SCORE``), beyond which the rounding of sums hides what trees differ by.
+    Column 0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list
+    ``(n+1,)``: the head of every word, -1 at node 0 and at padding.
 
     Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
     ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
@@ -32,12 +34,13 @@ class TreeCRF(SampledTrees):
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
         lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
-        validate_args: whether NaN and +inf scores and items without a tree raise; torch's default if None.
+        validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
 
     Raises:
         TreeparseError: a ``ValueError``, for scores or lengths that fit no batch of sentences.
         NoTreeError: once a quantity is asked for and a batch item has no tree. Without ``validate_args`` the item's log
-            partition and log probabilities are -inf, its marginals 0 and its heads -1.
+            partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then give
+            numbers that are rounded as much as their sums, but every method ends.
     """
 
     def __init__(
@@ -148,8 +151,7 @@ class TreeCRF(SampledTrees):
             trees = self._trees_of_length(length, size)
             arcs = item_scores[trees.clamp(min=0), position]
             items.append(trees[((arcs > -torch.inf) | (trees < 0)).all(-1)])
-        padded = torch.nn.utils.rnn.pad_sequence(items, padding_value=-1)
-        return padded.reshape(-1, *self.scores.shape[:-1])
+        return side_by_side(items, like=self.scores[..., 0])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with new leading batch dimensions, sharing memory."""

@@ -6,6 +6,9 @@ from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no publ
 
 from treeparse.core import NoTreeError, TreeparseError
 
+MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
+MAX_SUMMABLE = 1e300  # that of scores which are not checked
+
 
 def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
     """Lengths as int64 ``(*batch,)`` on the scores' device; always checked, since kernels trust them."""
@@ -68,21 +71,54 @@ def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
 
 
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
-    """Raise for the first NaN or +inf on a real arc, whose score is that of ``of`` it."""
-    if scores.numel() == 0 or bool(scores.detach().amax() < torch.inf):  # amax finds NaN too, and takes one pass
+    """Raise for the first score on a real arc that is NaN, +inf or, finite, beyond ``MAX_SCORE``.
+
+    Scores ``(*batch, n+1, n+1, ...)`` may have further dimensions; they are scores of ``of`` the arc.
+    """
+    if not _may_be_unusable(scores.detach()):
         return
-    bad = (arc_mask(lengths, scores.shape[-1]) & ~(scores < torch.inf)).nonzero()
+    arcs = arc_mask(lengths, scores.shape[lengths.dim()])
+    bad = (arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim())) & ~_are_usable(scores.detach())).nonzero()
     if len(bad):
-        *item, head, dependent = bad[0].tolist()
-        value = scores[tuple(bad[0].tolist())].item()
+        place = bad[0].tolist()
+        item, (head, dependent) = place[: lengths.dim()], place[lengths.dim() :][:2]
+        value = scores[tuple(place)].item()
+        what = f"The score of {of}arc {head} -> {dependent}{_of_item(item)} is {value}"
+        if abs(value) < torch.inf:
+            raise TreeparseError(
+                f"{what}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, since rounding hides what "
+                f"sums of larger ones differ by (-inf forbids {'it' if of else 'an arc'})."
+            )
         raise TreeparseError(
-            f"The score of {of}arc {head} -> {dependent}{_of_item(item)} is {value}; scores must be below +inf and not "
-            f"NaN (-inf forbids {'it' if of else 'an arc'})."
+            f"{what}; scores must be below +inf and not NaN (-inf forbids {'it' if of else 'an arc'})."
         )
 
 
+def _may_be_unusable(scores: Tensor) -> bool:
+    """Whether a closer look is needed: one pass, which finds NaN, but does not see past -inf."""
+    if scores.numel() == 0:
+        return False
+    least, most = scores.aminmax()
+    return not bool((most <= _limit(scores)) & (least >= -_limit(scores)))
+
+
+def _are_usable(scores: Tensor) -> Tensor:
+    """Which scores are in range, or -inf; NaN is not."""
+    return ((scores <= _limit(scores)) & (scores >= -_limit(scores))) | (scores == -torch.inf)
+
+
+def _limit(scores: Tensor) -> float:
+    """``MAX_SCORE``, or the largest number of the scores' dtype."""
+    return min(MAX_SCORE, torch.finfo(scores.dtype).max)
+
+
+def summable(scores: Tensor) -> Tensor:
+    """Float64 scores that were not checked, so that sums of them neither overflow nor are NaN, which becomes -inf."""
+    return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
+
+
 def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
-    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for NaN or +inf on an arc."""
+    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses."""
     check_outside_transforms(label_scores)
     if not label_scores.is_floating_point():
         raise TreeparseError(f"Label scores must be floating-point numbers, not {label_scores.dtype}.")
@@ -94,10 +130,8 @@ def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *,
         )
     if label_scores.device != scores.device:
         raise TreeparseError(f"Label scores are on {label_scores.device}, the arcs' scores on {scores.device}.")
-    if values and label_scores.numel() and not bool(label_scores.detach().amax() < torch.inf):
-        # The worst label of every arc: NaN before +inf.
-        worst = torch.where(label_scores < torch.inf, -torch.inf, label_scores).amax(-1)
-        check_scores(worst, lengths, of="a label of ")
+    if values:
+        check_scores(label_scores, lengths, of="a label of ")
 
 
 def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool) -> NoTreeError:

@@ -1,7 +1,8 @@
 """Trees without replacement in the simplest way: draw with replacement and drop repeats, which is the same law.
 
 Once the trees drawn have more than half of all mass, most further draws would be repeats: from there on trees come from
-the trie. The trees drawn before stay, since either way each tree is drawn from those that all before it have left.
+the trie. The trees drawn before stay, since either way each tree is drawn from those that all before it have left. The
+same is done after so many draws that repeats dominate for certain, whatever rounding makes of the mass.
 """
 
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from treeparse.trees.arrays import floats, integers
 from treeparse.trees.label_scores import LabelScores
 
 ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
+MAX_DRAWS = 64  # times the trees asked for: where half of all mass is left, fewer draws bring them, but for 1 in 2^60
 
 
 class Drawn(NamedTuple):
@@ -73,6 +75,7 @@ class Items:
         return trie.sample_trees(*parts, known.shape[1], known=known, label_logs=logs, **options)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # sums of scores that were not validated may overflow
 def sample_trees(
     sampler: Sampler,
     scores: FloatArray,
@@ -100,7 +103,7 @@ def sample_trees(
         if found is None:
             found = Drawn(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
-        is_worn = ~is_full & (mass > ENOUGH)
+        is_worn = ~is_full & ((mass > ENOUGH) | (draws >= MAX_DRAWS * count))
         keys = trie.keys_of(left[is_full], rest.seeds[is_full])
         _store(found, batch[is_full], (trees[is_full], log_probs[is_full], keys))
         if is_worn.any():

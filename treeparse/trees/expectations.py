@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form
-from treeparse.trees.checks import arc_mask
+from treeparse.trees.checks import arc_mask, summable
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.functions import Primitives, TreeSums
 
@@ -42,6 +42,8 @@ class ArcExpectations(TreeDistribution):
         scores = self.scores.to(torch.float64)
         if scores.dim() != 3:
             scores = scores.reshape(-1, size, size)
+        if not self._validate_args:
+            scores = summable(scores)
         return TreeSums(self._primitives, scores, self.lengths.reshape(-1))
 
     @cached_property

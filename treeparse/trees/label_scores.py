@@ -91,9 +91,10 @@ class LabelScores:
     def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
         """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
         samples, items, size = heads.shape
-        arcs = (heads.clamp_min(0) * size + torch.arange(size, device=heads.device)).transpose(0, 1).reshape(items, -1)
+        arcs = heads.clamp_min(0) * size + torch.arange(size, device=heads.device)
+        arcs = arcs.transpose(0, 1).reshape(items, samples * size)
         found = self.values.flatten(1, 2).gather(1, arcs.unsqueeze(-1).expand(-1, -1, self.count))
-        scores = found.reshape(items, samples, size, -1).transpose(0, 1)
+        scores = found.reshape(items, samples, size, self.count).transpose(0, 1)
         bounds = label_sums.log_probs(label_sums.real_scores(heads >= 0, scores)).exp().cumsum(-1)
         chosen = (bounds <= numbers.unsqueeze(-1) * bounds[..., -1:]).sum(-1)
         last = (bounds < bounds[..., -1:]).sum(-1)  # the last possible one, should rounding lead past it

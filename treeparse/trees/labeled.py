@@ -15,7 +15,7 @@ from treeparse.trees.checks import check_count, check_label_scores
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.labeled_expectations import LabeledExpectations
 from treeparse.trees.labeled_kbest import LabeledKBest
-from treeparse.trees.lists import in_order, places
+from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.samplers import DistinctSampler
 from treeparse.trees.sampling import Generators, item_seeds
 
@@ -33,11 +33,11 @@ class LabeledCRF(LabeledExpectations):
     Args:
         base: the distribution whose trees, scores and lengths these are.
         label_scores: ``(*batch, n+1, n+1, L)`` log weights, ``[..., head, dependent, label]``, added to the arc's. -inf
-            forbids a label. Where the base ignores scores, these are ignored too.
+            forbids a label, finite ones lie between -1e12 and 1e12. Where the base ignores scores, these are too.
         validate_args: as for the base, whose setting None takes.
 
     Raises:
-        TreeparseError: for label scores that do not fit the base, or are NaN or +inf on an arc.
+        TreeparseError: for label scores that do not fit the base, or are NaN, +inf or too large on an arc.
         NoTreeError: as the base does.
     """
 
@@ -149,11 +149,8 @@ class LabeledCRF(LabeledExpectations):
         pairs = [
             self._labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
         ]
-        heads, labels = (
-            torch.nn.utils.rnn.pad_sequence(parts, padding_value=-1).reshape(-1, *self.scores.shape[:-1])
-            for parts in map(list, zip(*pairs, strict=True))
-        )
-        return heads, labels
+        heads, labels = ([pair[part] for pair in pairs] for part in range(2))
+        return side_by_side(heads, like=self.scores[..., 0]), side_by_side(labels, like=self.scores[..., 0])
 
     def expected_uas(self, heads: Tensor) -> Tensor:
         """The share ``(*batch,)`` of words with a known head whose head is expected to be right, whatever its label."""
@@ -228,7 +225,8 @@ class LabeledCRF(LabeledExpectations):
         heads, labels = torch.broadcast_tensors(*self._check_trees(heads, labels))
         total, possible = self.base._score_heads(heads)
         fits = torch.where(heads >= 0, (labels >= 0) & (labels < self._labels.count), labels == -1).all(-1)
-        flat = -1, *self._labels.is_arc.shape[:2]
+        items = self._labels.is_arc.shape[:2]
+        flat = heads.shape[: heads.dim() - self.scores.dim() + 1].numel(), *items
         values = self._labels.of_labeled_trees(heads.reshape(flat), labels.reshape(flat)).sum(-1).reshape(total.shape)
         return total + values, possible & fits & (values > -torch.inf)
 
@@ -236,7 +234,7 @@ class LabeledCRF(LabeledExpectations):
         heads, labels = self._check_trees(heads, labels)
         known = torch.where(labels >= 0, heads, -1)
         scores = self._labels.of_trees(known.reshape(-1, known.shape[-1]))
-        probs = label_sums.log_probs(scores).exp().reshape(*known.shape, -1)
+        probs = label_sums.log_probs(scores).exp().reshape(*known.shape, self._labels.count)
         right = probs.gather(-1, labels.clamp(0, self._labels.count - 1).unsqueeze(-1)).squeeze(-1)
         return self.arcs._expected_accuracy(known, torch.where(labels < self._labels.count, right, 0.0))
 

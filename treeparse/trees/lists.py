@@ -1,10 +1,11 @@
-"""Lists of trees, best first, as distributions hand them out."""
+"""Lists of trees, best first or all there are, as distributions hand them out."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from treeparse.kernels._compile import FloatArray
 from treeparse.trees.functions import KBest
@@ -18,6 +19,16 @@ def places(found: KBest) -> Iterator[int]:
         if (found.scores[:, place] == -np.inf).all():
             return
         yield place
+
+
+def side_by_side(items: Sequence[Tensor], like: Tensor) -> Tensor:
+    """The trees ``(trees, n+1)`` of the batch items, padded by -1: ``(trees, *batch, n+1)``, as ``like`` without trees.
+
+    Of no items there are no trees.
+    """
+    if not items:
+        return torch.empty(0, *like.shape, dtype=torch.int64, device=like.device)
+    return torch.nn.utils.rnn.pad_sequence(list(items), padding_value=-1).reshape(-1, *like.shape)
 
 
 def in_order(scores: FloatArray, *columns: np.ndarray) -> list[np.ndarray]:

@@ -23,12 +23,12 @@ class NonProjectiveCRF(TreeCRF):
     divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
 
     Args:
-        scores: ``(*batch, n+1, n+1)`` log weights of arcs.
+        scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
         backend: "numba", the compiled kernels for CPU memory, or "torch", which stays on the scores' device; None takes
             the kernels for CPU tensors and torch for others.
-        validate_args: whether NaN and +inf scores and items without a tree raise; torch's default if None.
+        validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
     def __init__(

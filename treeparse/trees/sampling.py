@@ -73,7 +73,8 @@ class SampledTrees(BestTrees):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows ``(*batch, k, n+1)`` or, with labels, ``(*batch, k, 2n+2)``, log probabilities and keys."""
         samplers.check_distinct_sampler(method, projective=self.projective)
-        arguments = *self._flat, seeds, check_count(k)
+        scores, _ = self._shifted_scores  # differences of large scores keep their digits
+        arguments = scores.detach(), self._sums.lengths, seeds, check_count(k)
         rows, log_probs, keys = samplers.sample_distinct_trees(self._family, *arguments, sampler=method, labels=labels)
         self._require_trees(lambda: rows[:, 0, 1] >= 0)
         batch = self.batch_shape
