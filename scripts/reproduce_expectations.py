@@ -56,8 +56,8 @@ OPENING = Opening(
     measured="CPU time of entropy by T1 and by Smith and Eisner's O(n^4) algorithm (Table 1 of [Exp]); "
     "and of the gradient of a generalised expectation objective by T2, T2v, T2h and Druck and Smith's algorithm"
     " (§6.4).",
-    on="N(0, 1) scores of sentences of random lengths at five means, and of the test sentences of EWT. "
-    "All answers agree within 1e-8.",
+    on="N(0, 1) scores of sentences of random lengths at five means, and of a treebank's sentences, which "
+    "the tables name. All answers agree within 1e-8.",
     read="medians over rounds in which the algorithms take turns, quartiles in brackets; a ratio is of "
     "times in the same round, so 10 means ten times as long as the algorithm it is compared with.",
     repeat="taskset -c 0 python scripts/reproduce_expectations.py --output scripts/results/reproduce_expectations.md",

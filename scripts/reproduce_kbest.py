@@ -49,8 +49,8 @@ OPENING = Opening(
     on="the test sentences of EWT, Turkish-IMST and Latin-Perseus, as parsers trained by "
     "`configs/fast.yaml` score their arcs, without labels; EWT-500 is a parser of EWT's first 500 training "
     "sentences.",
-    read="times as Camerini et al.'s over another's in the same round, so 2 means that the other is "
-    "twice as fast; violations in percent of trees or of sentences.",
+    read="a ratio is Camerini et al.'s time over another's in the same round, so 2 means that the other is "
+    "twice as fast; violations are in percent of trees or of sentences.",
     repeat="scripts/reproduce_kbest.py --models runs/kbest --spanningtrees DIR --output "
     "scripts/results/reproduce_kbest.md",
     details="""`TreeLikelihood` trains on trees with one root, which leaves a constant on all root arcs undetermined;

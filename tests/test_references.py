@@ -8,8 +8,12 @@ import pytest
 from treeparse import references
 
 ROOT = Path(__file__).parents[1]
-TEXTS = [ROOT / "README.md", *(path for folder in ("treeparse", "scripts") for path in (ROOT / folder).rglob("*.py"))]
-TEXTS += [path for folder in ("scripts", "configs") for path in (ROOT / folder).rglob("*.[my][da]*")]
+TEXTS = [ROOT / "README.md"] + [
+    path
+    for folder in ("treeparse", "scripts", "configs")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.suffix in (".py", ".md", ".yaml")
+]
 ENTRIES = [" ".join(entry.split()) for entry in re.split(r"\n(?! )", references.__doc__ or "")]
 SHORT_NAME = re.compile(r"(?<![\w`])\[([A-Z]{2,3}|Exp|KBest|Lec|Root|Samp|Unb)\]")
 AUTHORS = re.compile(  # the first one, and the year

@@ -1,4 +1,7 @@
-"""Distributions over dependency trees, as ``torch.distributions``, and estimators over their samples."""
+"""Distributions over dependency trees, as ``torch.distributions``, and estimators over their samples.
+
+Papers are cited by short names, such as [Exp]: ``help(treeparse.references)`` lists them.
+"""
 
 from treeparse.trees.base import TreeCRF as TreeCRF
 from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
