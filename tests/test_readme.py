@@ -41,7 +41,7 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     parser.save_pretrained(tmp_path / "model")
     first, *rest = blocks("python")
     names: dict[str, object] = {}
-    exec(first.replace("runs/mine/model", str(tmp_path / "model")), names)
+    exec(first.replace("runs/mine", str(tmp_path / "model")), names)
     assert len(capsys.readouterr().out.splitlines()) == 7
     for block in rest:
         exec(block, names)
