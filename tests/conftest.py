@@ -44,7 +44,15 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _tiny_config(tmp_path: Path) -> Path:
     for name, count, seed in (("train", 40, 1), ("dev", 12, 2)):
         (tmp_path / f"{name}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
-    encoder = {"word_size": 8, "char_size": 4, "char_filters": 4, "hidden_size": 16, "layers": 1, "min_count": 1}
+    encoder = {
+        "word_size": 8,
+        "char_size": 4,
+        "char_filters": 4,
+        "char_widths": [3],
+        "hidden_size": 16,
+        "layers": 1,
+        "min_count": 1,
+    }
     encoder |= {"dropout": 0.1, "embedding_dropout": 0.1}
     config = {
         "output": str(tmp_path / "run"),
@@ -55,8 +63,8 @@ def _tiny_config(tmp_path: Path) -> Path:
             "batch_squared": None,
         },
         "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.1},
-        "optimization": {"epochs": 3, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5},
-        "trainer": {"device": "cpu"},
+        "optimization": {"epochs": 3, "learning_rate": 0.03, "warmup_steps": 5, "average_decay": 0.5, "patience": None},
+        "trainer": {"device": "cpu", "precision": "32-true"},
     }
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")

@@ -19,7 +19,15 @@ from treeparse.training.fit import fit
 from treeparse.training.initial import initial_parser
 
 ENCODER = BiLSTMConfig(
-    min_count=1, word_size=6, char_size=4, char_filters=4, tags=("upos",), tag_size=3, hidden_size=8, layers=1
+    min_count=1,
+    word_size=6,
+    char_size=4,
+    char_filters=4,
+    tags=("upos",),
+    tag_size=3,
+    char_widths=(3,),
+    hidden_size=8,
+    layers=1,
 )
 CONFIG = ParserConfig(encoder=ENCODER, arc_size=8, label_size=5)
 OLD = [
