@@ -15,7 +15,9 @@ from treeparse.nn import BiLSTMConfig
 def parser() -> Parser:
     """Weights drawn at random, so that sentences get all kinds of trees."""
     torch.manual_seed(0)
-    encoder = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, hidden_size=8, layers=1)
+    encoder = BiLSTMConfig(
+        min_count=1, word_size=8, char_size=4, char_filters=4, char_widths=(3,), hidden_size=8, layers=1
+    )
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), learnable_sentences(30, seed=1))
     for weights in parser.parameters():
         torch.nn.init.normal_(weights)

@@ -310,7 +310,8 @@ def test_a_target_that_cannot_be_written_is_an_error(
 @pytest.fixture
 def parser(gold: str, tmp_path: Path) -> Parser:
     """A parser with weights drawn at random, for which every decoder has another score; saved as ``model``."""
-    config = ParserConfig(encoder=BiLSTMConfig(hidden_size=8, layers=1, min_count=1), arc_size=8, label_size=8)
+    encoder = BiLSTMConfig(char_filters=100, char_widths=(3,), hidden_size=8, layers=1, min_count=1)
+    config = ParserConfig(encoder=encoder, arc_size=8, label_size=8)
     torch.manual_seed(10)
     parser = Parser.build(config, [sentence.words for sentence in read_conllu(gold)]).eval()
     for weights in parser.parameters():

@@ -171,14 +171,15 @@ class Waiting:
     """Standard input from a program that notes how much output it has got whenever it is asked for its next line."""
 
     def __init__(self, lines: Iterable[bytes], output: io.BytesIO, *, terminal: bool) -> None:
-        self.lines, self.output, self.terminal = lines, output, terminal
+        self.lines, self.output, self.terminal = iter(lines), output, terminal
         self.seen: list[int] = []
+        self.buffer = SimpleNamespace(readline=self.readline)
 
-    @property
-    def buffer(self) -> Iterator[bytes]:
-        for line in self.lines:
+    def readline(self, limit: int) -> bytes:
+        line = next(self.lines, b"")
+        if line:
             self.seen.append(sum(1 for _ in trees_of(self.output.getvalue())))
-            yield line
+        return line
 
     def isatty(self) -> bool:
         return self.terminal

@@ -40,7 +40,7 @@ def in_epoch(epoch: int) -> Callable[..., bool]:
 
 
 POINTS: dict[str, tuple[object, str, Callable[..., bool]]] = {
-    "reading": (training_run, "load_treebank", lambda *_: True),
+    "reading": (training_run, "load_treebanks", lambda *_: True),
     "vocabularies": (Parser, "build", lambda *_: True),
     "first epoch": (ParserModule, "training_step", in_epoch(0)),
     "first dev set": (ParserModule, "validation_step", in_epoch(0)),

@@ -35,7 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--output", metavar="DIR", help="folder of the run, instead of the config's")
     parser.add_argument(
-        "--resume", metavar="DIR", help="go on with the run in DIR after its last completed epoch, or from its start"
+        "--resume",
+        metavar="DIR",
+        help="go on with the run in DIR after its last measurement, or from its start; its patience may be raised, and "
+        "its epochs and steps where its schedule is constant",
     )
     parser.add_argument(
         "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model, or of a run's model"
