@@ -12,6 +12,7 @@ ENCODER = BiLSTMConfig(
     word_size=16,
     char_size=8,
     char_filters=8,
+    char_widths=(3,),
     hidden_size=16,
     layers=2,
     embedding_dropout=0.1,

@@ -291,6 +291,9 @@ def test_raw_text_is_noticed_once(
     vocabulary = json.loads((tmp_path / "model" / "vocabulary.json").read_text())
     vocabulary["features"]["words"]["items"][-1] = [".", 9]
     (tmp_path / "model" / "vocabulary.json").write_text(json.dumps(vocabulary))
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    del config["digests"]  # of the vocabulary as it was
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     text = written(tmp_path / "in.txt", "They saw her duck.\nThey left.\nThey ran.\n")
     command = ["predict", tmp_path / "model", text, "-o", tmp_path / "out", "--format", "text", "--chunk", 1]
     assert run(*command) == 0

@@ -62,7 +62,7 @@ def test_the_memory_of_the_machine_and_of_its_container(tmp_path: Path, monkeypa
         (tmp_path / "memory.max").write_text(text)
         assert machine_memory() == expected
     needed = scorer_size(ParserConfig())
-    with pytest.raises(TreeparseError, match=r"there are 0\.0 GB on this machine: lower encoder.hidden_size \(400\)"):
+    with pytest.raises(TreeparseError, match=r"there are 0\.0 GB on this machine: lower encoder.hidden_size \(256\)"):
         check_memory(needed, copies=1)
     monkeypatch.setattr(size, "machine_memory", lambda: None)
     check_memory(needed, copies=1)

@@ -50,6 +50,8 @@ class RawTextCheck:
     def _count(self, forms: Sequence[str]) -> None:
         last = len(forms) - 1
         for place, form in enumerate(forms):
+            if not form:
+                continue
             if not form.rstrip(_MARKS):
                 self._alone += 1
                 self._inner_ends += place < last and form[0] in _ENDS and _starts_sentence(forms[place + 1])
