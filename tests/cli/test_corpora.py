@@ -272,15 +272,18 @@ def test_memory_does_not_grow_with_the_input(model: str, tmp_path: Path, monkeyp
     def chain(self: Parser, sentences: Sequence[Sentence], **options: object) -> list[Parse]:
         return [Parse(s.forms, tuple(range(len(s))), ("dep",) * len(s), -1.0, 0.0) for s in sentences]
 
-    monkeypatch.setattr(Parser, "parse", chain)
-    peaks = []
-    for count in (100, 400, 2000):
+    def peak(count: int) -> int:
         words = ([f"w{number}", f"v{number}"] for number in range(count))
         path = written(tmp_path / "in.conllu", conllu(*words))
         tracemalloc.start()
         assert run("predict", model, path, "-o", tmp_path / "out.conllu", "--chunk", 50, "-q") == 0
-        peaks.append(tracemalloc.get_traced_memory()[1])
+        found = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
+        return found
+
+    monkeypatch.setattr(Parser, "parse", chain)
+    # The lower of two: what is loaded only once, whenever that may be, is not what grows with the input.
+    peaks = [min(peak(count), peak(count)) for count in (100, 400, 2000)]
     assert peaks[2] < peaks[1] + 100_000  # 1,600 sentences take over a million bytes
 
 
