@@ -21,11 +21,9 @@ ALLOWED = {
     "nn": {"core"},
     "metrics": {"core"},
     "objectives": {"core", "trees"},
-    "storage": {"core", "data"},
-    "model_lists": {"core", "trees", "data"},
-    "model": {"core", "trees", "data", "nn", "objectives", "storage", "model_lists"},
-    "training": {"core", "trees", "data", "nn", "metrics", "objectives", "storage", "model"},
-    "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "storage", "model", "training", "version"},
+    "model": {"core", "trees", "data", "nn", "objectives"},
+    "training": {"core", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "model", "training", "version"},
     "__main__": {"cli"},
 }
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

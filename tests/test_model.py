@@ -14,9 +14,9 @@ from oracles import all_trees, tree_scores
 from parsers import CONFIG, ENCODER, TRAINING, random_parser
 from sentences import learnable_sentences
 
-from treeparse import model
 from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem
 from treeparse.model import Parse, Parser, ParserConfig
+from treeparse.model import parser as parser_module
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.trees.decoders import Decoder
 
@@ -134,7 +134,7 @@ def labelled_trees(parser: Parser, sentence: Sentence, *, projective: bool = Fal
 def test_best_labels_do_not_depend_on_how_many_heads_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = random_parser()
     expected = parser.parse(UNSEEN)
-    monkeypatch.setattr(model, "LABEL_SCORES", 1)
+    monkeypatch.setattr(parser_module, "LABEL_SCORES", 1)
     for found, parse in zip(parser.parse(UNSEEN), expected, strict=True):
         assert same(found, parse)
 
@@ -262,7 +262,7 @@ def test_lists_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> No
     for batch_words in (1, 20):
         for found, alone in zip(parser.kbest(sentences, 12, batch_words=batch_words), expected, strict=True):
             assert len(found) == len(alone) and all(map(same, found, alone))
-    monkeypatch.setattr(model, "LABEL_SCORES", 1)
+    monkeypatch.setattr(parser_module, "LABEL_SCORES", 1)
     assert [len(found) for found in parser.kbest(sentences, 12)] == list(map(len, expected))
 
 

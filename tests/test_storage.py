@@ -94,7 +94,7 @@ def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: 
 
     parser = Parser.from_pretrained(folder)
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr(f"treeparse.storage.{step}", fail)
+    monkeypatch.setattr(f"treeparse.model.storage.{step}", fail)
     with pytest.raises(OSError, match="disk full"):
         parser.save_pretrained(folder)
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before

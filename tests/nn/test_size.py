@@ -10,7 +10,8 @@ from sentences import learnable_sentences
 
 from treeparse.core import TreeparseError
 from treeparse.data.vectors import WordVectors
-from treeparse.model import Parser, ParserConfig, scorer_size
+from treeparse.model import Parser, ParserConfig
+from treeparse.model.config import scorer_size
 from treeparse.nn import BiLSTMConfig, size
 from treeparse.nn.size import check_memory, machine_memory
 

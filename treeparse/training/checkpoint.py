@@ -22,7 +22,7 @@ from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_output, atomic_write
 from treeparse.data.indexer import Indexer
 from treeparse.model import Parser, ParserConfig
-from treeparse.storage import RUN_CHECKPOINTS, RUN_MODEL, from_plain
+from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, from_plain
 from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
 from treeparse.training.history import EpochRecord, best_record, write_csv
 from treeparse.training.state import RunState as RunState

@@ -8,7 +8,7 @@ import torch
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser
-from treeparse.storage import FILES
+from treeparse.model.storage import FILES
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.history import EpochRecord, best_record
 

@@ -10,7 +10,8 @@ import yaml
 from jsonargparse import ArgumentError, ArgumentParser
 
 from treeparse.core import TreeparseError, did_you_mean
-from treeparse.model import ParserConfig, scorer_size
+from treeparse.model import ParserConfig
+from treeparse.model.config import scorer_size
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
 from treeparse.training.arguments import MODE, Keys, file_arguments, option_arguments

@@ -1,9 +1,9 @@
-"""The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
+"""The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
@@ -15,15 +15,12 @@ from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences, map_batches
-from treeparse.data.parses import Parse as Parse
+from treeparse.data.parses import Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
-from treeparse.model_lists import BestLists, ListFinder, SampledLists, TreeLists
-from treeparse.nn import BiaffineScorer, BiLSTMConfig, BiLSTMEncoder, Scores
-from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
-from treeparse.nn.size import SMALLEST, TRAINING_COPIES, ScorerSize, check_memory
-from treeparse.objectives import Objective, label_cross_entropy
-from treeparse.storage import (
+from treeparse.model.config import ParserConfig, scorer_size, with_vector_size
+from treeparse.model.lists import BestLists, ListFinder, SampledLists, TreeLists
+from treeparse.model.storage import (
     CONFIG,
     VOCABULARY,
     WEIGHTS,
@@ -33,6 +30,9 @@ from treeparse.storage import (
     read_model,
     write_model,
 )
+from treeparse.nn import BiaffineScorer, BiLSTMEncoder, Scores
+from treeparse.nn.size import TRAINING_COPIES, check_memory
+from treeparse.objectives import Objective, label_cross_entropy
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
 from treeparse.trees.decoders import Decoder, DecoderName, best_trees, decoder_named
 
@@ -41,35 +41,6 @@ LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs a
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class ParserConfig:
-    """Everything that fixes a parser's architecture.
-
-    Attributes:
-        encoder: the encoder's settings.
-        arc_size: size of the vectors between which arcs are scored.
-        label_size: size of the vectors between which labels are scored.
-        dropout: dropout of these vectors, shared by the words of a sentence.
-        single_root: whether exactly one word hangs from the root.
-        decoder: which labelled tree is the parse: nonprojective, the best one; projective, the best one without
-            crossing arcs; minimum_risk, the one of the highest expected LAS.
-    """
-
-    encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
-    arc_size: int = 400
-    label_size: int = 64
-    dropout: float = 0.25
-    single_root: bool = True
-    decoder: Decoder = "nonprojective"
-
-    def __post_init__(self) -> None:
-        for name in ("arc_size", "label_size"):
-            check_at_least(name, getattr(self, name), 1)
-            check_at_most(name, getattr(self, name), LARGEST)
-        check_rate("dropout", self.dropout)
-        object.__setattr__(self, "decoder", decoder_named(self.decoder))
 
 
 class Parser(nn.Module):
@@ -102,7 +73,7 @@ class Parser(nn.Module):
         ``vectors`` give the encoder its frozen table of pretrained vectors and its ``vector_size``; they are saved with
         the model. Raises where ``config`` has a ``vector_size`` already that is not theirs.
         """
-        config = replace(config, encoder=_with_vector_size(config.encoder, vectors))
+        config = replace(config, encoder=with_vector_size(config.encoder, vectors))
         features = LexicalFeatures.build(
             sentences,
             min_count=config.encoder.min_count,
@@ -338,12 +309,6 @@ def _held(sentences: Iterable[Words]) -> Sequence[Words]:
     return sentences if isinstance(sentences, Sequence) else list(sentences)
 
 
-def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
-    """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
-    features, labels = (SMALLEST, 1) if indexer is None else (indexer.features.sizes(), len(indexer.labels))
-    return ScorerSize(config.encoder, config.arc_size, config.label_size, features, labels)
-
-
 @contextmanager
 def _no_parser(directory: str | Path) -> Iterator[None]:
     """What fails on JSON that ``save_pretrained`` did not write: there are as many ways as there are mistakes."""
@@ -354,14 +319,3 @@ def _no_parser(directory: str | Path) -> Iterator[None]:
             f"{VOCABULARY} and {CONFIG} in {directory} make no parser ({type(error).__name__}: {error}): "
             "copy the model again."
         ) from error
-
-
-def _with_vector_size(encoder: BiLSTMConfig, vectors: WordVectors | None) -> BiLSTMConfig:
-    """The encoder's settings for these pretrained vectors."""
-    size = 0 if vectors is None else vectors.size
-    if encoder.vector_size not in (0, size):
-        given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
-        raise TreeparseError(
-            f"encoder.vector_size is {encoder.vector_size}, but {given}: leave it 0, it is set by them."
-        )
-    return replace(encoder, vector_size=size)

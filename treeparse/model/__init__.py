@@ -1,0 +1,5 @@
+"""The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
+
+from treeparse.data.parses import Parse as Parse
+from treeparse.model.config import ParserConfig as ParserConfig
+from treeparse.model.parser import Parser as Parser
