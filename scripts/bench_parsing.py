@@ -3,10 +3,9 @@
 
     scripts/bench_parsing.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-dev.conllu --model runs/fast/model
 
-A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), labels (scores and cross-entropy
-of the gold arcs' labels), tree loss and optimiser; the gradients of scorer and labels are timed with the scorer, that
-of the tree loss with itself. Parsing is cut into batches, scorer, labels (the best one of every arc) and decoder (the
-best tree and its log probability). Figures are medians over passes. Without --model the scorer is untrained, which is
+A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), objective (tree loss and labels
+of the gold arcs) and optimiser, each with its gradients. Parsing is cut into batches, scorer and trees (the best tree,
+its labels and its log probability). Figures are medians over passes. Without --model the scorer is untrained, which is
 the hard case of a decoder.
 """
 
@@ -16,6 +15,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 
@@ -23,8 +23,8 @@ from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
-from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, label_cross_entropy
-from treeparse.trees import NonProjectiveCRF
+from treeparse.nn import Scores
+from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 
 Times = dict[str, float]
 
@@ -58,9 +58,9 @@ def main() -> None:
         optimizer = torch.optim.AdamW(parser.train().parameters(), lr=1e-9, fused=True)
         name = f"Training step, {type(objective).__name__}"
         train = _median(lambda o=objective, a=optimizer: _train(parser, sentences, batches, o, a, precision), options)
-        _report(name, train, words, ("tree loss",))
+        _report(name, train, words, "objective")
     parser.eval()
-    _report("Parsing", _median(lambda: _parse(parser, sentences, batches, precision), options), words, ("decoder",))
+    _report("Parsing", _median(lambda: _parse(parser, sentences, batches, precision), options), words, "trees")
 
 
 def _train(
@@ -75,42 +75,67 @@ def _train(
     for places in batches:
         with clock("batches"):
             batch = parser.collate([sentences[place] for place in places])
-        assert batch.heads is not None and batch.labels is not None
-        with torch.autocast("cpu", precision, enabled=precision is not None):
-            with clock("scorer"):
-                scores = parser.scorer(batch)
-            with clock("labels"):
-                words = batch.word_mask()
-                label_loss = label_cross_entropy(scores.labels(batch.heads, words), batch.labels[words])
-        # The tree loss is cut off from the scorer, so that its gradient can be timed by itself.
-        arcs = scores.arcs.detach().requires_grad_()
-        with clock("tree loss"):
-            objective(NonProjectiveCRF(arcs, batch.lengths), batch.heads).sum().backward()
+        with _scorer_of(parser, clock) as cut:
+            with clock("objective"), torch.autocast("cpu", precision, enabled=precision is not None):
+                loss = parser.loss(batch, objective)
+            with clock("objective"):
+                loss.backward()
         with clock("scorer"):
-            torch.autograd.backward([scores.arcs, label_loss], [arcs.grad, None])
+            torch.autograd.backward(cut.made, [part.grad for part in cut.given])
         with clock("optimiser"):
             torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
             optimizer.step()
             optimizer.zero_grad()
+    clock.seconds["objective"] -= clock.seconds["scorer within"]
+    clock.seconds["scorer"] += clock.seconds.pop("scorer within")
     return dict(clock.seconds)
 
 
-@torch.inference_mode()
 def _parse(
     parser: Parser, sentences: Sequence[Sentence], batches: Sequence[list[int]], precision: torch.dtype | None
 ) -> Times:
     clock = Clock()
     for places in batches:
+        chosen = [sentences[place] for place in places]
         with clock("batches"):
-            batch = parser.collate([sentences[place] for place in places])
-        with clock("scorer"), torch.autocast("cpu", precision, enabled=precision is not None):
-            scores = parser.scorer(batch)
-        with clock("labels"), torch.autocast("cpu", precision, enabled=precision is not None):
-            label_log_probs, _ = parser.best_labels(scores)
-        with clock("decoder"):
-            trees = NonProjectiveCRF(scores.arcs, batch.lengths)
-            trees.log_prob(trees.with_scores(scores.arcs + label_log_probs).mode)
+            batch = parser.collate(chosen)
+        with _scorer_of(parser, clock), clock("trees"), torch.autocast("cpu", precision, enabled=precision is not None):
+            parser.parse_batch(batch, chosen)
+    clock.seconds["trees"] -= clock.seconds["scorer within"]
+    clock.seconds["scorer"] = clock.seconds.pop("scorer within")
     return dict(clock.seconds)
+
+
+class Cut:
+    """The scorer's output, and the same cut off from the scorer, so that gradients can be timed by themselves."""
+
+    made: list[torch.Tensor]
+    given: list[torch.Tensor]
+
+
+@contextmanager
+def _scorer_of(parser: Parser, clock: Clock) -> Iterator[Cut]:
+    """Time the scorer where it is called, and cut its output off."""
+    cut, start = Cut(), [0.0]
+    names = ("arcs", "label_heads", "label_dependents")
+
+    def begin(*_: object) -> None:
+        start[0] = time.perf_counter()
+
+    def end(module: object, arguments: object, scores: Scores) -> Scores:
+        clock.seconds["scorer within"] += time.perf_counter() - start[0]
+        cut.made = [getattr(scores, name) for name in names]
+        if not torch.is_grad_enabled():
+            return scores
+        cut.given = [part.detach().requires_grad_() for part in cut.made]
+        return replace(scores, **dict(zip(names, cut.given, strict=True)))
+
+    hooks = parser.scorer.register_forward_pre_hook(begin), parser.scorer.register_forward_hook(end)
+    try:
+        yield cut
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def _median(run: Callable[[], Times], options: argparse.Namespace) -> Times:
@@ -119,13 +144,12 @@ def _median(run: Callable[[], Times], options: argparse.Namespace) -> Times:
     return {part: statistics.median(times[part] for times in passes) for part in passes[0]}
 
 
-def _report(name: str, times: Times, words: int, exact: Sequence[str]) -> None:
+def _report(name: str, times: Times, words: int, exact: str) -> None:
     total = sum(times.values())
     print(f"| {name} | ms per 1,000 words | share |\n|---|---:|---:|")
     for part, seconds in times.items():
         print(f"| {part} | {1e6 * seconds / words:.2f} | {100 * seconds / total:.1f}% |")
-    share = sum(times[part] for part in exact) / total
-    print(f"| all: {words / total:,.0f} words/s; {' and '.join(exact)}: | {1e6 * total / words:.2f} | {share:.1%} |\n")
+    print(f"| all: {words / total:,.0f} words/s; {exact}: | {1e6 * total / words:.2f} | {times[exact] / total:.1%} |\n")
 
 
 def _options() -> argparse.Namespace:

@@ -9,7 +9,7 @@ from bench_decoders import random_scores
 from numpy.typing import NDArray
 from sampler_peers import Array, Heads, Sampler
 
-from treeparse.trees.base import TreeCRF
+from treeparse.trees.crf import TreeCRF
 
 Family = Callable[[torch.Tensor], TreeCRF]
 DRAWS, LEAST_EXPECTED = 2000, 5.0  # in a test of a law, and in a cell of it

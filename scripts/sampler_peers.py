@@ -54,7 +54,7 @@ def treeparse(method: samplers.Sampler | None = None, *, single_root: bool = Tru
     return ours(method, draw)
 
 
-def treeparse_distinct(method: samplers.DistinctSampler | None = None) -> Sampler:
+def treeparse_distinct(method: samplers.DistinctMethod | None = None) -> Sampler:
     """Trees drawn without replacement."""
 
     def draw(scores: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -18,12 +18,12 @@ from peers import import_package
 from treeparse import NonProjectiveCRF
 from treeparse.kernels import sampling
 from treeparse.kernels.arborescence import are_trees
-from treeparse.trees.samplers import DistinctSampler
+from treeparse.trees.families import DistinctMethod
 
 IntArray = NDArray[np.int64]
 WILSON_RC, LIST = "WilsonRC, biased", "list"
 REJECT, MARGINAL, COLBOURN = "WilsonReject", "WilsonMarginal", "Colbourn"
-SAMPLERS = {
+METHODS = {
     REJECT: sampling.WILSON_REJECT,
     MARGINAL: sampling.WILSON_MARGINAL,
     COLBOURN: sampling.COLBOURN,
@@ -56,15 +56,15 @@ def draw(name: str, batch: Scored, count: int, seed: int = 0) -> Drawn:
     arguments = batch.scores, batch.lengths, seeds, count
     if name == WILSON_RC:
         return Drawn(*published.wilson_rc(*arguments, limit=LIMIT))
-    return Drawn(*sampling.sample_trees(*arguments, single_root=True, method=SAMPLERS[name]))
+    return Drawn(*sampling.sample_trees(*arguments, single_root=True, method=METHODS[name]))
 
 
 def entries(batch: Scored, count: int) -> list[Entry]:
     """All samplers with replacement."""
-    return [Entry(partial(draw, name, batch, count), name) for name in (WILSON_RC, *SAMPLERS)]
+    return [Entry(partial(draw, name, batch, count), name) for name in (WILSON_RC, *METHODS)]
 
 
-def draw_distinct(name: DistinctSampler | None, batch: Scored, count: int) -> IntArray:
+def draw_distinct(name: DistinctMethod | None, batch: Scored, count: int) -> IntArray:
     """Trees without replacement, ``(B, count, n+1)``; by the list if no name is given."""
     if name is None:
         return published.draw_list(batch.scores, batch.lengths, np.arange(len(batch.lengths)).astype(np.uint64), count)
@@ -75,7 +75,7 @@ def draw_distinct(name: DistinctSampler | None, batch: Scored, count: int) -> In
 
 def distinct_entries(batch: Scored, count: int) -> list[Entry]:
     """All samplers without replacement, but for stochastic beam search where it is too slow."""
-    names: list[DistinctSampler] = ["repeat", "trie"]
+    names: list[DistinctMethod] = ["repeat", "trie"]
     if count * int(batch.lengths.max()) ** 3 <= MOST_OF_BEAM:
         names.append("beam")
     found = [Entry(partial(draw_distinct, name, batch, count), name) for name in names]

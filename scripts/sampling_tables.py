@@ -13,7 +13,7 @@ from sampling_experiment import Experiment, digits, line, rule, times
 from treeparse.kernels import elimination
 
 TREES = 20  # with replacement, as in the program of [Samp]'s authors
-WITH_REPLACEMENT = (samplers.WILSON_RC, *samplers.SAMPLERS)
+WITH_REPLACEMENT = (samplers.WILSON_RC, *samplers.METHODS)
 WALKERS = (samplers.WILSON_RC, samplers.REJECT, samplers.MARGINAL)
 WRONG = "wrong lists"  # that repeat a tree, lack one, or have what is none
 Weighing = tuple[str, str, Mapping[str, Scored]]

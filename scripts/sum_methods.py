@@ -11,7 +11,7 @@ from peers import dependent_major, import_package, import_supar, roots_on_diagon
 from torch import Tensor
 
 from treeparse.trees import NonProjectiveCRF
-from treeparse.trees.functions import Backend
+from treeparse.trees.families import Backend
 
 Array = NDArray[np.float64]
 Sum = Callable[[Tensor], Tensor]

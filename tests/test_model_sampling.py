@@ -140,7 +140,7 @@ def test_a_list_depends_on_its_place_and_seed_alone(
 def test_labels_are_summed_in_slices_too(replacement: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     parser = random_parser()
     expected = parser.sample(SENTENCES, 4, replacement=replacement)
-    monkeypatch.setattr("treeparse.trees.label_sums.SLICE", 1)
+    monkeypatch.setattr("treeparse.trees.labels.sums.SLICE", 1)
     assert same_lists(parser.sample(SENTENCES, 4, replacement=replacement), expected)
 
 
@@ -185,8 +185,8 @@ def test_scores_are_the_models_at_every_temperature() -> None:
 
 def test_impossible_wishes_are_refused() -> None:
     parser = random_parser()
-    unknown: Any = "best"
-    with pytest.raises(TreeparseError, match="There is no decoder 'best'"):
+    unknown: Any = "finest"
+    with pytest.raises(TreeparseError, match="There is no decoder 'finest'"):
         parser.sample([["a"]], 1, decoder=unknown)
     for k in (0, -1):
         with pytest.raises(TreeparseError, match=f"A list of parses holds 1 or more, not {k}"):

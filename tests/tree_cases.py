@@ -12,7 +12,7 @@ from oracles import all_trees
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
-from treeparse.trees.functions import Backend
+from treeparse.trees.families import Backend
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
 

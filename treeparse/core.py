@@ -100,30 +100,37 @@ class Batch:
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:
-    """The words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U, all known."""
+    """The words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.
+
+    A word of unknown head, -1, and what hangs from it are in no cycle.
+    """
     reaches: list[bool | None] = [True] + [None] * len(heads)
     for start in range(1, len(heads) + 1):
         path: list[int] = []
         node = start
         on_path: set[int] = set()
-        while reaches[node] is None and node not in on_path:
+        while node >= 0 and reaches[node] is None and node not in on_path:
             path.append(node)
             on_path.add(node)
             node = heads[node - 1]
-        outcome = bool(reaches[node])
+        outcome = node < 0 or bool(reaches[node])
         for visited in path:
             reaches[visited] = outcome
     return [word for word in range(1, len(heads) + 1) if not reaches[word]]
 
 
-def tree_problem(heads: Sequence[int], *, single_root: bool = True) -> str | None:
-    """What keeps a head list (as in CoNLL-U) from being a dependency tree, as a sentence; None if it is one."""
+def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: bool = False) -> str | None:
+    """What keeps a head list (as in CoNLL-U) from being a dependency tree, as a sentence; None if it is one.
+
+    With ``partial`` a head of -1 is unknown, and the others must be part of some tree.
+    """
     count = len(heads)
+    partial = partial and -1 in heads
     for word, head in enumerate(heads, 1):
-        if not 0 <= head <= count:
+        if not -partial <= head <= count:
             return f"word {word} has head {head}, but heads go from 0 to {count}"
     roots = [word for word, head in enumerate(heads, 1) if head == 0]
-    if not roots:
+    if not roots and not partial:
         return "no word hangs from the root (HEAD 0)"
     if single_root and len(roots) > 1:
         return f"words {', '.join(map(str, roots))} all hang from the root, but a tree has one root"

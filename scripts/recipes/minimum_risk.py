@@ -1,4 +1,4 @@
-"""Minimum-risk training: minimise the expected number of wrong heads instead of the gold tree's improbability.
+"""Minimum-risk training: minimise the expected number of wrong words instead of the gold tree's improbability.
 
 The risk is exact, and so is its gradient ([Exp] §6.1): nothing is sampled. An objective is named by its class path:
 
@@ -9,31 +9,32 @@ import demo
 import torch
 from torch import Tensor
 
-from treeparse import NonProjectiveCRF, Parser, Sentence
-from treeparse.objectives import Objective, TreeLikelihood
+from treeparse import LabeledCRF, Parser, Sentence
+from treeparse.core import Batch
+from treeparse.objectives import Objective, TreeLikelihood, known_tree
 
 
 class MinimumRisk(Objective):
-    """The expected number of wrong heads of each sentence."""
+    """The expected number of words with a wrong head or label in each sentence."""
 
-    def forward(self, distribution: NonProjectiveCRF, heads: Tensor) -> Tensor:
-        """(B,), differentiable; words of unknown head do not count."""
-        return distribution.risk(heads) * (heads[:, 1:] >= 0).sum(-1)
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """(B,), differentiable; words of unknown head or label do not count."""
+        heads, labels = known_tree(batch)
+        return distribution.risk(heads, labels) * ((heads >= 0) & (labels >= 0)).sum(-1)
 
 
 def train(parser: Parser, sentences: list[Sentence], objective: Objective, steps: int) -> float:
-    """Minimise an objective; the expected share of wrong heads afterwards."""
+    """Minimise an objective; the expected share of wrong words afterwards."""
     optimizer, batch = torch.optim.AdamW(parser.parameters(), lr=1e-2), parser.collate(sentences)
-    assert batch.heads is not None  # the sentences have trees
     for _ in range(steps):
         optimizer.zero_grad()
         parser.loss(batch, objective).backward()
         optimizer.step()
-    return 1 - parser.distribution(batch).expected_uas(batch.heads).mean().item()
+    return parser.distribution(batch).risk(*known_tree(batch)).mean().item()
 
 
 if __name__ == "__main__":
     torch.manual_seed(1)
     parser = demo.small_parser(some := demo.sentences()[:100])
     for objective, steps in ((TreeLikelihood(), 30), (MinimumRisk(), 30)):
-        print(f"{type(objective).__name__}: {100 * train(parser, some, objective, steps):.1f}% of heads expected wrong")
+        print(f"{type(objective).__name__}: {100 * train(parser, some, objective, steps):.1f}% of words expected wrong")

@@ -140,7 +140,7 @@ def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.Ca
     for spelling in ("minimum-risk", "minimum_risk"):
         problem = usage_error(capsys, model, source, *chosen, spelling)
         assert "minimum_risk chooses one tree, it has no list of" in problem
-    assert "There is no decoder 'best'" in usage_error(capsys, model, source, *chosen, "best")
+    assert "There is no decoder 'finest'" in usage_error(capsys, model, source, *chosen, "finest")
     assert kbest(tmp_path, source, "-k", 2) == 2
     assert "is no model folder" in capsys.readouterr().err
     assert kbest(model, tmp_path / "missing.conllu", "-k", 2) == 2
@@ -155,11 +155,14 @@ def test_a_model_whose_decoder_has_no_lists(
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "minimum_risk"}))
     assert kbest(tmp_path / "model", source, "-k", 2) == 2
     shown = capsys.readouterr()
-    assert shown.out == "" and "minimum_risk chooses one tree, it has no list of the best: choose nonproj" in shown.err
+    assert shown.out == "" and "minimum_risk chooses one tree, it has no list of the best: choose best" in shown.err
     assert kbest(tmp_path / "model", source, "-k", 2, "--decoder", "nonprojective", "-o", tmp_path / "out.jsonl") == 0
-    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "best"}))
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "finest"}))
     assert kbest(tmp_path / "model", source, "-k", 2) == 2
-    assert 'decoder is "best", but must be "nonprojective" or "projective" or "minimum_risk"' in capsys.readouterr().err
+    assert (
+        'decoder is "finest", but must be "best" or "nonprojective" or "projective" or "minimum_risk"'
+        in capsys.readouterr().err
+    )
     del config["decoder"]
     (tmp_path / "model" / "config.json").write_text(json.dumps(config))
     assert kbest(tmp_path / "model", source, "-k", 2) == 2

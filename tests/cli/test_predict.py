@@ -121,8 +121,8 @@ def test_decoders_are_the_parsers(model: str, parser: Parser, tmp_path: Path, de
 def test_all_decoders_can_be_asked_for(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert get_args(Decoder) == DECODERS
     with pytest.raises(SystemExit):
-        predict(model, "-", "--decoder", "best")
-    assert "There is no decoder 'best': choose one of nonprojective, projective, minimum_risk" in (
+        predict(model, "-", "--decoder", "finest")
+    assert "There is no decoder 'finest': choose one of best, nonprojective, projective, minimum_risk" in (
         capsys.readouterr().err
     )
 

@@ -23,7 +23,7 @@ from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF
 from treeparse.cli.main import main
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
-from treeparse.trees.samplers import SAMPLERS
+from treeparse.trees.families.samplers import METHODS
 
 
 def compiled_functions() -> dict[str, Any]:
@@ -68,7 +68,7 @@ def use_all() -> None:
         scores = (torch.randn(3, 7, 7, dtype=dtype) * scale).requires_grad_()
         for single_root in (True, False):
             nonprojective = NonProjectiveCRF(scores, lengths, single_root=single_root)
-            for sampler in SAMPLERS:
+            for sampler in METHODS:
                 if sampler not in (("wilson",) if single_root else ("wilson_marginal", "wilson_reject")):
                     nonprojective.sample((2,), method=sampler)
             for p in (nonprojective, ProjectiveCRF(scores, lengths, single_root=single_root)):

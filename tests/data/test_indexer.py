@@ -51,10 +51,37 @@ def test_the_label_that_says_missing_is_not_learned() -> None:
         make([Sentence(("a",), heads=(0,), labels=("_",))])
 
 
-def test_a_batch_has_trees_only_where_all_its_sentences_have() -> None:
-    batch = make(TRAINING).collate([TRAINING[0], Sentence(("bark",))])
-    assert batch.heads is None
-    assert batch.labels is None
+def test_a_batch_keeps_what_is_known_word_by_word() -> None:
+    sentences = [
+        Sentence(("a", "b", "c"), heads=(2, 0, 2), labels=("det", "root", "obj")),
+        Sentence(("a", "b"), heads=(-1, 1), labels=("_", "det")),
+        Sentence(("a",), heads=(0,)),
+        Sentence(("a",), labels=("obj",)),
+        Sentence(("a",)),
+    ]
+    indexer = make(sentences[:1])
+    det, root, obj = map(indexer.labels.index, ("det", "root", "obj"))
+    batch = indexer.collate(sentences)
+    assert batch.heads is not None and batch.labels is not None
+    assert batch.heads.tolist() == [[-1, 2, 0, 2], [-1, -1, 1, -1], [-1, 0, -1, -1], *[[-1] * 4] * 2]
+    known = [[-1, det, root, obj], [-1, -1, det, -1], [-1] * 4, [-1, obj, -1, -1], [-1] * 4]
+    assert batch.labels.tolist() == known
+    bare = indexer.collate(sentences[-1:])
+    assert bare.heads is None and bare.labels is None
+
+
+def test_labels_that_break_the_rule_of_the_root_are_unknown() -> None:
+    """No tree of the model has them: "root" is for arcs from the root, and for no others."""
+    indexer = make([Sentence(("a", "b"), heads=(2, 0), labels=("det", "root"))])
+    det, root = map(indexer.labels.index, ("det", "root"))
+    heads, labels = (2, 0, 0, 2, -1, -1), ("root", "det", "root", "det", "root", "det")
+    batch = indexer.collate([Sentence(tuple("abcdef"), heads=heads, labels=labels)])
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, -1, -1, root, det, root, det]]
+    one = make([Sentence(("a",), heads=(0,), labels=("root",))])  # where there is no other label, it is for all arcs
+    batch = one.collate([Sentence(("a", "b"), heads=(0, 1), labels=("root", "root"))])
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, 0, 0]]
 
 
 def test_a_treebank_without_the_root_label() -> None:

@@ -20,7 +20,7 @@ from treeparse.kernels.sampling import (
 )
 from treeparse.kernels.walks import STEPS_A_PAIR
 
-SAMPLERS = pytest.mark.parametrize(
+METHODS = pytest.mark.parametrize(
     ("method", "single_root"),
     [
         (AUTO, True),
@@ -44,7 +44,7 @@ def test_the_law_of_the_sampler_that_chooses(single_root: bool) -> None:
         assert deviation(scores, single_root, AUTO, 20_000) < LIMIT
 
 
-@SAMPLERS
+@METHODS
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1000.0])
 @pytest.mark.parametrize("shift", [-50.0, 50.0])
 def test_trees_at_every_scale(method: int, single_root: bool, scale: float, shift: float) -> None:
@@ -57,7 +57,7 @@ def test_trees_at_every_scale(method: int, single_root: bool, scale: float, shif
         assert (steps <= max(STEPS_A_PAIR * n**2, AUTO_LIMIT * n)).all()
 
 
-@SAMPLERS
+@METHODS
 @pytest.mark.nojit
 def test_a_tree_depends_on_scores_seed_and_number_alone(method: int, single_root: bool) -> None:
     lengths, scores = mixed_batch(3, "random")
@@ -78,14 +78,14 @@ def test_a_tree_depends_on_scores_seed_and_number_alone(method: int, single_root
         assert item == 3 or are_trees(found, np.full(5, n), single_root=single_root).all()
 
 
-@SAMPLERS
+@METHODS
 def test_another_seed_gives_other_trees(method: int, single_root: bool) -> None:
     scores = random_graph(np.random.default_rng(4), 20, "random", 0.0)
     heads = [draw(scores, single_root, method, 50, seed=seed)[0] for seed in (0, 1, 2**63, 2**64 - 1)]
     assert len(np.unique(np.concatenate(heads), axis=0)) == 200
 
 
-@SAMPLERS
+@METHODS
 def test_graphs_without_a_tree(method: int, single_root: bool) -> None:
     """A word without heads, a root without dependents, and words that only reach one another."""
     for forbidden in (np.s_[:, 2], np.s_[0, :], np.s_[[0, 3, 4], 1:3]):

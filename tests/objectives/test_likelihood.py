@@ -1,4 +1,6 @@
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,9 +9,9 @@ import torch
 from oracles import all_trees, tree_scores
 from torch import Tensor
 
-from treeparse.core import NoTreeError
-from treeparse.objectives import HeadSelection, TreeLikelihood
-from treeparse.trees import NonProjectiveCRF
+from treeparse.core import Batch, NoTreeError, TreeparseError
+from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, WeightedSum
+from treeparse.trees import LabeledCRF, NonProjectiveCRF
 
 LENGTHS = [4, 2, 1]
 HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, -1, -1]])
@@ -31,8 +33,14 @@ def arcs() -> Tensor:
     return inside.unsqueeze(-1) & words.unsqueeze(-2) & (node.unsqueeze(-1) != node)
 
 
-def distribution(scores: Tensor, **options: Any) -> NonProjectiveCRF:
-    return NonProjectiveCRF(scores, torch.tensor(LENGTHS), **options)
+def loss_of(objective: Objective, scores: Tensor, heads: Tensor, **options: Any) -> Tensor:
+    """The objective's loss where every arc has the same, only label."""
+    p = LabeledCRF(NonProjectiveCRF(scores, torch.tensor(LENGTHS), **options), torch.zeros(*scores.shape, 1))
+    return objective(p, batch_of(heads, heads.clamp(max=0)))
+
+
+def batch_of(heads: Tensor | None, labels: Tensor | None, lengths: Sequence[int] = LENGTHS) -> Batch:
+    return Batch(torch.tensor(lengths), torch.arange(len(lengths)), {}, heads, labels)
 
 
 def head_selection_by_words(scores: Tensor, heads: Tensor) -> list[float]:
@@ -60,7 +68,7 @@ def tree_loss_by_enumeration(scores: Tensor, heads: Tensor, single_root: bool) -
 @pytest.mark.parametrize("scale", [0.1, 1, 20])
 def test_head_selection_word_by_word(scale: float) -> None:
     scores = make_scores(scale)
-    loss = HeadSelection()(distribution(scores), HEADS)
+    loss = loss_of(HeadSelection(), scores, HEADS)
     assert loss.tolist() == pytest.approx(head_selection_by_words(scores, HEADS))
 
 
@@ -68,7 +76,7 @@ def test_head_selection_word_by_word(scale: float) -> None:
 @pytest.mark.parametrize("scale", [0.1, 1, 20])
 def test_tree_likelihood_by_enumeration(scale: float, single_root: bool) -> None:
     scores = make_scores(scale)
-    loss = TreeLikelihood()(distribution(scores, single_root=single_root), HEADS)
+    loss = loss_of(TreeLikelihood(), scores, HEADS, single_root=single_root)
     expected = tree_loss_by_enumeration(scores, HEADS, single_root)
     assert loss.tolist() == pytest.approx(expected, abs=1e-12 * scale)
 
@@ -76,7 +84,7 @@ def test_tree_likelihood_by_enumeration(scale: float, single_root: bool) -> None
 @BOTH
 def test_what_is_no_arc_reaches_neither_loss_nor_gradient(objective: TreeLikelihood | HeadSelection) -> None:
     scores = make_scores().requires_grad_()
-    loss = objective(distribution(scores), HEADS)
+    loss = loss_of(objective, scores, HEADS)
     loss.sum().backward()
     assert loss.isfinite().all()
     assert scores.grad is not None
@@ -84,7 +92,7 @@ def test_what_is_no_arc_reaches_neither_loss_nor_gradient(objective: TreeLikelih
     # Each word's gradient is a distribution over heads minus the gold head.
     torch.testing.assert_close(scores.grad.sum(-2), torch.zeros(3, 5, dtype=torch.float64))
     clean = scores.detach().nan_to_num(0.0).requires_grad_()
-    again = objective(distribution(clean), HEADS)
+    again = loss_of(objective, clean, HEADS)
     again.sum().backward()
     assert torch.equal(again, loss)
     assert clean.grad is not None
@@ -94,7 +102,7 @@ def test_what_is_no_arc_reaches_neither_loss_nor_gradient(objective: TreeLikelih
 @BOTH
 def test_gradients(objective: TreeLikelihood | HeadSelection) -> None:
     scores = make_scores().nan_to_num(0.0).requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: objective(distribution(s), HEADS), (scores,))
+    assert torch.autograd.gradcheck(lambda s: loss_of(objective, s, HEADS), (scores,))
 
 
 @BOTH
@@ -102,7 +110,7 @@ def test_forbidden_arcs(objective: TreeLikelihood | HeadSelection) -> None:
     scores = make_scores()
     scores[0, 4, 1] = scores[0, 0, 3] = scores[1, 0, 1] = -torch.inf
     scores.requires_grad_()
-    loss = objective(distribution(scores), HEADS)
+    loss = loss_of(objective, scores, HEADS)
     loss.sum().backward()
     if isinstance(objective, HeadSelection):
         expected = head_selection_by_words(scores.detach(), HEADS)
@@ -118,7 +126,7 @@ def test_forbidden_arcs(objective: TreeLikelihood | HeadSelection) -> None:
 def test_a_forbidden_gold_arc_costs_infinitely_much(objective: TreeLikelihood | HeadSelection) -> None:
     scores = make_scores()
     scores[0, 2, 3] = -torch.inf
-    loss = objective(distribution(scores), HEADS)
+    loss = loss_of(objective, scores, HEADS)
     assert loss[0] == torch.inf
     assert loss[1:].isfinite().all()
 
@@ -127,7 +135,7 @@ def test_head_selection_leaves_out_unknown_heads() -> None:
     heads = HEADS.clone()
     heads[0, 1] = heads[0, 3] = heads[2, 1] = -1
     scores = make_scores().requires_grad_()
-    loss = HeadSelection()(distribution(scores), heads)
+    loss = loss_of(HeadSelection(), scores, heads)
     loss.sum().backward()
     assert loss.tolist() == pytest.approx(head_selection_by_words(scores.detach(), heads))
     assert loss[2] == 0
@@ -141,7 +149,7 @@ def test_a_word_that_no_head_may_have_makes_no_nan() -> None:
     scores = make_scores()
     scores[0, :, 3] = -torch.inf
     scores.requires_grad_()
-    loss = HeadSelection()(distribution(scores), HEADS)
+    loss = loss_of(HeadSelection(), scores, HEADS)
     loss.sum().backward()
     assert loss[0] == torch.inf
     assert loss[1:].tolist() == pytest.approx(head_selection_by_words(make_scores(), HEADS)[1:])
@@ -149,22 +157,120 @@ def test_a_word_that_no_head_may_have_makes_no_nan() -> None:
     assert scores.grad.isfinite().all()
 
 
-def test_an_incomplete_tree_has_no_likelihood() -> None:
+KNOWN_HEADS = torch.tensor([[-1, 2, -1, 2], [-1, -1, 0, -1], [-1, -1, -1, -1], [-1, 3, 3, 0]])
+KNOWN_LABELS = torch.tensor([[-1, 1, 0, -1], [-1, -1, 1, -1], [-1, -1, -1, -1], [-1, 0, 1, 1]])
+PARTIAL_LENGTHS = [3, 2, 3, 3]
+
+
+def log_sum_of_agreeing_trees(arcs: Tensor, labels: Tensor, heads: Tensor, names: Tensor, single_root: bool) -> float:
+    """The log of the summed weight of an item's labelled trees that agree with what is known, tree by tree."""
+    length = len(arcs) - 1
+    total = -math.inf
+    for tree in all_trees(length, single_root).tolist():
+        for own in itertools.product(range(labels.shape[-1]), repeat=length):
+            rows = list(zip(range(1, length + 1), tree, own, strict=True))
+            if all(heads[j] in (-1, head) and names[j] in (-1, name) for j, head, name in rows):
+                score = math.fsum(float(arcs[head, j] + labels[head, j, name]) for j, head, name in rows)
+                total = float(np.logaddexp(total, score))
+    return total
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+@pytest.mark.parametrize("scale", [0.1, 1, 20])
+def test_the_likelihood_of_a_partial_tree_sums_over_its_completions(scale: float, single_root: bool) -> None:
+    generator = torch.Generator().manual_seed(5)
+    arcs, labels = (
+        scale * torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in ((4, 4, 4), (4, 4, 4, 2))
+    )
+    p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS), single_root=single_root), labels)
+    loss = TreeLikelihood()(p, batch_of(KNOWN_HEADS, KNOWN_LABELS, PARTIAL_LENGTHS))
+    nothing = torch.full((4,), -1)
+    for item, length in enumerate(PARTIAL_LENGTHS):
+        own = arcs[item, : length + 1, : length + 1], labels[item, : length + 1, : length + 1]
+        every = log_sum_of_agreeing_trees(*own, nothing, nothing, single_root)
+        agreeing = log_sum_of_agreeing_trees(*own, KNOWN_HEADS[item], KNOWN_LABELS[item], single_root)
+        assert loss[item].item() == pytest.approx(every - agreeing, abs=1e-10 * max(1, scale))
+    assert loss[2] == 0
+
+
+def test_gradients_of_partial_trees() -> None:
+    generator = torch.Generator().manual_seed(6)
+    shapes = (4, 4, 4), (4, 4, 4, 2)
+    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+
+    def loss(arcs: Tensor, labels: Tensor) -> Tensor:
+        p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS)), labels)
+        return TreeLikelihood()(p, batch_of(KNOWN_HEADS, KNOWN_LABELS, PARTIAL_LENGTHS))
+
+    assert torch.autograd.gradcheck(loss, scores)
+
+
+def test_complete_trees_cost_the_same_beside_incomplete_ones() -> None:
+    scores = make_scores()
+    alone = loss_of(TreeLikelihood(), scores, HEADS)
     heads = HEADS.clone()
     heads[0, 1] = -1
-    assert TreeLikelihood()(distribution(make_scores()), heads)[0] == torch.inf
+    beside = loss_of(TreeLikelihood(), scores, heads)
+    torch.testing.assert_close(beside[1:], alone[1:])
+    assert 0 < beside[0] < alone[0]
+
+
+def test_what_is_known_of_a_tree_must_fit_one() -> None:
+    heads = torch.tensor([[-1, 2, 1, -1, 0], [-1, 2, 0, -1, -1], [-1, 0, -1, -1, -1]])  # words 1 and 2 in a cycle
+    with pytest.raises(NoTreeError, match="batch item 0"):
+        loss_of(TreeLikelihood(), make_scores(), heads)
+
+
+@BOTH
+def test_trees_are_needed(objective: Objective) -> None:
+    p = LabeledCRF(NonProjectiveCRF(make_scores(), torch.tensor(LENGTHS)), torch.zeros(3, 5, 5, 1))
+    with pytest.raises(TreeparseError, match="holds no trees"):
+        objective(p, batch_of(None, None))
+
+
+def test_labels_given_the_gold_arcs_are_part_of_both_losses() -> None:
+    generator = torch.Generator().manual_seed(9)
+    labels = torch.randn(3, 5, 5, 3, dtype=torch.float64, generator=generator)
+    names = torch.tensor([[-1, 0, 2, -1, 1], [-1, 2, 2, -1, -1], [-1, -1, -1, -1, -1]])
+    scores = make_scores().nan_to_num(0.0)
+    p = LabeledCRF(NonProjectiveCRF(scores, torch.tensor(LENGTHS)), labels)
+    # Arcs weigh what their labels weigh together.
+    expected_trees = tree_loss_by_enumeration(scores + labels.logsumexp(-1), HEADS, True)
+    expected_heads = head_selection_by_words(scores + labels.logsumexp(-1), HEADS)
+    for item, length in enumerate(LENGTHS):
+        for word in range(1, length + 1):
+            if names[item, word] >= 0:
+                options = labels[item, HEADS[item, word], word]
+                cost = float(options.logsumexp(0) - options[names[item, word]])
+                expected_trees[item] += cost
+                expected_heads[item] += cost
+    assert TreeLikelihood()(p, batch_of(HEADS, names)).tolist() == pytest.approx(expected_trees)
+    assert HeadSelection()(p, batch_of(HEADS, names)).tolist() == pytest.approx(expected_heads)
+
+
+def test_a_weighted_sum() -> None:
+    scores = make_scores()
+    both = WeightedSum([TreeLikelihood(), HeadSelection()], [0.25, 2.0])
+    expected = 0.25 * loss_of(TreeLikelihood(), scores, HEADS) + 2.0 * loss_of(HeadSelection(), scores, HEADS)
+    torch.testing.assert_close(loss_of(both, scores, HEADS), expected)
+    plain = loss_of(WeightedSum([TreeLikelihood(), HeadSelection()]), scores, HEADS)
+    torch.testing.assert_close(plain, loss_of(WeightedSum([HeadSelection(), TreeLikelihood()]), scores, HEADS))
+    with pytest.raises(TreeparseError, match="2 objectives came with 1 weights"):
+        WeightedSum([TreeLikelihood(), HeadSelection()], [1.0])
+    with pytest.raises(TreeparseError, match="at least one"):
+        WeightedSum([])
 
 
 def test_tree_likelihood_names_the_sentence_that_can_have_no_tree() -> None:
     scores = make_scores()
     scores[1, :, 2] = -torch.inf
     with pytest.raises(NoTreeError, match="batch item 1"):
-        TreeLikelihood()(distribution(scores), HEADS)
+        loss_of(TreeLikelihood(), scores, HEADS)
 
 
 def test_scores_are_not_changed() -> None:
     scores = make_scores()
     before = scores.clone()
     for objective in (TreeLikelihood(), HeadSelection()):
-        objective(distribution(scores), HEADS)
+        loss_of(objective, scores, HEADS)
     assert torch.equal(scores.nan_to_num(0.5), before.nan_to_num(0.5))

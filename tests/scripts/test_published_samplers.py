@@ -14,7 +14,7 @@ from tree_samples import deviation
 from treeparse.kernels import sampling
 
 COUNT = 20_000
-SAMPLERS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")
+METHODS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")
 
 
 def graph_of_three_trees() -> Array:
@@ -68,7 +68,7 @@ def test_wilson_rc_is_biased(scores: Array) -> None:
 
 
 @GRAPHS
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", METHODS)
 def test_other_samplers_are_not(name: str, scores: Array) -> None:
     assert deviation(scores, True, getattr(sampling, name), COUNT, seed=7) < LIMIT
 

@@ -15,8 +15,9 @@ import yaml
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from treeparse import NonProjectiveCRF, ProjectiveCRF
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.cli.main import main as cli
+from treeparse.core import Batch
 from treeparse.objectives import TreeLikelihood
 from treeparse.trees import TreeCRF
 
@@ -34,14 +35,17 @@ def test_a_recipe_has_at_most_forty_lines_and_its_place_in_the_index(path: Path)
     assert f"`{path.name}`" in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_gradient_of_the_expected_number_of_wrong_heads_by_enumeration() -> None:
-    scores = seeded_scores(1, 5, 5).requires_grad_()
-    p, gold = NonProjectiveCRF(scores), torch.tensor([[-1, 2, 0, 2, -1]])  # the last head is unknown
-    trees = p.enumerate_support()
-    wrong = (trees[:, 0, 1:4] != gold[0, 1:4]).sum(-1)
-    totals = scores[0][trees[:, 0, 1:], torch.arange(1, 5)].sum(-1)
+def test_the_gradient_of_the_expected_number_of_wrong_words_by_enumeration() -> None:
+    scores, label_scores = seeded_scores(1, 4, 4).requires_grad_(), seeded_scores(1, 4, 4, 2)
+    p = LabeledCRF(NonProjectiveCRF(scores), label_scores)
+    heads, labels = torch.tensor([[-1, 2, 0, -1]]), torch.tensor([[-1, 1, 0, 0]])  # the last head is unknown
+    trees, names = (part[:, 0, 1:] for part in p.enumerate_support())
+    wrong = ((trees[:, :2] != heads[0, 1:3]) | (names[:, :2] != labels[0, 1:3])).sum(-1)
+    words = torch.arange(1, 4)
+    totals = (scores[0][trees, words] + label_scores[0][trees, words, names]).sum(-1)
     expected = (totals.softmax(0) * wrong).sum()
-    found = minimum_risk.MinimumRisk()(NonProjectiveCRF(scores), gold)
+    batch = Batch(torch.tensor([3]), torch.tensor([0]), {}, heads, labels)
+    found = minimum_risk.MinimumRisk()(p, batch)
     torch.testing.assert_close(found, expected.unsqueeze(0))
     gradients = [torch.autograd.grad(value.sum(), scores)[0] for value in (found, expected)]
     torch.testing.assert_close(*gradients)

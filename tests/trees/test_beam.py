@@ -22,7 +22,7 @@ from treeparse.kernels._compile import jit
 from treeparse.kernels._random import new_stream, uniform
 from treeparse.kernels.arborescence import are_trees
 from treeparse.kernels.elimination import log_partition
-from treeparse.trees import beam
+from treeparse.trees.families import beam
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 SCALES = (0.0, 1.0, 4.0)

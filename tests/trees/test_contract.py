@@ -11,7 +11,7 @@ from torch.distributions import kl_divergence
 from tree_cases import CASES, Case, Distribution, Enumerated, every_case
 
 from treeparse import NoTreeError, TreeparseError
-from treeparse.trees import label_sums
+from treeparse.trees.labels import sums as label_sums
 
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 ORDERS = (0.0, 0.3, 1 - 1e-4, 1 - 1e-6, 1 + 1e-5, 2.0, 7.0, math.inf)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from treeparse.kernels import elimination, hessian
-from treeparse.trees import dense
+from treeparse.trees.families import dense
 
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -1,6 +1,8 @@
 """Draws with replacement without their repeats: the law of draws without replacement, and the switch to the trie."""
 
 import itertools
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +21,11 @@ from drawn_orders import (
 from oracles import Array, score_scale
 from ranking import random_graph
 
-from treeparse.kernels import projective_sampling, sampling
+from treeparse.kernels import elimination, inside_outside, projective_sampling, sampling, trie
 from treeparse.kernels._random import uniforms
-from treeparse.trees import distinct
-from treeparse.trees.distinct import Drawn
-from treeparse.trees.label_scores import LabelScores
+from treeparse.trees.families.distinct import DrawKernels, DrawnArrays, Sampler, sample_distinct
+from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.sources import LabelTensor
 
 SCALES = (0.0, 1.0, 4.0)
 
@@ -42,9 +44,18 @@ class Enumerating:
         return np.pad(self.trees[chosen], ((0, 0), (0, 0), (1, 0)), constant_values=-1)
 
 
-def drawn(scores: Array, count: int, repetitions: int, family: Options) -> Drawn:
+def kernels_of(sampler: Sampler, *, single_root: bool, projective: bool = False, threads: int = 1) -> DrawKernels:
+    """A sampler of the family's trees, with the other kernels of the family."""
+    options: dict[str, Any] = {"single_root": single_root, "threads": threads}
+    log_partition = inside_outside.log_partition if projective else elimination.log_partition
+    return DrawKernels(
+        sampler, partial(log_partition, **options), partial(trie.sample_trees, projective=projective, **options)
+    )
+
+
+def drawn(scores: Array, count: int, repetitions: int, family: Options) -> DrawnArrays:
     sampler = Enumerating(scores, family)
-    return distinct.sample_trees(sampler, *repeated(scores, repetitions, 1), count, **family)
+    return sample_distinct(kernels_of(sampler, **family), *repeated(scores, repetitions, 1), count)
 
 
 @EVERY_FAMILY
@@ -81,7 +92,7 @@ def test_repeats_that_dominate_do_no_harm(family: Options, scale: float) -> None
         scores = random_scores(4, scale, seed)
         trees, log_probs = support(scores, **family)
         sampler = Enumerating(scores, family)
-        found = distinct.sample_trees(sampler, *repeated(scores, 1, 1), len(trees), **family)
+        found = sample_distinct(kernels_of(sampler, **family), *repeated(scores, 1, 1), len(trees))
         places = places_in(trees, found.rows[0, :, 1:])
         assert sorted(places) == list(range(len(trees)))
         np.testing.assert_allclose(found.log_probs[0], log_probs[places], rtol=0, atol=1e-13 * score_scale(scores))
@@ -116,7 +127,7 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None
         return sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
 
     before = scores.copy()
-    found = distinct.sample_trees(sampler, scores, lengths, seeds, 30, **family, threads=2)
+    found = sample_distinct(kernels_of(sampler, **family, threads=2), scores, lengths, seeds, 30)
     np.testing.assert_array_equal(scores, before)
     assert (found.rows[3] == -1).all()
     assert (found.keys[3] == -np.inf).all()
@@ -124,7 +135,7 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None
         own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
         arguments = own, lengths[item : item + 1], seeds[item : item + 1]
         for count in (1, 4, 13):
-            few = distinct.sample_trees(sampler, *arguments, count, **family)
+            few = sample_distinct(kernels_of(sampler, **family), *arguments, count)
             np.testing.assert_array_equal(few.rows[0], found.rows[item, :count, : n + 1])
             np.testing.assert_allclose(few.log_probs[0], found.log_probs[item, :count], rtol=0, atol=1e-12)
             np.testing.assert_allclose(few.keys[0], found.keys[item, :count], rtol=0, atol=1e-12)
@@ -143,11 +154,11 @@ def test_labelled_trees() -> None:
     log_probs = np.repeat(log_probs, labels**n) + label_logs[trees[:, :n], words, trees[:, n:]].sum(1)
     family: Options = {"single_root": True}
     is_arc = torch.ones(6000, n + 1, n + 1, dtype=torch.bool)
-    labels_of_all = LabelScores(torch.from_numpy(np.repeat(label_logs[None], 6000, 0)), is_arc)
+    labels_of_all = LabelScores(LabelTensor(torch.from_numpy(np.repeat(label_logs[None], 6000, 0))), is_arc)
 
-    def draw(count: int) -> Drawn:
+    def draw(count: int) -> DrawnArrays:
         batch = repeated(scores, 6000, 9)
-        return distinct.sample_trees(Enumerating(scores, family), *batch, count, **family, labels=labels_of_all)
+        return sample_distinct(kernels_of(Enumerating(scores, family), **family), *batch, count, labels_of_all)
 
     found = draw(2)
     assert_sequence_law(places_in(trees, found.rows[:, :, [1, 2, 4, 5]]), log_probs)
@@ -163,6 +174,6 @@ def test_an_empty_batch() -> None:
     def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
         return np.empty((len(scores), count, 4), np.int64)
 
-    found = distinct.sample_trees(sampler, scores, lengths, seeds, 3, single_root=True)
+    found = sample_distinct(kernels_of(sampler, single_root=True), scores, lengths, seeds, 3)
     assert found.rows.shape == (0, 3, 4)
     assert found.keys.shape == (0, 3)

@@ -11,7 +11,7 @@ from torch.distributions import kl_divergence
 from tree_cases import Case, Distribution, every_case
 
 from treeparse import TreeparseError
-from treeparse.trees.samplers import DistinctSampler
+from treeparse.trees.families import DistinctMethod
 
 WORDS, LABELS, VALUES, COUNT = 3, 2, 2, 4
 Batch = tuple[int, ...]
@@ -71,7 +71,7 @@ def lists(case: Case, p: Distribution, batch: Batch) -> Iterator[Found]:
     """What gives heads, labels and numbers."""
     shapes = [(*batch, COUNT, WORDS + 1)] * (1 + bool(case.labels))
     yield "topk", p.topk(COUNT), [*shapes, (*batch, COUNT)]
-    for method in (None, *get_args(DistinctSampler)):
+    for method in (None, *get_args(DistinctMethod)):
         if method != "beam" or case.backend != "projective":
             found = p.sample_without_replacement(COUNT, method=method)
             yield f"sample_without_replacement({method})", found, [*shapes, (*batch, COUNT), (*batch, COUNT)]

@@ -12,7 +12,7 @@ from tree_cases import CASES, Case, Distribution, Enumerated
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.kernels.ties import tree_key
-from treeparse.trees.labeled_kbest import LabeledKBest
+from treeparse.trees.labels.kbest import LabeledKBest
 
 KINDS = pytest.mark.parametrize("kind", ["random", "tied"])
 labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
@@ -157,7 +157,7 @@ def test_trees_that_rounding_made_change_places_come_in_order(monkeypatch: pytes
     parameters[1][0, :, 0] = 1.0
     p = case.make(parameters)
     expected = listed(*p.topk(9))
-    monkeypatch.setattr(type(p.base), "_k_best", lambda *_: Swapped())
+    monkeypatch.setattr(type(p.base.family), "k_best", lambda *_: Swapped())
     found = listed(*p.topk(9))
     assert len(found) == 8
     assert [row[0] for row in found] == [row[0] for row in expected]

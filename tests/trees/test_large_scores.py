@@ -15,7 +15,7 @@ from tree_cases import Case, Distribution, Enumerated, every_case, generator
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
 from treeparse.trees.checks import MAX_SCORE
-from treeparse.trees.samplers import DistinctSampler, Sampler
+from treeparse.trees.families import DistinctMethod, Method
 
 pytestmark = pytest.mark.timeout(300, method="thread")  # a signal does not end a kernel
 
@@ -91,7 +91,7 @@ def samples(case: Case, p: Distribution) -> Iterator[tuple[str, Any]]:
     """Trees by every sampler with replacement."""
     yield "sample", p.sample((20,), generator=generator(2))
     if case.backend == "numba" and not case.labels:
-        for method in get_args(Sampler):
+        for method in get_args(Method):
             if (method == "wilson" and case.single_root) or (method.startswith("wilson_") and not case.single_root):
                 continue
             yield method, p.sample((20,), generator=generator(2), method=method)
@@ -99,7 +99,7 @@ def samples(case: Case, p: Distribution) -> Iterator[tuple[str, Any]]:
 
 def assert_distinct_trees(case: Case, p: Distribution, count: int, trees: int | None = None) -> None:
     """Every sampler without replacement gives different trees of the support, and numbers that are numbers."""
-    for method in get_args(DistinctSampler):
+    for method in get_args(DistinctMethod):
         if method == "beam" and case.backend == "projective":
             continue
         *columns, log_probs, keys = p.sample_without_replacement(count, generator=generator(3), method=method)

@@ -6,7 +6,7 @@ import torch
 from oracles import precise_log_partition, score_scale
 
 from treeparse import NonProjectiveCRF
-from treeparse.trees.functions import Backend
+from treeparse.trees.families import Backend
 
 SCALES = (1.0, 10.0, 50.0, 100.0, 300.0, 1000.0, 10000.0)
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -10,13 +10,13 @@ from torch import Tensor
 from tree_cases import CASES, Case, Enumerated, every_case, generator
 
 from treeparse import NoTreeError, TreeparseError
-from treeparse.trees.samplers import DistinctSampler
+from treeparse.trees.families import DistinctMethod
 
 REPETITIONS = 6000
 
 
-def methods_of(case: Case) -> list[DistinctSampler | None]:
-    return [None, *(name for name in get_args(DistinctSampler) if name != "beam" or case.backend != "projective")]
+def methods_of(case: Case) -> list[DistinctMethod | None]:
+    return [None, *(name for name in get_args(DistinctMethod) if name != "beam" or case.backend != "projective")]
 
 
 def rows_of(columns: list[Tensor]) -> Trees:

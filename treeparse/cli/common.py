@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 TERMINATED = 128 + 15  # as it reports SIGTERM
 
-DECODERS = ("nonprojective", "projective", "minimum_risk")  # as help shows them
+DECODERS = ("best", "nonprojective", "projective", "minimum_risk")  # as help shows them
 LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
 MOST_RESAMPLES = 10**7
@@ -99,4 +99,4 @@ def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_listing_decoder_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
     """Declare ``--decoder``, the choice of the trees that are listed."""
-    parser.add_argument("--decoder", type=listing_decoder, metavar="{nonprojective,projective}", help=help)
+    parser.add_argument("--decoder", type=listing_decoder, metavar="{best,nonprojective,projective}", help=help)

@@ -1,5 +1,6 @@
 """CoNLL-U without loss: what is read comes back byte for byte; a prediction rewrites HEAD, DEPREL and DEPS alone."""
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,9 @@ from treeparse.data.validation import (
     head_faults,
     word_rows,
 )
+
+TreeCheck = Callable[[Sequence[str], Sequence[int], Sequence[int]], list[Fault]]
+"""The faults of a HEAD column, from it, its heads as numbers and the words' lines."""
 
 NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
@@ -106,6 +110,7 @@ def read_conllu(
     path: str | Path,
     *,
     require_trees: bool = False,
+    partial: bool = False,
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
@@ -116,6 +121,7 @@ def read_conllu(
     Args:
         path: the file.
         require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
+        partial: where trees are required, take a HEAD of ``_`` as unknown, -1; the other HEADs must be part of a tree.
         single_root: demand that exactly one word of a tree hangs from the root.
         prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
             waits. More blank lines then belong to the next sentence, and are lost at the end.
@@ -127,7 +133,8 @@ def read_conllu(
             sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    for result in scan_conllu(path, require_trees=require_trees, single_root=single_root, prompt=prompt, span=span):
+    scan = functools.partial(scan_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
+    for result in scan(path, prompt=prompt, span=span):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None:
@@ -140,19 +147,21 @@ def scan_conllu(
     path: str | Path,
     *,
     require_trees: bool = False,
+    partial: bool = False,
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty, end = display_name(path), True, 0
+    check_tree = functools.partial(head_faults, single_root=single_root, partial=partial) if require_trees else None
     with open_input(path) as stream:
         for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
             empty, start, end = False, end, end + len(block)
             if span is not None and start >= span.stop:
                 break
             if span is None or start >= span.start:
-                yield _parse(block, line, ordinal, source, require_trees, single_root)
+                yield _parse(block, line, ordinal, source, check_tree)
     if empty:
         yield (DataError(NO_SENTENCE, source=source),)
 
@@ -229,7 +238,7 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
 
 
 def _parse(
-    block: bytes, first_line: int, ordinal: int, source: str, require_trees: bool, single_root: bool
+    block: bytes, first_line: int, ordinal: int, source: str, check_tree: TreeCheck | None
 ) -> ConlluSentence | tuple[DataError, ...]:
     """The sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
@@ -239,7 +248,7 @@ def _parse(
     faults: list[Fault] = _undecodable_lines(block, first_line) if "\ufffd" in text else []
     words = None
     if not faults:
-        words, faults = _checked_words(lines, require_trees, single_root)
+        words, faults = _checked_words(lines, check_tree)
     if words is None or faults:
         sent_id = _sent_id(lines)
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
@@ -247,15 +256,16 @@ def _parse(
 
 
 def _checked_words(
-    lines: Sequence[tuple[int, str]], require_trees: bool, single_root: bool
+    lines: Sequence[tuple[int, str]], check_tree: TreeCheck | None
 ) -> tuple[Sentence | None, list[Fault]]:
     """The words of the numbered lines, unless the lines are faulty, and what is wrong with lines or tree."""
     numbers, rows, faults = word_rows(lines)
     if faults:
         return None, faults
     words = _words(rows)
-    heads = words.heads if require_trees else None
-    return words, [] if heads is None else head_faults([row[HEAD] for row in rows], heads, numbers, single_root)
+    if check_tree is None or words.heads is None:
+        return words, []
+    return words, check_tree([row[HEAD] for row in rows], words.heads, numbers)
 
 
 def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:

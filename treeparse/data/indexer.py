@@ -41,23 +41,34 @@ class Indexer:
         )
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
-        """One batch of the sentences, on the CPU; labels that are missing or that training never saw become -1.
+        """One batch of the sentences, on the CPU, with what is known of their trees.
 
-        ``indices`` are the sentences' places in a larger list, by default 0, 1, 2, ...
+        Heads and labels that are missing become -1, as do labels that training never saw and those that break the rule
+        that "root" is for arcs from the root, and for no others. Without any, the batch has none. ``indices`` are the
+        sentences' places in a larger list, by default 0, 1, 2, ...
         """
         if not sentences:
             raise TreeparseError("A batch needs at least one sentence.")
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         places = torch.arange(len(sentences)) if indices is None else torch.tensor(indices)
         batch = Batch(lengths, places, self.features(sentences))
-        if any(sentence.heads is None or sentence.labels is None for sentence in sentences):
+        if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
             return batch
-        labels = [self.labels.indices(sentence.labels or (), missing=-1) for sentence in sentences]
         return replace(
             batch,
-            heads=padded([[-1, *(sentence.heads or ())] for sentence in sentences], -1),
-            labels=padded([[-1, *row] for row in labels], -1),
+            heads=padded([[-1, *(sentence.heads or [-1] * len(sentence))] for sentence in sentences], -1),
+            labels=padded([[-1, *self._label_ids(sentence)] for sentence in sentences], -1),
         )
+
+    def _label_ids(self, sentence: Sentence) -> list[int]:
+        """Ids of the labels, -1 for those that are missing or that no tree of the model has on such an arc."""
+        if sentence.labels is None:
+            return [-1] * len(sentence)
+        found = self.labels.indices(sentence.labels, missing=-1)
+        if sentence.heads is None or self.root_label < 0 or len(self.labels) == 1:
+            return found
+        pairs = zip(found, sentence.heads, strict=True)
+        return [-1 if head >= 0 and (label == self.root_label) != (head == 0) else label for label, head in pairs]
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""

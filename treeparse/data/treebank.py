@@ -1,5 +1,6 @@
 """A treebank: the sentences of one or more CoNLL-U files, in order."""
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ def load_treebank(
     patterns: str | Path | Sequence[str | Path],
     *,
     require_trees: bool = True,
+    partial: bool = False,
     single_root: bool = True,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> list[ConlluSentence]:
@@ -24,11 +26,8 @@ def load_treebank(
     if not patterns:
         raise TreeparseError("a treebank needs at least one file")
     paths = expand_paths([patterns] if isinstance(patterns, str | Path) else patterns)
-    sentences = [
-        sentence
-        for path in paths
-        for sentence in read_conllu(path, require_trees=require_trees, single_root=single_root, on_invalid=on_invalid)
-    ]
+    read = functools.partial(read_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
+    sentences = [sentence for path in paths for sentence in read(path, on_invalid=on_invalid)]
     if not sentences:
         raise TreeparseError(f"no valid sentence is left in {', '.join(map(str, paths))}")
     return sentences

@@ -115,7 +115,9 @@ class _IdOrder:
         return []
 
 
-def head_faults(column: Sequence[str], heads: Sequence[int], lines: Sequence[int], single_root: bool) -> list[Fault]:
+def head_faults(
+    column: Sequence[str], heads: Sequence[int], lines: Sequence[int], *, single_root: bool, partial: bool = False
+) -> list[Fault]:
     """What keeps a HEAD column from being a tree.
 
     Args:
@@ -123,15 +125,16 @@ def head_faults(column: Sequence[str], heads: Sequence[int], lines: Sequence[int
         heads: the same as numbers, -1 where it names no node.
         lines: the words' line numbers.
         single_root: whether a tree may have one root only.
+        partial: whether a HEAD may be ``_``, so unknown.
     """
     unusable = [
         (lines[index], _head_problem(index + 1, column[index], len(heads)))
         for index, head in enumerate(heads)
-        if head < 0
+        if head < 0 and not (partial and column[index] == EMPTY)
     ]
     if unusable:
         return unusable
-    problem = tree_problem(heads, single_root=single_root)
+    problem = tree_problem(heads, single_root=single_root, partial=partial)
     return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
 
 

@@ -8,7 +8,7 @@ from treeparse.data.vectors import WordVectors
 from treeparse.nn import BiLSTMConfig
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
 from treeparse.nn.size import SMALLEST, ScorerSize
-from treeparse.trees.decoders import Decoder, decoder_named
+from treeparse.trees.decoders import Decoder, TreeKind, decoder_named
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,10 @@ class ParserConfig:
         label_size: size of the vectors between which labels are scored.
         dropout: dropout of these vectors, shared by the words of a sentence.
         single_root: whether exactly one word hangs from the root.
-        decoder: which labelled tree is the parse: nonprojective, the best one; projective, the best one without
-            crossing arcs; minimum_risk, the one of the highest expected LAS.
+        trees: which trees there are: nonprojective, all; projective, those without crossing arcs.
+        decoder: which labelled tree is the parse: best, the best one of these trees; nonprojective and projective, the
+            best one of all trees or of those without crossing arcs, whichever these are; minimum_risk, the one of the
+            highest expected LAS.
     """
 
     encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
@@ -30,7 +32,8 @@ class ParserConfig:
     label_size: int = 64
     dropout: float = 0.25
     single_root: bool = True
-    decoder: Decoder = "nonprojective"
+    trees: TreeKind = "nonprojective"
+    decoder: Decoder = "best"
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):

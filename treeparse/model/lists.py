@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from torch import Generator, Tensor
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
 from treeparse.data.vocabulary import Vocabulary
-from treeparse.trees import LabeledCRF, NonProjectiveCRF
-from treeparse.trees.checks import check_scores
+from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import Decoder, listing_decoder_named, searched
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
@@ -55,12 +53,11 @@ class ListFinder(ABC):
             raise TreeparseError(f"A list of parses holds 1 or more, not {self.k}.")
 
     @abstractmethod
-    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
         """The lists of a batch.
 
         Args:
-            trees: the float64 distribution of the trees, whatever their labels.
-            label_log_probs: ``(B, n+1, n+1, L)``, those of labels given their arcs.
+            p: the distribution of labelled trees, in float64.
             places: ``B``, of the sentences in the list that the batch is from.
 
         Raises:
@@ -76,10 +73,9 @@ class BestLists(ListFinder):
         listing_decoder_named(self.decoder)
         super().__post_init__()
 
-    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
-        labeled = LabeledCRF(searched(trees, self.decoder), label_log_probs)
-        heads, labels, scores = labeled.topk(_list_length(self.k, label_log_probs, different=True))
-        return TreeLists(heads, labels, scores - trees.log_partition.unsqueeze(-1), scores)
+    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
+        heads, labels, scores = searched(p, self.decoder).topk(_list_length(self.k, p, different=True))
+        return TreeLists(heads, labels, scores - p.log_partition.unsqueeze(-1), scores)
 
 
 @dataclass(frozen=True)
@@ -112,39 +108,35 @@ class SampledLists(ListFinder):
                 "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
             )
 
-    def __call__(self, trees: NonProjectiveCRF, label_log_probs: Tensor, places: Sequence[int]) -> TreeLists:
-        k = _list_length(self.k, label_log_probs, different=not self.replacement)
-        base = searched(trees, self.decoder)
-        labeled = LabeledCRF(base, label_log_probs)
-        if self.temperature != 1:
-            arcs, labels = base.scores / self.temperature, label_log_probs.double() / self.temperature
-            self._check_range(arcs, labels, base.lengths)
-            labeled = LabeledCRF(base.with_scores(arcs), labels)
+    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
+        k = _list_length(self.k, p, different=not self.replacement)
+        p = searched(p, self.decoder)
+        drawn_from = p if self.temperature == 1 else self._tempered(p)
         generators = [_generator(self.seed, self._place(index)) for index in places]
         if self.replacement:
-            heads, labels = (part.transpose(0, 1) for part in labeled.sample((k,), generator=generators))
+            heads, labels = drawn_from.sample((k,), generator=generators)
         else:
-            heads, labels, _, _ = labeled.sample_without_replacement(k, generator=generators)
-        scores = _scores_of(trees, label_log_probs, heads, labels)
-        log_probs = scores / self.temperature - labeled.log_partition.unsqueeze(-1)
-        return TreeLists(heads, labels, log_probs.clamp_max(0.0), scores)
+            lists = drawn_from.sample_without_replacement(k, generator=generators)
+            heads, labels = (part.transpose(0, 1) for part in lists[:2])
+        scores = p.score(heads, labels)
+        log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
+        return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
 
     def _place(self, index: int) -> int:
         """The place of a sentence that is the ``index``-th of those given."""
         return self.first + index if isinstance(self.first, int) else self.first[index]
 
-    def _check_range(self, arcs: Tensor, labels: Tensor, lengths: Tensor) -> None:
-        """Raise where the temperature makes scores so large that rounding would decide among trees."""
+    def _tempered(self, p: LabeledCRF) -> LabeledCRF:
+        """The distribution at the temperature; raises where scores become so large that rounding would decide."""
         try:
-            check_scores(arcs, lengths)
-            check_scores(labels, lengths, of="a label of ")
+            return p.tempered(self.temperature)
         except TreeparseError as error:
             raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 
 
-def _list_length(k: int, label_log_probs: Tensor, *, different: bool) -> int:
+def _list_length(k: int, p: LabeledCRF, *, different: bool) -> int:
     """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
-    words, labels = label_log_probs.shape[1] - 1, label_log_probs.shape[3]
+    words, labels = p.label_scores.shape[1] - 1, p.label_scores.shape[3]
     if different:
         k = min(k, (words + 1) ** (words - 1) * labels**words)
     if k * words > LONGEST_LIST:
@@ -156,14 +148,6 @@ def _generator(seed: int, place: int) -> Generator:
     """The generator of a sentence, which depends on the seed and its place alone."""
     [state] = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)
     return Generator().manual_seed(int(state))
-
-
-def _scores_of(trees: NonProjectiveCRF, label_log_probs: Tensor, heads: Tensor, labels: Tensor) -> Tensor:
-    """Summed scores ``(B, K)`` of labelled trees ``(B, K, n+1)``; -inf for what is no tree."""
-    item = torch.arange(len(heads), device=heads.device)[:, None, None]
-    arcs = item, heads.clamp_min(0), torch.arange(heads.shape[-1], device=heads.device)
-    values = trees.scores[arcs] + label_log_probs[(*arcs, labels.clamp_min(0))]
-    return values.masked_fill(heads < 0, 0.0).sum(-1).masked_fill(heads[..., 1] < 0, -torch.inf)
 
 
 def _parse(

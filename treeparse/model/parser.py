@@ -19,6 +19,7 @@ from treeparse.data.parses import Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
 from treeparse.model.config import ParserConfig, scorer_size, with_vector_size
+from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.model.storage import (
     CONFIG,
@@ -30,13 +31,13 @@ from treeparse.model.storage import (
     read_model,
     write_model,
 )
-from treeparse.nn import BiaffineScorer, BiLSTMEncoder, Scores
+from treeparse.nn import BiaffineScorer, BiLSTMEncoder
 from treeparse.nn.size import TRAINING_COPIES, check_memory
-from treeparse.objectives import Objective, label_cross_entropy
-from treeparse.trees import LabeledCRF, NonProjectiveCRF
-from treeparse.trees.decoders import Decoder, DecoderName, best_trees, decoder_named
+from treeparse.objectives import Objective
+from treeparse.trees import LabeledCRF
+from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoded, decoder_named
 
-LABEL_SCORES = 2**22  # numbers held at once while the best labels of all arcs are found, or in a batch of lists
+LABEL_SCORES = 2**22  # of the arcs of a batch of lists
 
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
@@ -126,73 +127,39 @@ class Parser(nn.Module):
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
     def distribution(self, batch: Batch) -> LabeledCRF:
-        """The distribution of each sentence's labelled trees; "root" is for arcs from the root, and for no others.
+        """The distribution of each sentence's labelled trees, in float64: what all else is made of.
 
-        Its label scores are log probabilities of labels given their arcs, so its ``base`` is the distribution of the
-        trees. They take memory of (n+1)^2 numbers for every label and sentence.
+        Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
+        given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
+        and take little memory. The label "root" is for arcs from the root, and for no others.
         """
         scores = self.scorer(batch)
-        return LabeledCRF(self._trees(scores, batch), self._label_log_probs(scores, 0, scores.arcs.shape[1]))
-
-    def _trees(self, scores: Scores, batch: Batch, dtype: torch.dtype | None = None) -> NonProjectiveCRF:
-        """The distribution of the trees, whatever their labels; ``dtype`` is that of its results."""
-        return NonProjectiveCRF(scores.arcs.to(dtype=dtype), batch.lengths, single_root=self.config.single_root)
-
-    def _label_log_probs(self, scores: Scores, first: int, last: int) -> Tensor:
-        """Log probabilities (B, last - first, n+1, labels) of labels given the arcs from some heads."""
-        values = scores.labels_from(first, last)
-        root = self.indexer.root_label
-        if root >= 0 and values.shape[-1] > 1:
-            is_root = torch.arange(values.shape[-1], device=values.device) == root
-            from_root = torch.arange(first, last, device=values.device).unsqueeze(-1) == 0
-            values = values.masked_fill((is_root != from_root).unsqueeze(1), -torch.inf)
-        return values.log_softmax(-1)
-
-    def best_labels(self, scores: Scores) -> tuple[Tensor, Tensor]:
-        """The best label of every arc and its log probability, (B, n+1, n+1) both, a few heads at a time."""
-        batch, nodes = scores.arcs.shape[:2]
-        step = max(1, LABEL_SCORES // (batch * nodes * len(self.indexer.labels)))
-        parts = [
-            self._label_log_probs(scores, first, min(first + step, nodes)).max(-1) for first in range(0, nodes, step)
-        ]
-        return torch.cat([part.values for part in parts], 1), torch.cat([part.indices for part in parts], 1)
+        family = DISTRIBUTIONS[self.config.trees]
+        trees = family(scores.arcs.double(), batch.lengths, single_root=self.config.single_root)
+        return LabeledCRF(trees, BiaffineLabels(scores, self.indexer.root_label))
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
-        """The objective plus the cross-entropy of the gold arcs' labels, nats a word."""
-        return self._loss(self.scorer(batch), batch, objective)
-
-    def _loss(self, scores: Scores, batch: Batch, objective: Objective) -> Tensor:
-        if batch.heads is None or batch.labels is None:
-            raise TreeparseError("A training batch holds no trees: training needs sentences with heads and labels.")
-        known = batch.heads >= 0
-        arc_loss = objective(self._trees(scores, batch), batch.heads).sum()
-        label_loss = label_cross_entropy(scores.labels(batch.heads, known), batch.labels[known])
-        return (arc_loss + label_loss) / batch.num_words
+        """The objective, nats a word."""
+        return objective(self.distribution(batch), batch).sum() / batch.num_words
 
     @torch.inference_mode()
     def parse_batch(
         self, batch: Batch, sentences: Sequence[Sentence], decoder: DecoderName | None = None
     ) -> list[Parse]:
         """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
-        return self._parses(self.scorer(batch), batch, sentences, self._decoder(decoder))
+        return self._parses(self.distribution(batch), sentences, self._decoder(decoder))
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
-        scores = self.scorer(batch)
-        loss = float(self._loss(scores, batch, objective))
-        return self._parses(scores, batch, sentences, self._decoder(None)), loss
+        p = self.distribution(batch)
+        loss = float(objective(p, batch).sum()) / batch.num_words
+        return self._parses(p, sentences, self._decoder(None)), loss
 
-    def _parses(self, scores: Scores, batch: Batch, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:
-        trees = self._trees(scores, batch, torch.float64)
-        label_log_probs, labels = self.best_labels(scores)
-        heads = best_trees(trees, label_log_probs, decoder)
-        words = batch.word_mask()
-        arcs = heads.clamp_min(0).unsqueeze(1)
-        labels = labels.gather(1, arcs).squeeze(1).masked_fill(~words, -1)
-        totals = (trees.scores + label_log_probs).gather(1, arcs).squeeze(1).masked_fill(~words, 0).sum(-1)
-        log_probs = totals - trees.log_partition
-        lists = TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, totals)))
+    def _parses(self, p: LabeledCRF, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:
+        trees = decoded(p, decoder)
+        scores = p.score(trees)
+        lists = TreeLists(*(column.unsqueeze(1) for column in (*trees, scores - p.log_partition, scores)))
         return [parse for [parse] in lists.parses(sentences, self.indexer.labels)]
 
     def parse(
@@ -272,9 +239,7 @@ class Parser(nn.Module):
     @torch.inference_mode()
     def _lists(self, sentences: Iterable[Words], finder: ListFinder, batch_words: int) -> list[list[Parse]]:
         def lists(batch: Batch, chosen: list[Sentence]) -> list[list[Parse]]:
-            scores = self.scorer(batch)
-            trees = self._trees(scores, batch, torch.float64)
-            found = finder(trees, self._label_log_probs(scores, 0, scores.arcs.shape[1]), batch.indices.tolist())
+            found = finder(self.distribution(batch), batch.indices.tolist())
             return found.parses(chosen, self.indexer.labels)
 
         # A batch holds the scores of all its labels, and k trees of all its words.

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch
@@ -20,15 +19,9 @@ class Scores:
     label_dependents: Tensor  # (B, n+1, label_size)
     label_biaffine: LabelBiaffine
 
-    def labels(self, heads: Tensor, where: Tensor) -> Tensor:
-        """Label scores (N, labels) of the arcs into the N nodes chosen by the mask ``where`` (B, n+1), in its order.
-
-        ``heads`` (B, n+1) gives their heads, and is not read elsewhere.
-        """
-        item = torch.arange(len(heads), device=heads.device).unsqueeze(-1)
-        # Over all nodes, padding too: batches then come in few shapes, for which the CPU's kernels are compiled.
-        pairs = self.label_heads[item, heads.clamp_min(0)].flatten(0, 1), self.label_dependents.flatten(0, 1)
-        return self.label_biaffine(*pairs)[where.flatten()]
+    def labels_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
+        return self.label_biaffine(self.label_heads[item, head], self.label_dependents[item, dependent])
 
     def labels_from(self, first: int, last: int) -> Tensor:
         """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""

@@ -1,6 +1,7 @@
-"""Training objectives, each a small class over a distribution of trees."""
+"""Training objectives, each a small class over a distribution of labelled trees and a batch."""
 
-from .labels import label_cross_entropy as label_cross_entropy
 from .likelihood import HeadSelection as HeadSelection
 from .likelihood import TreeLikelihood as TreeLikelihood
+from .likelihood import known_tree as known_tree
 from .objective import Objective as Objective
+from .weighted_sum import WeightedSum as WeightedSum

@@ -49,7 +49,7 @@ def check_fields(kind: type, values: Mapping[Any, Any], what: str) -> None:
     Fields with a default may be missing.
     """
     known = {field.name for field in fields(kind)}
-    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    needed = {each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING}
     check(needed <= values.keys(), f"{what} lacks {_names(needed - values.keys())}")
     check(values.keys() <= known, f"{what} holds {_names(values.keys() - known)}, which this version does not know")
     for name, hint in get_type_hints(kind).items():

@@ -30,6 +30,8 @@ class DataConfig:
         vectors: a file of pretrained word vectors in the text format of word2vec or fastText; null for none.
         max_vectors: read only so many vectors, the first; null for all.
         skip_invalid: whether to leave out sentences that are not valid, with a count, instead of stopping.
+        partial: whether training sentences may have words of unknown HEAD, _: their likelihood sums over all trees that
+            agree with the rest.
     """
 
     train: list[str] | str
@@ -42,6 +44,7 @@ class DataConfig:
     vectors: str | None = None
     max_vectors: int | None = None
     skip_invalid: bool = False
+    partial: bool = False
 
     def __post_init__(self) -> None:
         _at_least("data.batch_words", self.batch_words, 1)
@@ -50,6 +53,11 @@ class DataConfig:
         _at_least("data.max_vectors", self.max_vectors, 1)
         if not 0 <= self.dev_share < 1:
             raise TreeparseError(f"data.dev_share is {self.dev_share}, but must be from 0 to less than 1.")
+        if self.dev_share and self.partial:
+            raise TreeparseError(
+                "data.dev_share holds out training sentences, but with data.partial their trees may be incomplete: "
+                "name a file as data.dev."
+            )
         if self.dev_share and self.dev is not None:
             raise TreeparseError("data.dev names a dev set and data.dev_share holds one out: give one of them.")
 

@@ -19,7 +19,7 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
-FREE_MODEL_SETTINGS = {"dropout", "single_root", "decoder"}
+FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder"}
 FREE_ENCODER_SETTINGS = {
     "min_count",
     "vector_size",  # the pretrained vectors are always those of the model

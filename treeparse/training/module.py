@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from treeparse.core import Batch, Sentence, TreeparseError
@@ -40,6 +40,7 @@ class ParserModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
+        self.learning = nn.ModuleList([parser, objective])
         decay = settled(config.average_decay)
         self.average = None if decay is None else averaged_model(parser, decay)
         self.scores = AttachmentScores()
@@ -55,8 +56,10 @@ class ParserModule(pl.LightningModule):
 
     def restore(self, state: RunState) -> None:
         """Go on from a state; before ``Trainer.fit``. Raises where it does not fit."""
-        state = fitting(state, self.parser, self.average, build_optimizer(self.parser.parameters(), self.config))
+        optimizer = build_optimizer(self.learning.parameters(), self.config)
+        state = fitting(state, self.parser, self.objective, self.average, optimizer)
         self.parser.load_state_dict(state.weights)
+        self.objective.load_state_dict(state.objective)
         if self.average is not None and state.average is not None:
             self.average.load_state_dict(state.average)
         self._optimizer_state = dict(state.optimizer)
@@ -70,12 +73,13 @@ class ParserModule(pl.LightningModule):
             step=self.step,
             history=history,
             weights=self.parser.state_dict(),
+            objective=self.objective.state_dict(),
             optimizer=self._optimizer.state_dict(),
             average=None if self.average is None else self.average.state_dict(),
         )
 
     def configure_optimizers(self) -> Optimizer:
-        optimizer = build_optimizer(self.parser.parameters(), self.config)
+        optimizer = build_optimizer(self.learning.parameters(), self.config)
         if self._optimizer_state is not None:
             optimizer.load_state_dict(optimizer.state_dict() | self._optimizer_state)
             self._optimizer_state = None
@@ -122,7 +126,7 @@ class ParserModule(pl.LightningModule):
     def configure_gradient_clipping(self, optimizer: Optimizer, *_: object, **__: object) -> None:
         """Clip, and stop before a step that would spoil the weights."""
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
-        norm = float(torch.nn.utils.clip_grad_norm_(self.parser.parameters(), limit))
+        norm = float(torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit))
         if not math.isfinite(norm):
             raise self._failed(f"the norm of the gradient is {norm}", *self._batch)
 

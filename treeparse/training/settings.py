@@ -3,11 +3,12 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonargparse import ArgumentError, ArgumentParser
+from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
 from treeparse.core import TreeparseError, did_you_mean
 from treeparse.model import ParserConfig
@@ -41,10 +42,17 @@ def load_config(path: str | Path | None, options: Sequence[str] = ()) -> TrainCo
         seed=values.seed,
         init_from=values.init_from,
         model=values.model,
-        objective=settings.objective.as_dict(),
+        objective=_plain(settings.objective),
         optimization=values.optimization,
         trainer=values.trainer,
     )
+
+
+def _plain(settings: Any) -> Any:
+    """What jsonargparse holds of an objective as plain data, objectives within objectives included."""
+    if isinstance(settings, Namespace):
+        return {name: _plain(value) for name, value in vars(settings).items()}
+    return [_plain(value) for value in settings] if isinstance(settings, list) else settings
 
 
 def build_objective(settings: Mapping[str, Any]) -> Objective:
@@ -52,7 +60,7 @@ def build_objective(settings: Mapping[str, Any]) -> Objective:
     parser = ArgumentParser(exit_on_error=False, add_help=False, parser_mode=MODE)
     _add_objective(parser)
     try:
-        return parser.instantiate(parser.parse_object({"objective": dict(settings)})).objective
+        return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
     except (ArgumentError, ValueError, TypeError) as error:
         raise TreeparseError(_sentence(str(error), None)) from error
 

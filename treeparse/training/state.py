@@ -38,6 +38,7 @@ class RunState:
     weights: Mapping[str, Tensor]
     optimizer: Mapping[str, Any]
     average: Mapping[str, Any] | None
+    objective: Mapping[str, Tensor] = field(default_factory=dict)
     source: str = field(default="the state of the run", compare=False)
 
 
@@ -75,10 +76,13 @@ def _history(records: Sequence[Any]) -> list[EpochRecord]:
     return history
 
 
-def fitting(state: RunState, parser: nn.Module, average: nn.Module | None, optimizer: AdamW) -> RunState:
+def fitting(
+    state: RunState, parser: nn.Module, objective: nn.Module, average: nn.Module | None, optimizer: AdamW
+) -> RunState:
     """The state for these modules and this optimiser, whose settings win; raises where its tensors do not fit."""
     with misfits_of(state.source):
         check_tensors(state.weights, parser.state_dict(), "its weights")
+        check_tensors(state.objective, objective.state_dict(), "the weights of its objective")
         check((state.average is None) == (average is None), "it has no averaged weights, or has them without need")
         if average is not None:
             check_tensors(state.average, average.state_dict(), "its averaged weights")

@@ -40,6 +40,7 @@ def _load(config: TrainConfig, name: str, say: Callable[[str], None]) -> list[Co
     skipped: list[DataError] = []
     sentences = load_treebank(
         [patterns] if isinstance(patterns, str) else patterns,
+        partial=config.data.partial and name == "train",
         single_root=config.model.single_root,
         on_invalid=skipped.append if config.data.skip_invalid else None,
     )

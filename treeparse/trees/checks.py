@@ -1,5 +1,7 @@
 """Checks of a distribution's arguments, and the sentence that says why a batch item has no tree."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
@@ -8,6 +10,19 @@ from treeparse.core import NoTreeError, TreeparseError
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # that of scores which are not checked
+
+
+class Shaped(Protocol):
+    """What has a shape, a dtype and a device, as tensors do."""
+
+    @property
+    def shape(self) -> torch.Size: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    @property
+    def device(self) -> torch.device: ...
 
 
 def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
@@ -55,6 +70,22 @@ def check_count(k: int) -> int:
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise TreeparseError(f"The number of trees must be a whole number, 1 or more, not {k!r}.")
     return k
+
+
+def check_heads(heads: Tensor, scores: Tensor, name: str = "Heads") -> Tensor:
+    """Head lists, or labels of words, with all batch dimensions of the scores, int64 on their device, or an error."""
+    shape = scores.shape[:-1]
+    if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
+        raise TreeparseError(f"{name} must be integers, not {heads.dtype}.")
+    try:
+        full = torch.broadcast_shapes(heads.shape, shape)
+    except RuntimeError:
+        full = torch.Size()
+    if heads.dim() == 0 or heads.shape[-1] != shape[-1] or full[-len(shape) :] != shape:
+        raise TreeparseError(
+            f"{name} must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
+        )
+    return heads.to(scores.device, torch.int64).expand(full)
 
 
 def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
@@ -117,10 +148,14 @@ def summable(scores: Tensor) -> Tensor:
     return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
 
 
-def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
-    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses."""
-    check_outside_transforms(label_scores)
-    if not label_scores.is_floating_point():
+def check_label_scores(label_scores: Shaped, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
+    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses.
+
+    The values of what is no tensor are not looked at.
+    """
+    if isinstance(label_scores, Tensor):
+        check_outside_transforms(label_scores)
+    if not label_scores.dtype.is_floating_point:
         raise TreeparseError(f"Label scores must be floating-point numbers, not {label_scores.dtype}.")
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
@@ -130,7 +165,7 @@ def check_label_scores(label_scores: Tensor, scores: Tensor, lengths: Tensor, *,
         )
     if label_scores.device != scores.device:
         raise TreeparseError(f"Label scores are on {label_scores.device}, the arcs' scores on {scores.device}.")
-    if values:
+    if values and isinstance(label_scores, Tensor):
         check_scores(label_scores, lengths, of="a label of ")
 
 

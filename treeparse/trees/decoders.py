@@ -2,17 +2,18 @@
 
 from typing import Literal, get_args
 
-import torch
-from torch import Tensor
-
 from treeparse.core import TreeparseError, did_you_mean
-from treeparse.trees.base import TreeCRF
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.nonprojective import NonProjectiveCRF
 from treeparse.trees.projective import ProjectiveCRF
 
-Decoder = Literal["nonprojective", "projective", "minimum_risk"]
+TreeKind = Literal["nonprojective", "projective"]
+Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)
 DecoderName = Decoder | Literal["minimum-risk"]  # as it may be written
+
+DISTRIBUTIONS: dict[TreeKind, type[TreeCRF]] = {"nonprojective": NonProjectiveCRF, "projective": ProjectiveCRF}
 
 
 def decoder_named(name: str) -> Decoder:
@@ -30,27 +31,22 @@ def listing_decoder_named(name: str) -> Decoder:
     decoder = decoder_named(name)
     if decoder == "minimum_risk":
         raise TreeparseError(
-            "The decoder minimum_risk chooses one tree, it has no list of the best: choose nonprojective or projective."
+            "The decoder minimum_risk chooses one tree, it has no list of the best: choose best, nonprojective or "
+            "projective."
         )
     return decoder
 
 
-def best_trees(trees: NonProjectiveCRF, label_log_probs: Tensor, decoder: Decoder) -> Tensor:
-    """The heads ``(B, n+1)`` that a decoder chooses.
-
-    Args:
-        trees: the distribution of the trees, whatever their labels.
-        label_log_probs: ``(B, n+1, n+1)``, those of every arc's best label given the arc.
-        decoder: how to choose.
-    """
-    if decoder == "minimum_risk":  # the expected LAS is the sum of the probabilities of labelled arcs ([Exp] §6.1)
-        probabilities = trees.marginals * label_log_probs.exp()
-        return trees.with_scores(probabilities.masked_fill(trees.scores == -torch.inf, -torch.inf)).mode
-    return searched(trees, decoder).with_scores(trees.scores + label_log_probs).mode
+def decoded(p: LabeledCRF, decoder: Decoder) -> LabeledTree:
+    """Heads and labels ``(B, n+1)`` that a decoder chooses."""
+    return p.minimum_risk() if decoder == "minimum_risk" else searched(p, decoder).mode
 
 
-def searched(trees: NonProjectiveCRF, decoder: Decoder) -> TreeCRF:
-    """The trees among which a decoder searches for the best."""
-    if decoder == "projective":
-        return ProjectiveCRF(trees.scores, trees.lengths, single_root=trees.single_root, validate_args=False)
-    return trees
+def searched(p: LabeledCRF, decoder: Decoder) -> LabeledCRF:
+    """The distribution over the trees among which a decoder searches, with the same scores."""
+    if decoder in ("best", "minimum_risk") or isinstance(p.base, DISTRIBUTIONS[decoder]):
+        return p
+    base = DISTRIBUTIONS[decoder](
+        p.base.scores, p.lengths, single_root=p.base.single_root, validate_args=p.base.flat.validate
+    )
+    return LabeledCRF(base, p.label_scores)

@@ -2,15 +2,43 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
 from treeparse.core import TreeparseError
 
 NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
+
+
+class Expectations(Protocol):
+    """Sums over a batch of trees in float64, before rounding, shaped as the distribution's batch ``(*batch, ...)``."""
+
+    @property
+    def log_partition(self) -> Tensor: ...
+
+    @property
+    def entropy(self) -> Tensor: ...
+
+    def or_none(self, value: Tensor) -> Tensor:
+        """The value ``(*batch,)``, -inf for items without a tree."""
+        ...
+
+    def cross_entropy(self, q: Any) -> Tensor: ...
+
+    def expectation(self, r: Tensor) -> Tensor: ...
+
+    def covariance(self, r: Tensor, s: Tensor) -> Tensor: ...
+
+    def score_variance(self) -> Tensor:
+        """The variance of a tree's score ``(*batch,)``."""
+        ...
+
+    def log_power_sum(self, order: float) -> Tensor:
+        """Log of the sum over trees of their probability to a power ``(*batch,)``."""
+        ...
 
 
 class TreeDistribution(Distribution, ABC):
@@ -38,12 +66,17 @@ class TreeDistribution(Distribution, ABC):
     @property
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The values that are trees and hold nothing forbidden."""
-        return _Support(self)
+        return _Support(self._in_support)
 
     @property
     def log_partition(self) -> Tensor:
         """Log of the summed weight of all trees ``(*batch,)``, differentiable twice."""
-        return self._round(self._log_partition)
+        return self._round(self.flat.log_partition)
+
+    @property
+    @abstractmethod
+    def flat(self) -> Expectations:
+        """What is summed over all trees, before it is rounded."""
 
     @property
     @abstractmethod
@@ -52,7 +85,7 @@ class TreeDistribution(Distribution, ABC):
 
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``, differentiable ([Exp] §6.2)."""
-        return self._round(self._entropy)
+        return self._round(self.flat.entropy)
 
     def cross_entropy(self, q: "TreeDistribution") -> Tensor:
         """``-E_p[log q]`` ``(*batch,)``, differentiable in both; +inf where q forbids what p allows ([Exp] §6.3).
@@ -60,7 +93,7 @@ class TreeDistribution(Distribution, ABC):
         Raises:
             TreeparseError: unless q is of the same kind, with the same batch shape, words and lengths.
         """
-        return self._round(self._cross_entropy(self._check_comparable(q)))
+        return self._round(self.flat.cross_entropy(self.comparable(q).flat))
 
     def renyi_entropy(self, alpha: float) -> Tensor:
         """Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable.
@@ -78,8 +111,8 @@ class TreeDistribution(Distribution, ABC):
         if math.isinf(alpha):
             return -self.log_prob(self.mode)
         if abs(1 - alpha) < NEAR_ONE:
-            return self._round(self._entropy - (alpha - 1) / 2 * self._score_variance())
-        return self._round(self._or_none(self._log_power_sum(alpha) / (1 - alpha)))
+            return self._round(self.flat.entropy - (alpha - 1) / 2 * self.flat.score_variance())
+        return self._round(self.flat.or_none(self.flat.log_power_sum(alpha) / (1 - alpha)))
 
     def log_norm(self, order: float) -> Tensor:
         """Log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
@@ -91,7 +124,7 @@ class TreeDistribution(Distribution, ABC):
             raise TreeparseError(f"The order of a norm must be above 0, not {order}.")
         if math.isinf(order):
             return self.log_prob(self.mode)
-        return self._round(self._or_none(self._log_power_sum(order) / order))
+        return self._round(self.flat.or_none(self.flat.log_power_sum(order) / order))
 
     def expectation(self, r: Tensor) -> Tensor:
         """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
@@ -99,7 +132,7 @@ class TreeDistribution(Distribution, ABC):
         ``r`` may be a sparse COO tensor; beside the marginals, time is then that of its entries ([Exp] §5.1, T1).
         Parts of probability 0 count 0 whatever ``r`` holds. Differentiable in scores and ``r``.
         """
-        return self._round(self._expectation(r))
+        return self._round(self.flat.expectation(r))
 
     def covariance(self, r: Tensor, s: Tensor) -> Tensor:
         """The covariance of two sums over a tree: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
@@ -108,11 +141,11 @@ class TreeDistribution(Distribution, ABC):
         takes min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``, not in
         the scores: asking for their gradient raises.
         """
-        return self._round(self._covariance(r, s))
+        return self._round(self.flat.covariance(r, s))
 
     def second_moment(self, r: Tensor, s: Tensor) -> Tensor:
         """``E[r(tree) s(tree)^T]``: shapes, time and derivatives as for ``covariance``."""
-        first, second = self._expectation(r), self._expectation(s)
+        first, second = self.flat.expectation(r), self.flat.expectation(s)
         batch = len(self.batch_shape)
         if second.dim() > batch:
             first = first.unsqueeze(-1)
@@ -120,45 +153,15 @@ class TreeDistribution(Distribution, ABC):
             second = second.unsqueeze(-2)
         elif first.dim() > second.dim():
             second = second.unsqueeze(-1)
-        return self._round(self._covariance(r, s) + first * second)
-
-    @property
-    @abstractmethod
-    def _log_partition(self) -> Tensor:
-        """The log partition before it is rounded: losses are small differences of large sums."""
-
-    @property
-    @abstractmethod
-    def _entropy(self) -> Tensor: ...
+        return self._round(self.flat.covariance(r, s) + first * second)
 
     @abstractmethod
-    def _cross_entropy(self, q: Any) -> Tensor: ...
-
-    @abstractmethod
-    def _expectation(self, r: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def _covariance(self, r: Tensor, s: Tensor) -> Tensor: ...
-
-    @abstractmethod
-    def _score_variance(self) -> Tensor:
-        """The variance of a tree's score ``(*batch,)``."""
+    def comparable(self, q: "TreeDistribution") -> "TreeDistribution":
+        """q, or an error that says why it cannot be compared with this distribution."""
 
     @abstractmethod
     def _in_support(self, value: Any) -> Tensor:
         """Which values are in the support ``(*sample, *batch)`` bool."""
-
-    @abstractmethod
-    def _log_power_sum(self, order: float) -> Tensor:
-        """Log of the sum over trees of their probability to a power ``(*batch,)``."""
-
-    @abstractmethod
-    def _check_comparable(self, q: "TreeDistribution") -> "TreeDistribution":
-        """q, or an error that says why it cannot be compared with this distribution."""
-
-    def _or_none(self, value: Tensor) -> Tensor:
-        """The value, -inf for items without a tree."""
-        return torch.where(self._log_partition > -torch.inf, value, -torch.inf)
 
     def _round(self, value: Tensor) -> Tensor:
         return value.to(self.scores.dtype)
@@ -170,16 +173,16 @@ class _Support(constraints.Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, distribution: TreeDistribution) -> None:
-        self._distribution = distribution
+    def __init__(self, contains: Callable[[Any], Tensor]) -> None:
+        self._contains = contains
         super().__init__()
 
     def check(self, value: Any) -> Tensor:
-        return self._distribution._in_support(value)
+        return self._contains(value)
 
 
 @register_kl(TreeDistribution, TreeDistribution)
 def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
     """KL divergence in nats: +inf where q forbids what p allows, -inf where p has no tree."""
-    q = p._check_comparable(q)
-    return p._round(p._or_none(p._cross_entropy(q) - p._entropy))
+    divergence = p.flat.cross_entropy(p.comparable(q).flat) - p.flat.entropy
+    return p.flat.or_none(divergence).to(p.scores.dtype)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from treeparse.kernels._compile import FloatArray
-from treeparse.trees.functions import KBest
+from treeparse.trees.families import KBest
 
 
 def places(found: KBest) -> Iterator[int]:

@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Self
+from typing import Any
 
 from torch import Size, Tensor
 
-from treeparse.trees import functions
-from treeparse.trees.base import TreeCRF
-from treeparse.trees.functions import Backend, KBest, Primitives
-from treeparse.trees.samplers import Sampler, check_sampler
-from treeparse.trees.sampling import Generators, item_seeds
+from treeparse.trees import families
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.families import Backend, Family, Method
+from treeparse.trees.seeds import Generators
 
 
 class NonProjectiveCRF(TreeCRF):
@@ -40,36 +39,24 @@ class NonProjectiveCRF(TreeCRF):
         backend: Backend | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        functions.check_backend(backend)
+        families.check_backend(backend)
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 
-    def with_scores(self, scores: Tensor, lengths: Tensor | None = None) -> Self:
-        result = super().with_scores(scores, lengths)
-        result.backend = self.backend
-        return result
-
     @cached_property
-    def _primitives(self) -> Primitives:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return functions.nonprojective_primitives(
-            self.scores.device, single_root=self.single_root, backend=self.backend
-        )
+    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return families.nonprojective(self.scores.device, single_root=self.single_root, backend=self.backend)
 
-    def _log_marginals_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        return functions.log_marginals(scores, lengths, single_root=self.single_root)
-
-    def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        return functions.best_trees(scores, lengths, single_root=self.single_root)
-
-    def _k_best(self, scores: Tensor, lengths: Tensor) -> KBest:
-        return functions.k_best(scores, lengths, single_root=self.single_root)
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"single_root": self.single_root, "backend": self.backend}
 
     def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         sample_shape: Size | Sequence[int] = (),
         *,
         generator: Generators = None,
-        method: Sampler | None = None,
+        method: Method | None = None,
     ) -> Tensor:
         """Heads ``(*sample, *batch, n+1)`` of exact, independent samples, whichever the method.
 
@@ -78,8 +65,4 @@ class NonProjectiveCRF(TreeCRF):
         ([Samp]; [Unb]); or "colbourn", word by word ([Samp]). None takes what is fast. Generators are as for every
         distribution: one, or one for each item.
         """
-        check_sampler(method, single_root=self.single_root)
-        return self._sample_by(item_seeds(generator, self.batch_shape.numel()), Size(sample_shape), sampler=method)
-
-    def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return functions.are_trees(heads, lengths, single_root=self.single_root)
+        return self._sample(sample_shape, generator, method)

@@ -1,12 +1,10 @@
 """The distribution over dependency trees without crossing arcs."""
 
-from typing import ClassVar
+from functools import cached_property
 
-from torch import Tensor
-
-from treeparse.trees import functions
-from treeparse.trees.base import TreeCRF
-from treeparse.trees.functions import KBest, Primitives
+from treeparse.trees import families
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.families import Family
 
 
 class ProjectiveCRF(TreeCRF):
@@ -18,20 +16,6 @@ class ProjectiveCRF(TreeCRF):
     The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
     """
 
-    projective: ClassVar[bool] = True
-
-    @property
-    def _primitives(self) -> Primitives:
-        return functions.projective_primitives(single_root=self.single_root)
-
-    def _log_marginals_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        return functions.log_marginals(scores, lengths, single_root=self.single_root, projective=True)
-
-    def _best_trees_of(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        return functions.best_trees(scores, lengths, single_root=self.single_root, projective=True)
-
-    def _k_best(self, scores: Tensor, lengths: Tensor) -> KBest:
-        return functions.k_best(scores, lengths, single_root=self.single_root, projective=True)
-
-    def _are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return functions.are_trees(heads, lengths, single_root=self.single_root, projective=True)
+    @cached_property
+    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return families.projective(single_root=self.single_root)

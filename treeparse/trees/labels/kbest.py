@@ -6,8 +6,8 @@ from torch import Tensor
 
 from treeparse.kernels._compile import FloatArray, IntArray
 from treeparse.kernels.labelings import LabeledTrees
-from treeparse.trees.functions import KBest
-from treeparse.trees.label_scores import LabelScores
+from treeparse.trees.families import KBest
+from treeparse.trees.labels.scores import LabelScores
 
 FIRST_TREES = 4  # looked at to begin with; they double where they do not suffice
 

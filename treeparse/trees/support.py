@@ -5,25 +5,23 @@ compete with the first are forbidden; log marginals tell exactly, being -inf whe
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from treeparse.trees.base import TreeCRF
+from treeparse.trees.families import Family
 
 Conflict = Callable[[int, int, Tensor, Tensor], Tensor]  # of an arc with others, given by their heads and dependents
 
 
-def allows_crossing_arcs(p: "TreeCRF") -> Tensor:
-    """Which items ``(B,)`` bool have a tree that is not projective."""
-    return _allows_two_arcs(p, _cross)
+def allows_crossing_arcs(family: Family, arcs: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
+    """Which items ``(B,)`` bool have a tree that is not projective; ``possible`` says which arcs are in some tree."""
+    return _allows_two_arcs(family, arcs, lengths, possible, _cross)
 
 
-def allows_several_roots(p: "TreeCRF") -> Tensor:
-    """Which items ``(B,)`` bool have a tree in which several words hang from node 0."""
-    return _allows_two_arcs(p, _are_both_of_root)
+def allows_several_roots(family: Family, arcs: Tensor, lengths: Tensor, possible: Tensor) -> Tensor:
+    """Which items ``(B,)`` bool have a tree in which several words hang from node 0; arguments as above."""
+    return _allows_two_arcs(family, arcs, lengths, possible, _are_both_of_root)
 
 
 def _cross(head: int, dependent: int, heads: Tensor, dependents: Tensor) -> Tensor:
@@ -37,26 +35,24 @@ def _are_both_of_root(head: int, dependent: int, heads: Tensor, dependents: Tens
     return (heads == 0) & (dependents != dependent) if head == 0 else torch.zeros_like(heads, dtype=torch.bool)
 
 
-def _allows_two_arcs(p: "TreeCRF", conflict: Conflict) -> Tensor:
+def _allows_two_arcs(family: Family, arcs: Tensor, lengths: Tensor, possible: Tensor, conflict: Conflict) -> Tensor:
     """Which items ``(B,)`` bool have a tree with two arcs in conflict.
 
     This takes O(n^3) an arc that is in conflict with a possible one, up to the first that finds a tree.
     """
-    possible = p._log_marginals > -torch.inf
-    items = range(len(possible))
-    return torch.tensor([_item_allows(p, item, possible[item], conflict) for item in items], device=possible.device)
+    items = zip(arcs.split(1), lengths.split(1), possible, strict=True)
+    return torch.tensor([_item_allows(family, *item, conflict) for item in items], device=arcs.device, dtype=torch.bool)
 
 
-def _item_allows(p: "TreeCRF", item: int, possible: Tensor, conflict: Conflict) -> bool:
-    scores, lengths = (part[item : item + 1].detach() for part in p._flat)
+def _item_allows(family: Family, arcs: Tensor, lengths: Tensor, possible: Tensor, conflict: Conflict) -> bool:
     heads, dependents = possible.nonzero(as_tuple=True)
     for head, dependent in zip(heads.tolist(), dependents.tolist(), strict=True):
         others = conflict(head, dependent, heads, dependents)
         if bool(others.any()):
-            given = scores.clone()
+            given = arcs.clone()
             given[0, :, dependent] = -torch.inf
-            given[0, head, dependent] = scores[0, head, dependent]
-            logs = p._log_marginals_of(given, lengths)[0]
-            if bool((logs[heads[others], dependents[others]] > -torch.inf).any()):
+            given[0, head, dependent] = arcs[0, head, dependent]
+            (logs,) = family.log_marginals((given,), lengths)
+            if bool((logs[0, heads[others], dependents[others]] > -torch.inf).any()):
                 return True
     return False

@@ -11,28 +11,34 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from treeparse.trees.labels.sources import LabelSource
+
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 
 
 def by_heads(
-    function: Callable[..., Tensor], arcs: Tensor, scores: Sequence[Tensor], others: Sequence[Tensor] = ()
+    function: Callable[..., Tensor], arcs: Tensor, scores: Sequence[LabelSource], others: Sequence[Tensor] = ()
 ) -> Tensor:
     """The function of slices ``(B, h, n+1, ...)`` of ``scores`` and ``others``, joined again along the heads.
 
-    ``arcs`` ``(B, n+1, n+1)`` bool says where arcs are; label scores ``(B, n+1, n+1, L)`` come to the function as
-    float64, 0 at what is no arc.
+    ``arcs`` ``(B, n+1, n+1)`` bool says where arcs are; label scores come to the function as float64
+    ``(B, h, n+1, L)``, 0 at what is no arc.
     """
+    batch, nodes = arcs.shape[:2]
 
-    def of_slice(arcs: Tensor, *parts: Tensor) -> Tensor:
-        return function(*(real_scores(arcs, part) for part in parts[: len(scores)]), *parts[len(scores) :])
+    def of_slice(first: int, last: int) -> Tensor:
+        real = arcs[:, first:last]
+        labels = [real_scores(real, source.from_heads(first, last)) for source in scores]
+        return function(*labels, *(tensor[:, first:last] for tensor in others))
 
-    tensors = (arcs, *scores, *others)
-    widest = max(tensor[:, 0].numel() for tensor in tensors)
-    if widest * arcs.shape[1] <= SLICE:
-        return of_slice(*tensors)
+    widest = max(
+        *(batch * nodes * source.shape[-1] for source in scores), *(tensor[:, 0].numel() for tensor in others), 1
+    )
+    if widest * nodes <= SLICE:
+        return of_slice(0, nodes)
     step = max(1, SLICE // widest)
-    slices = zip(*(tensor.split(step, 1) for tensor in tensors), strict=True)
-    if not any(tensor.requires_grad for tensor in tensors):  # those of inference mode could not be saved for later
+    slices = [(first, min(first + step, nodes)) for first in range(0, nodes, step)]
+    if not any(part.requires_grad for part in (*scores, *others)):  # those of inference mode could not be saved
         return torch.cat([of_slice(*part) for part in slices], 1)
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
     return torch.cat([checkpoint(of_slice, *part, **options) for part in slices], 1)  # pyright: ignore

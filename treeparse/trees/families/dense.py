@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treeparse.kernels.elimination import LINEAR_LIMIT
 from treeparse.trees.checks import arc_mask
-from treeparse.trees.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
+from treeparse.trees.families.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
 
 
 @torch.no_grad()

@@ -5,9 +5,9 @@ from functools import cached_property
 import torch
 from torch import Size, Tensor
 
-from treeparse.trees import label_sums
 from treeparse.trees.arc_values import ArcValues, DenseValues, SparseValues, count_of_values, sparse_entries
-from treeparse.trees.label_scores import LabelScores
+from treeparse.trees.labels import sums
+from treeparse.trees.labels.scores import LabelScores
 
 
 class LabelValues:
@@ -25,26 +25,24 @@ class LabelValues:
         self.count = count_of_values(values, shape)
         self.sparse = values.layout == torch.sparse_coo
         # Parts in a flat batch: (B, n+1, n+1, L, R), or sparse as given.
-        self.values = values if self.sparse else values.reshape(*labels.values.shape, self.count)
+        self.values = values if self.sparse else values.reshape(*marginals.shape, labels.count, self.count)
 
     @cached_property
     def over_arcs(self) -> ArcValues:
         """The expected values of every arc's label."""
         if self.sparse:
             return self._mean_entries
-        return DenseValues(
-            self.labels.reduce(label_sums.mean, self.marginals, self.values).flatten(1, 2), self._possible
-        )
+        return DenseValues(self.labels.reduce(sums.mean, self.marginals, self.values).flatten(1, 2), self._possible)
 
     @cached_property
     def entries(self) -> tuple[SparseValues, Tensor, tuple[Tensor, Tensor, Tensor]]:
         """Values by labelled arc, each label's probability given the arc, and item, arc and column of every entry."""
-        items, nodes, _, count = self.labels.values.shape
+        (items, nodes, _), count = self.marginals.shape, self.labels.count
         parts = nodes * nodes * count
         places, entries = sparse_entries(self._as_sparse(), self.shape, parts)
         item, part, column = places
         arc, label = part // count, part % count
-        scores = self.labels.values.flatten(1, 2)[item, arc, label].to(torch.float64)
+        scores = self.labels.at_labels(item, arc // nodes, arc % nodes, label)
         total = self.labels.log_sums.flatten(1)[item, arc]
         possible = (self.marginals.flatten(1)[item, arc] > 0) & (scores > -torch.inf)
         probs = torch.where(possible, torch.where(possible, scores - total, 0.0).exp(), 0.0)
@@ -55,7 +53,7 @@ class LabelValues:
         """The summed covariances of values given the arcs, weighted by the arcs' marginals: ``(B, count, count)``."""
         if not self.sparse and not right.sparse:
             pairs = self.marginals, self.values, right.values
-            return self.labels.reduce(label_sums.covariance, *pairs).sum(1)
+            return self.labels.reduce(sums.covariance, *pairs).sum(1)
         (left, probs, (item, arc, _)), (other, _, _) = self.entries, right.entries
         weights = self.marginals.flatten(1)[item, arc]
         together = left.products(other, weights * probs)

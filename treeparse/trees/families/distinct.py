@@ -5,24 +5,25 @@ the trie. The trees drawn before stay, since either way each tree is drawn from 
 same is done after so many draws that repeats dominate for certain, whatever rounding makes of the mass.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels import elimination, inside_outside, trie
+from treeparse.kernels import trie
 from treeparse.kernels._compile import FloatArray, IntArray
 from treeparse.kernels._trie import HASH_FACTOR
-from treeparse.trees.arrays import floats, integers
-from treeparse.trees.label_scores import LabelScores
+from treeparse.trees.families.arrays import floats, integers
+from treeparse.trees.families.family import LabelDraws
 
-ENOUGH = 0.5  # of all mass: what is left of it is a difference that loses one bit
+LARGEST_MASS = 0.5  # of the trees drawn: what is left of all mass is a difference that loses one bit
 MAX_DRAWS = 64  # times the trees asked for: where half of all mass is left, fewer draws bring them, but for 1 in 2^60
 
 
-class Drawn(NamedTuple):
+class DrawnArrays(NamedTuple):
     """Different trees of every item in the order in which they were drawn; past the last -1, -inf and -inf."""
 
     rows: IntArray  # (B, K, n+1) heads or, with labels, (B, K, 2n+2) heads and labels
@@ -36,19 +37,49 @@ class Sampler(Protocol):
     def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
 
 
+class Trie(Protocol):
+    """``treeparse.kernels.trie.sample_trees`` of a family of trees."""
+
+    def __call__(
+        self,
+        scores: FloatArray,
+        lengths: IntArray,
+        seeds: np.ndarray,
+        count: int,
+        *,
+        known: IntArray | None = None,
+        label_logs: FloatArray | None = None,
+    ) -> tuple[IntArray, FloatArray, FloatArray]: ...
+
+
+@dataclass(frozen=True)
+class DrawKernels:
+    """The kernels of a family of trees.
+
+    Attributes:
+        sample: draws with replacement.
+        log_partition: log partitions ``(B,)`` of scores and lengths.
+        trie: draws without replacement.
+    """
+
+    sample: Sampler
+    log_partition: Callable[[FloatArray, IntArray], FloatArray]
+    trie: Trie
+
+
 @dataclass(frozen=True)
 class Items:
-    """Some items of a batch, by the arguments of ``sample_trees`` and their log partition ``(B,)``."""
+    """Some items of a batch, by the arguments of ``sample_distinct`` and their log partition ``(B,)``."""
 
     scores: FloatArray
     lengths: IntArray
     seeds: np.ndarray
     log_z: FloatArray
-    labels: LabelScores | None
+    labels: LabelDraws | None
 
     def select(self, places: IntArray) -> "Items":
         """The items at these places."""
-        labels = None if self.labels is None else self.labels.of_items(places)
+        labels = None if self.labels is None else self.labels.of_items(torch.from_numpy(places).to(self.labels.device))
         return Items(self.scores[places], self.lengths[places], self.seeds[places], self.log_z[places], labels)
 
     def draw(self, sampler: Sampler, draws: int) -> IntArray:
@@ -68,55 +99,48 @@ class Items:
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
         return np.minimum(logs, 0.0)
 
-    def finish(self, known: IntArray, **options: Any) -> tuple[IntArray, FloatArray, FloatArray]:
+    def finish(self, draw: Trie, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """As many trees without replacement as there is room for in ``known`` ``(B, K, W)``, which begin the list."""
         logs = None if self.labels is None else floats(self.labels.log_probs())
-        parts = self.scores, self.lengths, self.seeds
-        return trie.sample_trees(*parts, known.shape[1], known=known, label_logs=logs, **options)
+        return draw(self.scores, self.lengths, self.seeds, known.shape[1], known=known, label_logs=logs)
 
 
 @np.errstate(over="ignore", invalid="ignore")  # sums of scores that were not validated may overflow
-def sample_trees(
-    sampler: Sampler,
+def sample_distinct(
+    kernels: DrawKernels,
     scores: FloatArray,
     lengths: IntArray,
     seeds: np.ndarray,
     count: int,
-    *,
-    single_root: bool,
-    projective: bool = False,
-    labels: LabelScores | None = None,
-    threads: int = 1,
-) -> Drawn:
-    """``trie.sample_trees`` by way of a sampler with replacement of the same trees; arguments as there.
+    labels: LabelDraws | None = None,
+) -> DrawnArrays:
+    """Trees as the trie draws them, by way of a sampler with replacement of the same trees; arguments as there.
 
     ``labels`` are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
     """
-    options = {"single_root": single_root, "threads": threads}
-    log_partition = inside_outside.log_partition if projective else elimination.log_partition
-    log_z = np.nan_to_num(log_partition(scores, lengths, **options), neginf=0.0)
+    log_z = np.nan_to_num(kernels.log_partition(scores, lengths), neginf=0.0)
     batch, rest = np.arange(len(seeds)), Items(scores, lengths, seeds, log_z, labels)
     draws, found = count, None
     while found is None or len(batch):
-        rows = rest.draw(sampler, draws)
+        rows = rest.draw(kernels.sample, draws)
         trees, log_probs, left, mass = _first_trees(rows, rest.log_probs(rows), count)
         if found is None:
-            found = Drawn(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
+            found = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
-        is_worn = ~is_full & ((mass > ENOUGH) | (draws >= MAX_DRAWS * count))
+        is_exhausted = ~is_full & ((mass > LARGEST_MASS) | (draws >= MAX_DRAWS * count))
         keys = trie.keys_of(left[is_full], rest.seeds[is_full])
         _store(found, batch[is_full], (trees[is_full], log_probs[is_full], keys))
-        if is_worn.any():
-            worn = rest.select(is_worn.nonzero()[0])
-            _store(found, batch[is_worn], worn.finish(trees[is_worn], projective=projective, **options))
-        goes_on = (~is_full & ~is_worn).nonzero()[0]
+        if is_exhausted.any():
+            exhausted = rest.select(is_exhausted.nonzero()[0])
+            _store(found, batch[is_exhausted], exhausted.finish(kernels.trie, trees[is_exhausted]))
+        goes_on = (~is_full & ~is_exhausted).nonzero()[0]
         batch, rest, draws = batch[goes_on], rest.select(goes_on), 2 * draws
     return found
 
 
-def _tensor_of(trees: IntArray, labels: LabelScores) -> Tensor:
+def _tensor_of(trees: IntArray, labels: LabelDraws) -> Tensor:
     """Rows ``(B, S, n+1)`` as labels take them, ``(S, B, n+1)`` on their device."""
-    return torch.from_numpy(trees).transpose(0, 1).to(labels.values.device)
+    return torch.from_numpy(trees).transpose(0, 1).to(labels.device)
 
 
 def _first_trees(
@@ -132,7 +156,7 @@ def _first_trees(
     sums = np.cumsum(np.pad(probs, ((0, 0), (1, 0))), 1)
     taken = sums[:, :-1]
     places = is_new.cumsum(1) - 1
-    item, draw = (is_new & (places < count) & (taken <= ENOUGH)).nonzero()
+    item, draw = (is_new & (places < count) & (taken <= LARGEST_MASS)).nonzero()
     place = places[item, draw]
     trees = np.full((len(rows), count, rows.shape[2]), -1)
     logs, left = (np.full((len(rows), count), -np.inf) for _ in range(2))
@@ -154,7 +178,7 @@ def _is_repeat(rows: IntArray) -> np.ndarray:
     return result
 
 
-def _store(found: Drawn, items: IntArray, parts: tuple[IntArray, FloatArray, FloatArray]) -> None:
+def _store(found: DrawnArrays, items: IntArray, parts: tuple[IntArray, FloatArray, FloatArray]) -> None:
     for whole, part in zip(found, parts, strict=True):
         whole[items] = part
 

@@ -1,0 +1,21 @@
+"""An objective of a user's own with a parameter that is learned, for tests."""
+
+import torch
+from torch import Tensor
+
+from treeparse.core import Batch
+from treeparse.objectives import Objective, TreeLikelihood
+from treeparse.trees import LabeledCRF
+
+
+class WeightedByUncertainty(Objective):
+    """The likelihood at a learned scale (Kendall et al. 2018): exp(-s) times the loss, plus s times the words."""
+
+    def __init__(self, start: float = 0.0) -> None:
+        super().__init__()
+        self.likelihood = TreeLikelihood()
+        self.log_scale = torch.nn.Parameter(torch.tensor(start))
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        loss = self.likelihood(distribution, batch)
+        return loss * (-self.log_scale).exp() + self.log_scale * batch.lengths

@@ -1,0 +1,126 @@
+"""Objectives in training: of a user's own, with parameters that are learned, and several at once."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+
+from treeparse import Parser, ProjectiveCRF
+from treeparse.core import DataError, TreeparseError
+from treeparse.training import load_config, train
+
+OWN_MODULE = Path(__file__).with_name("learned_objective.py")
+OWN = {"class_path": "learned_objective.WeightedByUncertainty", "init_args": {"start": 0.5}}
+
+
+@pytest.fixture(autouse=True)
+def own_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The objective's module can be imported, as one in the current folder can by the command."""
+    monkeypatch.syspath_prepend(OWN_MODULE.parent)
+
+
+def with_objective(path: Path, objective: dict[str, object]) -> Path:
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    path.write_text(yaml.safe_dump({**settings, "objective": objective}), encoding="utf-8")
+    return path
+
+
+def state_of(run: Path) -> dict[str, dict[str, torch.Tensor]]:
+    return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
+
+
+def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    path = with_objective(tiny_config, OWN)
+    script = Path(__file__).with_name("killed_run.py")
+    child = subprocess.run([sys.executable, script, path, "second epoch"], check=False)
+    assert child.returncode == -signal.SIGKILL
+    train(load_config(path), resume=True, quiet=True)
+    train(load_config(path, ["--output", str(tmp_path / "unbroken")]), quiet=True)
+    found, expected = (state_of(tmp_path / name) for name in ("run", "unbroken"))
+    assert found["objective"].keys() == {"log_scale"}
+    assert found["objective"]["log_scale"] != 0.5
+    assert torch.equal(found["objective"]["log_scale"], expected["objective"]["log_scale"])
+    models = [load_file(tmp_path / name / "model" / "model.safetensors") for name in ("run", "unbroken")]
+    assert all(torch.equal(models[0][name], models[1][name]) for name in models[1])
+
+
+def test_a_gradient_of_the_objective_is_clipped_with_the_others(tiny_config: Path) -> None:
+    path = with_objective(tiny_config, {**OWN, "init_args": {"start": -30.0}})  # the loss times e^30
+    options = ["--optimization.clip_norm", "1e-9", "--optimization.eps", "1.0", "--optimization.epochs", "1"]
+    state = state_of(train(load_config(path, options), quiet=True).parent)
+    assert abs(state["objective"]["log_scale"].item() + 30.0) < 1e-6
+
+
+def test_objectives_add_up_with_weights(tiny_config: Path) -> None:
+    terms = [{"class_path": f"treeparse.objectives.{name}"} for name in ("TreeLikelihood", "HeadSelection")]
+    both = {"class_path": "treeparse.objectives.WeightedSum"}
+    path = with_objective(tiny_config, {**both, "init_args": {"objectives": [*terms, OWN], "weights": [0.5, 0.5, 0.1]}})
+    directory = train(load_config(path), quiet=True)
+    assert state_of(directory.parent)["objective"].keys() == {"objectives.2.log_scale"}
+    train(load_config(directory.parent / "config.yaml"), resume=True, quiet=True)
+
+
+def hide_half_of_the_heads(path: Path) -> None:
+    """Write ``_`` for half of all heads, and for half of all labels."""
+    stream = random.Random(1)
+
+    def hide(match: re.Match[str]) -> str:
+        head, label = match.groups()
+        return f"\t{'_' if stream.random() < 0.5 else head}\t{'_' if stream.random() < 0.5 else label}\t_\t_\n"
+
+    text = re.sub(r"\t(\d+)\t([a-z]+)\t_\t_\n", hide, path.read_text(encoding="utf-8"))
+    assert 0.4 < text.count("\t_\t_\t_\t_\n") / (0.25 * text.count("\t_\t_\n")) < 1.6
+    path.write_text(text, encoding="utf-8")
+
+
+def test_a_partly_annotated_treebank_trains_a_parser(tiny_config: Path, tmp_path: Path) -> None:
+    options = ["--optimization.epochs", "25", "--optimization.learning_rate", "0.02"]
+    whole = train(load_config(tiny_config, [*options, "--output", str(tmp_path / "whole")]), quiet=True)
+    hide_half_of_the_heads(tmp_path / "train.conllu")
+    with pytest.raises(DataError, match="has no head"):
+        train(load_config(tiny_config, options), quiet=True)
+    half = train(load_config(tiny_config, [*options, "--data.partial", "true"]), quiet=True)
+    scores = [best_dev_las(model.parent) for model in (whole, half)]
+    assert scores[0] > 0.8
+    assert scores[1] > scores[0] - 0.1
+
+
+def best_dev_las(run: Path) -> float:
+    header, *lines = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    column = header.split(",").index("dev_las")
+    return max(float(line.split(",")[column]) for line in lines)
+
+
+def test_what_is_known_of_a_tree_must_be_part_of_one(tiny_config: Path, tmp_path: Path) -> None:
+    lines = [f"{word}\tword\t_\t_\t_\t_\t{head}\t_\t_\t_" for word, head in enumerate("21_", 1)]
+    (tmp_path / "train.conllu").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    with pytest.raises(DataError, match="words 1, 2 lead into a cycle"):
+        train(load_config(tiny_config, ["--data.partial", "true"]), quiet=True)
+
+
+def test_partial_trees_are_not_held_out(tiny_config: Path) -> None:
+    with pytest.raises(TreeparseError, match=r"trees may be incomplete: name a file as data\.dev"):
+        load_config(tiny_config, ["--data.partial", "true", "--data.dev", "null", "--data.dev_share", "0.1"])
+
+
+def test_a_projective_model_trains_and_decodes_projective_trees(tiny_config: Path) -> None:
+    options = ["--model.trees", "projective", "--optimization.epochs", "2"]
+    directory = train(load_config(tiny_config, options), quiet=True)
+    parser = Parser.from_pretrained(directory)
+    sentences = [["adj1", "noun2", "verb0", "noun3"]]
+    p = parser.distribution(parser.collate(sentences))
+    assert isinstance(p.base, ProjectiveCRF)
+    (parse,), (every,) = parser.parse(sentences), parser.kbest(sentences, 10**5)
+    total = torch.tensor([each.log_prob for each in every], dtype=torch.float64).logsumexp(0)
+    assert total.item() == pytest.approx(0, abs=1e-6)  # labels are scored in single precision
+    assert parse.heads == every[0].heads and parse.log_prob == pytest.approx(every[0].log_prob)
+    assert {each.heads for each in parser.sample(sentences, 50)[0]} <= {each.heads for each in every}
+    assert len(parser.kbest(sentences, 10**5, decoder="nonprojective")[0]) > len(every)

@@ -1,0 +1,86 @@
+"""Log probabilities of labels given their arcs, computed from the two ends of an arc when they are asked for."""
+
+from dataclasses import replace
+
+import torch
+from torch import Size, Tensor
+
+from treeparse.nn import Scores
+
+MIXED = 2**24  # numbers held at once while labels are scored arc by arc
+TABLE = 2**24  # numbers that are kept of arcs looked up
+
+
+class BiaffineLabels:
+    """A ``treeparse.trees.LabelSource``; the label "root" is for arcs from the root, and for no others.
+
+    Without gradients, what was looked up at an arc is kept for the next time.
+
+    Args:
+        scores: the scorer's output for a batch.
+        root_label: the label of arcs from the root, -1 if there is none.
+    """
+
+    bound = 0.0
+
+    def __init__(self, scores: Scores, root_label: int) -> None:
+        self.scores, self.root_label = scores, root_label
+        self.count = scores.label_biaffine.heads.out_features
+        self.shape = Size((*scores.arcs.shape, self.count))
+        self.dtype, self.device = scores.label_heads.dtype, scores.arcs.device
+        self.requires_grad = torch.is_grad_enabled() and scores.label_biaffine.weight.requires_grad
+        self._places: Tensor | None = None  # (B, n+1, n+1): the rows of arcs looked up, -1 for others
+        self._rows = torch.empty(0, self.count, device=self.device)
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
+            values = self.scores.labels_from(first, last)
+            from_root = torch.arange(first, last, device=self.device).reshape(1, -1, 1) == 0
+            return self._log_probs(values, from_root)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        if self.requires_grad:
+            return self._look_up(item, head, dependent)
+        with torch.no_grad():
+            return self._rows_of(item, head, dependent)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+
+    def log_sums(self, arcs: Tensor) -> Tensor:
+        """Zeros: every arc's probabilities sum to 1."""
+        return torch.zeros(arcs.shape, dtype=torch.float64, device=self.device)
+
+    def of_items(self, items: Tensor) -> "BiaffineLabels":
+        scores = self.scores
+        parts = {name: getattr(scores, name)[items] for name in ("arcs", "label_heads", "label_dependents")}
+        with torch.set_grad_enabled(self.requires_grad):
+            return BiaffineLabels(replace(scores, **parts), self.root_label)
+
+    def _log_probs(self, values: Tensor, from_root: Tensor) -> Tensor:
+        """Log probabilities from scores ``(..., L)`` of arcs, which are from the root or not."""
+        if self.root_label >= 0 and self.count > 1:
+            is_root = torch.arange(self.count, device=self.device) == self.root_label
+            values = values.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
+        return values.log_softmax(-1)
+
+    def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._log_probs(self.scores.labels_of(item, head, dependent), head == 0)
+
+    def _rows_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Rows ``(A, L)`` of arcs; those that nobody asked for before are computed."""
+        nodes = self.shape[1]
+        if self._places is None or self._rows.numel() > TABLE:
+            self._places = torch.full((self.shape[0] * nodes * nodes,), -1, device=self.device)
+            self._rows = self._rows[:0]
+        arcs = (item * nodes + head) * nodes + dependent
+        new = arcs[self._places[arcs] < 0].unique()
+        if len(new):
+            step = max(1, MIXED // (self.count * self.scores.label_heads.shape[-1]))
+            rows = [
+                self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes) for part in new.split(step)
+            ]
+            numbers = len(self._rows) + torch.arange(len(new), device=self.device)
+            self._places = self._places.index_put((new,), numbers)
+            self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
+        return self._rows[self._places[arcs]]

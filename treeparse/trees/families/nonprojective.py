@@ -1,0 +1,99 @@
+"""All dependency trees, crossing arcs included, by the compiled kernels."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.kernels import arborescence, conditionals, elimination, gabow_tarjan, hessian, sampling, trie
+from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.trees.families import beam
+from treeparse.trees.families.arrays import floats, integers, run
+from treeparse.trees.families.distinct import DrawKernels
+from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
+
+
+@dataclass(frozen=True)
+class Nonprojective(Family):
+    """Sums by elimination in O(n^3), best trees in O(n^2); tensors of other devices are copied to the CPU and back."""
+
+    single_root: bool
+    crossing: ClassVar[bool] = True
+
+    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+        return run(elimination.log_partition, *parts, lengths, single_root=self.single_root)
+
+    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+        log_z, marginals = run(elimination.log_partition_and_marginals, *parts, lengths, single_root=self.single_root)
+        return log_z, (marginals,)
+
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+        return (run(hessian.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
+
+    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+        return (run(conditionals.log_marginals, *parts, lengths, single_root=self.single_root),)
+
+    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+        """For one root by Gabow and Tarjan's way; ``arborescence`` has another for it, slower, to check it by."""
+        if self.single_root:
+            return run(gabow_tarjan.best_trees, *parts, lengths)
+        return run(arborescence.best_trees, *parts, lengths, single_root=False)
+
+    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+        (arcs,) = parts
+        return NonprojectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
+
+    def sample(
+        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
+    ) -> Tensor:
+        check_method(method, single_root=self.single_root)
+        (arcs,) = parts
+        heads = self._sample(floats(arcs), integers(lengths), seeds, count, method=METHODS.index(method))
+        return torch.from_numpy(heads).to(arcs.device)
+
+    def sample_without_replacement(
+        self,
+        parts: Parts,
+        lengths: Tensor,
+        seeds: np.ndarray,
+        count: int,
+        *,
+        method: DistinctMethod | None = None,
+        labels: LabelDraws | None = None,
+    ) -> Drawn:
+        """None takes "repeat" for scores in CPU memory, "beam", which stays on their device, for others."""
+        check_distinct_method(method, crossing=True)
+        (arcs,) = parts
+        method = method or ("repeat" if arcs.device.type == "cpu" else "beam")
+        if method == "beam":
+            logs = None if labels is None else labels.log_probs()
+            found = beam.sample_trees(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
+            return Drawn(*found)
+        return draw_on_cpu(self._draw_kernels, arcs, lengths, seeds, count, method=method, labels=labels)
+
+    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        kernel = arborescence.are_trees
+        return torch.from_numpy(kernel(integers(heads), integers(lengths), single_root=self.single_root)).to(
+            heads.device
+        )
+
+    @property
+    def _draw_kernels(self) -> DrawKernels:
+        options = self._options
+        return DrawKernels(
+            self._sample, partial(elimination.log_partition, **options), partial(trie.sample_trees, **options)
+        )
+
+    def _sample(
+        self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, method: int = sampling.AUTO
+    ) -> IntArray:
+        return sampling.sample_trees(scores, lengths, seeds, count, method=method, **self._options)[0]
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"single_root": self.single_root, "threads": torch.get_num_threads()}

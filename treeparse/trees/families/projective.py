@@ -1,0 +1,91 @@
+"""Dependency trees without crossing arcs, by the compiled kernels."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.kernels import eisner, inside_outside, projective_sampling, trie
+from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.trees.families.arrays import floats, integers, run
+from treeparse.trees.families.distinct import DrawKernels
+from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.samplers import check_distinct_method, draw_on_cpu
+
+
+@dataclass(frozen=True)
+class Projective(Family):
+    """Sums and best trees in O(n^3) over Eisner's chart; tensors of other devices are copied to the CPU and back."""
+
+    single_root: bool
+    crossing: ClassVar[bool] = False
+
+    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+        return run(inside_outside.log_partition, *parts, lengths, single_root=self.single_root)
+
+    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+        log_z, marginals = run(
+            inside_outside.log_partition_and_marginals, *parts, lengths, single_root=self.single_root
+        )
+        return log_z, (marginals,)
+
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+        return (run(inside_outside.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
+
+    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+        return (run(inside_outside.log_marginals, *parts, lengths, single_root=self.single_root),)
+
+    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+        return run(eisner.best_trees, *parts, lengths, single_root=self.single_root)
+
+    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+        (arcs,) = parts
+        return ProjectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
+
+    def sample(
+        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
+    ) -> Tensor:
+        if method is not None:
+            raise TreeparseError(f"Projective trees are drawn in one way: leave out the sampler {method!r}.")
+        (arcs,) = parts
+        draw = projective_sampling.sample_trees
+        heads = draw(floats(arcs), integers(lengths), seeds, count, **self._options)
+        return torch.from_numpy(heads).to(arcs.device)
+
+    def sample_without_replacement(
+        self,
+        parts: Parts,
+        lengths: Tensor,
+        seeds: np.ndarray,
+        count: int,
+        *,
+        method: DistinctMethod | None = None,
+        labels: LabelDraws | None = None,
+    ) -> Drawn:
+        """None takes "repeat"."""
+        check_distinct_method(method, crossing=False)
+        (arcs,) = parts
+        return draw_on_cpu(self._draw_kernels, arcs, lengths, seeds, count, method=method or "repeat", labels=labels)
+
+    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        kernel = eisner.are_projective_trees
+        return torch.from_numpy(kernel(integers(heads), integers(lengths), single_root=self.single_root)).to(
+            heads.device
+        )
+
+    @property
+    def _draw_kernels(self) -> DrawKernels:
+        options = self._options
+        return DrawKernels(
+            partial(projective_sampling.sample_trees, **options),
+            partial(inside_outside.log_partition, **options),
+            partial(trie.sample_trees, projective=True, **options),
+        )
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        return {"single_root": self.single_root, "threads": torch.get_num_threads()}

@@ -1,0 +1,55 @@
+"""The names of the samplers, and draws without replacement of any family by the method of that name."""
+
+from collections.abc import Sequence
+from typing import get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.trees.families.arrays import floats, integers
+from treeparse.trees.families.distinct import DrawKernels, sample_distinct
+from treeparse.trees.families.family import DistinctMethod, Drawn, LabelDraws, Method
+
+METHODS = (None, *get_args(Method))  # in the order of the kernels' numbers; None takes what is fast
+
+
+def draw_on_cpu(
+    kernels: DrawKernels,
+    scores: Tensor,
+    lengths: Tensor,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    method: DistinctMethod,
+    labels: LabelDraws | None,
+) -> Drawn:
+    """Trees drawn without replacement by "repeat" or "trie"."""
+    arguments = floats(scores), integers(lengths), seeds, count
+    if method == "trie":
+        found = kernels.trie(*arguments, label_logs=None if labels is None else floats(labels.log_probs()))
+    else:
+        found = sample_distinct(kernels, *arguments, labels=labels)
+    return Drawn(*(torch.from_numpy(part).to(scores.device) for part in found))
+
+
+def check_method(method: str | None, *, single_root: bool) -> None:
+    """Raise for a sampler of non-projective trees that does not exist, or draws trees with another number of roots."""
+    _check_name(method, METHODS[1:])
+    if single_root and method == "wilson":
+        raise TreeparseError("Wilson's sampler draws trees with any number of roots: choose 'wilson_marginal'.")
+    if not single_root and method in ("wilson_marginal", "wilson_reject"):
+        raise TreeparseError(f"The sampler {method!r} draws trees with a single root: choose 'wilson'.")
+
+
+def check_distinct_method(method: str | None, *, crossing: bool) -> None:
+    """Raise for a sampler without replacement that does not exist, or not for these trees."""
+    _check_name(method, get_args(DistinctMethod))
+    if not crossing and method == "beam":
+        raise TreeparseError("The sampler 'beam' does not draw projective trees: choose 'repeat' or 'trie'.")
+
+
+def _check_name(method: str | None, names: Sequence[str | None]) -> None:
+    if method is not None and method not in names:
+        raise TreeparseError(f"There is no sampler {method!r}: choose one of {', '.join(map(repr, names))}.")

@@ -1,0 +1,352 @@
+"""Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Size, Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.trees.accuracy import expected_accuracy
+from treeparse.trees.checks import check_count, check_heads, check_label_scores
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.families import DistinctMethod
+from treeparse.trees.flat import FlatTrees
+from treeparse.trees.labels import sums
+from treeparse.trees.labels.best import best_under_bounds
+from treeparse.trees.labels.flat import FlatLabeledTrees
+from treeparse.trees.labels.kbest import LabeledKBest
+from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.sources import LabelsGiven, LabelSource, LabelsScaled, LabelTensor
+from treeparse.trees.lists import in_order, places, side_by_side
+from treeparse.trees.seeds import Generators, item_seeds
+
+LabeledTree = tuple[Tensor, Tensor]
+
+
+class LabeledCRF(TreeDistribution):
+    """A distribution over pairs ``heads, labels``, whose score is that of the arcs plus that of their labels.
+
+    Summed over labels it is a distribution over trees, ``arcs``, in which every arc weighs what its labels weigh
+    together; given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
+
+    The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
+
+    Args:
+        base: the distribution whose trees, scores and lengths these are.
+        label_scores: ``(*batch, n+1, n+1, L)`` log weights, ``[..., head, dependent, label]``, added to the arc's; or
+            what gives them by slices and at chosen arcs, so that they need not be held at once
+            (``treeparse.trees.LabelSource``). -inf forbids a label, finite ones lie between -1e12 and 1e12. Where the
+            base ignores scores, these are too.
+        validate_args: as for the base, whose setting None takes.
+
+    Raises:
+        TreeparseError: for label scores that do not fit the base, or in a tensor are NaN, +inf or too large on an arc.
+        NoTreeError: as the base does.
+    """
+
+    def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
+        self.base, self.label_scores = base, label_scores
+        self.scores, self.lengths = base.scores, base.lengths
+        validate = base.flat.validate if validate_args is None else validate_args
+        super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
+        check_label_scores(label_scores, base.scores, base.lengths, values=validate)
+
+    def _with(self, base: TreeCRF, label_scores: Tensor | LabelSource) -> Self:
+        """The same with another base and other label scores, which are not checked."""
+        result = type(self)(base, label_scores, validate_args=False)
+        result._validate_args = self._validate_args
+        return result
+
+    @cached_property
+    @torch.enable_grad()
+    def arcs(self) -> TreeCRF:
+        """The distribution of the trees, whatever their labels; float64."""
+        scores = self.base.flat.arcs + self.labels.log_sums
+        return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
+
+    @cached_property
+    def flat(self) -> FlatLabeledTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The labelled trees as one flat batch in float64, from which all values are made."""
+        return FlatLabeledTrees(self.base.flat, self.arcs.flat, self.labels)
+
+    @cached_property
+    @torch.enable_grad()
+    def labels(self) -> LabelScores:
+        """The label scores of the flat batch, as they are read."""
+        given = self.label_scores
+        source = LabelTensor(given) if isinstance(given, Tensor) else given
+        return LabelScores(source, self.base.flat.is_arc & (self.base.flat.arcs > -torch.inf))
+
+    @cached_property
+    @torch.enable_grad()
+    def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, differentiable."""
+
+        def labelled(scores: Tensor, marginals: Tensor) -> Tensor:
+            return self._round(marginals.unsqueeze(-1) * sums.log_probs(scores).exp())
+
+        return self.arcs.flat.unflat(self.labels.reduce(labelled, self.arcs.flat.marginals))
+
+    @cached_property
+    def _best(self) -> FlatTrees:
+        """Trees by the score of their best labels."""
+        return self._over(self.base.flat.arcs.detach() + self.labels.best())
+
+    def _over(self, arcs: Tensor) -> FlatTrees:
+        """The trees under other scores of arcs ``(B, n+1, n+1)``."""
+        base = self.base.flat
+        return FlatTrees(base.family, base.unflat(arcs), self.lengths, validate=bool(self._validate_args))
+
+    @property
+    def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Heads and labels ``(*batch, n+1)`` of the best labelled tree."""
+        arcs, bound = self.base.flat.arcs.detach(), self.labels.source.bound
+        if bound is None:
+            return self._with_best_labels(self._best.heads)
+
+        def worth(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+            return arcs[item, head, dependent] + self.labels.at(item, head, dependent).detach().amax(-1)
+
+        def worth_of_all(items: Tensor) -> Tensor:
+            return arcs[items] + self.labels.of_items(items).best()
+
+        return self._with_best_labels(best_under_bounds(self._over(arcs + bound), worth, worth_of_all))
+
+    def minimum_risk(self) -> LabeledTree:
+        """Heads and labels ``(*batch, n+1)`` of the labelled tree of the support with the highest expected LAS.
+
+        That is the best tree where an arc's score is the greatest probability of any label on it ([Exp] §6.1).
+        """
+        marginals, allowed = self.arcs.flat.marginals.detach(), self.arcs.flat.arcs > -torch.inf
+
+        def greatest(scores: Tensor, marginals: Tensor) -> Tensor:
+            return marginals * sums.log_probs(scores).amax(-1).exp()
+
+        def worth(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+            return greatest(self.labels.at(item, head, dependent).detach(), marginals[item, head, dependent])
+
+        def worth_of_all(items: Tensor) -> Tensor:
+            expected = self.labels.of_items(items).reduce(greatest, marginals[items]).detach()
+            return torch.where(allowed[items], expected, -torch.inf)
+
+        if self.labels.source.bound is None:
+            every = torch.arange(len(marginals), device=marginals.device)
+            return self._with_best_labels(self._over(worth_of_all(every)).heads)
+        bounds = self._over(torch.where(allowed, marginals, -torch.inf))
+        return self._with_best_labels(best_under_bounds(bounds, worth, worth_of_all))
+
+    def _with_best_labels(self, heads: Tensor) -> LabeledTree:
+        """Trees ``(B, n+1)`` and the best label of each of their arcs, ``(*batch, n+1)`` both."""
+        labels = torch.where(heads >= 0, self.labels.of_trees(heads).argmax(-1), -1)
+        return self.base.flat.unflat(heads), self.base.flat.unflat(labels)
+
+    def topk(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
+
+        Best first, exact and distinct: trees that differ in a label alone count too. Past the number of labelled trees
+        heads and labels are -1 and scores -inf. Of equal scores, the greater sum of arc keys comes first (``ties``),
+        then the better labels of the earlier words; of an arc's equal labels the lowest comes first.
+        """
+        found = self._make_best(check_count(k))
+        scores, heads, labels = in_order(found.scores, found.heads, found.labels)
+        return self._best.as_batch(heads), self._best.as_batch(labels), self._round(self._best.as_batch(scores))
+
+    def best_first(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+        """All labelled trees, best first, made as they are asked for: heads, labels ``(*batch, n+1)``, scores.
+
+        Shorter lists are padded as in ``topk``; the iteration ends with the longest.
+        """
+        found = self._make_best(1)
+        for place in places(found):
+            heads, labels, scores = (
+                self._best.as_batch(column[:, place]) for column in (found.heads, found.labels, found.scores)
+            )
+            yield heads, labels, self._round(scores)
+
+    def _make_best(self, count: int) -> LabeledKBest:
+        """A new list of the best labelled trees with so many of them made."""
+        best = self._best
+        trees = best.family.k_best((best.arcs,), best.lengths)
+        found = LabeledKBest(trees, self.base.flat.arcs, best.lengths, self.labels)
+        found.extend(count, threads=torch.get_num_threads())
+        best.require(torch.from_numpy(found.scores[:, 0] > -np.inf))
+        return found
+
+    def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
+        """The distribution of the labelled trees that have these heads and labels ``(*batch, n+1)``; -1 leaves open.
+
+        Competing arcs get the score -inf, and so do competing labels on all arcs into a word of known label.
+        Differentiable in both scores. Where no labelled tree has these, the result is a distribution without a tree.
+
+        Raises:
+            TreeparseError: for heads or labels that are no integers, have another shape, or do not exist.
+        """
+        scores = self.label_scores
+        if labels is not None:
+            known = self._known_labels(labels)
+            scores = LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
+            if isinstance(self.label_scores, Tensor):
+                scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
+        return self._with(self.base.given(heads), scores)
+
+    def _known_labels(self, labels: Tensor) -> Tensor:
+        """Labels ``(*batch, n+1)``, -1 where open, at node 0 and at padding."""
+        shape = self.scores.shape[:-1]
+        labels = check_heads(labels, self.scores, name="Known labels")
+        if labels.shape != shape:
+            raise TreeparseError(
+                f"Known labels must have the shape (*batch, n+1), here {tuple(shape)}, not {tuple(labels.shape)}."
+            )
+        position = torch.arange(shape[-1], device=labels.device)
+        labels = torch.where((position > 0) & (position <= self.lengths.unsqueeze(-1)), labels, -1)
+        if bool((labels >= self.labels.count).any()):
+            raise TreeparseError(
+                f"Known labels must lie below the number of labels, {self.labels.count}; -1 leaves one open."
+            )
+        return labels
+
+    def tempered(self, temperature: float) -> Self:
+        """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.
+
+        Raises:
+            TreeparseError: unless the temperature is above 0 and, arguments being validated, scores stay in range.
+        """
+        base = self.base.tempered(temperature)
+        if not isinstance(self.label_scores, Tensor):
+            return self._with(base, LabelsScaled(self.label_scores, 1 / temperature))
+        scores = self.label_scores.double() / temperature
+        check_label_scores(scores, base.scores, base.lengths, values=bool(self._validate_args))
+        return self._with(base, scores)
+
+    def sample(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None
+    ) -> LabeledTree:
+        """Heads and labels ``(*sample, *batch, n+1)`` of exact, independent samples; generators as for the base."""
+        shape = Size(sample_shape)
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        heads = self.arcs.flat.sample(seeds, shape.numel()).transpose(0, 1)
+        labels = self.labels.sample_of_trees(heads, seeds)
+        full = shape + self.scores.shape[:-1]
+        return heads.reshape(full), labels.reshape(full)
+
+    def sample_without_replacement(
+        self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
+
+        Trees that differ in a label alone count too. Everything else is as for the base.
+        """
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        draw = self.arcs.flat.sample_without_replacement
+        rows, log_probs, keys = draw(seeds, check_count(k), method, self.labels)
+        heads, labels = rows.chunk(2, -1)
+        return heads, labels, self._round(log_probs), self._round(keys)
+
+    def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+        """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.
+
+        It is -inf for what is not in the support.
+        """
+        total, possible = self._score(value, labels)
+        return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
+
+    def score(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+        """Summed scores ``(*sample, *batch)`` of arcs and labels; the rest as for ``log_prob``."""
+        total, possible = self._score(value, labels)
+        return self._round(torch.where(possible, total, -torch.inf))
+
+    def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """Log probability ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
+
+        Words whose head or label is -1, so unknown, count nothing. Differentiable in the label scores.
+        """
+        heads, labels = torch.broadcast_tensors(*self._check_trees(heads, labels))
+        known = self._lists(torch.where(labels >= 0, heads, -1))
+        values = self.labels.of_labeled_trees(known, self._lists(labels))
+        totals = self.labels.log_sums.expand(len(known), *self.labels.is_arc.shape)
+        totals = totals.gather(2, known.clamp(0, known.shape[-1] - 1).unsqueeze(2)).squeeze(2)
+        logs = torch.where(known >= 0, values - torch.where(known >= 0, totals, 0.0), 0.0)
+        return self._round(logs.sum(-1).reshape(heads.shape[:-1]))
+
+    def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """All labelled trees ``(trees, *batch, n+1)`` twice, small n and L only; items with fewer are padded by -1."""
+        support = self.arcs.enumerate_support()
+        trees = support.reshape(len(support), self.batch_shape.numel(), support.shape[-1]).unbind(1)
+        lengths = self.lengths.flatten().tolist()
+        pairs = [
+            self.labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
+        ]
+        heads, labels = ([pair[part] for pair in pairs] for part in range(2))
+        return side_by_side(heads, like=self.scores[..., 0]), side_by_side(labels, like=self.scores[..., 0])
+
+    def expected_uas(self, heads: Tensor) -> Tensor:
+        """The share ``(*batch,)`` of words with a known head whose head is expected to be right, whatever its label."""
+        return self._round(self.arcs.expected_uas(heads))
+
+    def expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The share ``(*batch,)`` of words that a random labelled tree is expected to get right, head and label.
+
+        Words count whose head and label are known (>= 0); without any it is 1. A label that the model does not have is
+        never right. Differentiable ([Exp] §6.1).
+        """
+        return self._round(self._expected_las(heads, labels))
+
+    def risk(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The expected share of words with a wrong head or label, 1 - ``expected_las``."""
+        return self._round(1 - self._expected_las(heads, labels))
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """The same distribution with new leading batch dimensions, sharing memory."""
+        scores = self.label_scores
+        if not isinstance(scores, Tensor):
+            scores = scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
+        return self._with(self.base.expand(batch_shape), scores.expand(*batch_shape, *scores.shape[-3:]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base}, label_scores: {tuple(self.label_scores.shape)})"
+
+    def comparable(self, q: TreeDistribution) -> TreeDistribution:
+        """q, or an error that says why it cannot be compared with this distribution."""
+        if not isinstance(q, LabeledCRF):
+            raise TreeparseError(f"A {type(self).__name__} cannot be compared with a {type(q).__name__}.")
+        self.base.comparable(q.base)
+        if q.labels.count != self.labels.count:
+            counts = f"{self.labels.count} and {q.labels.count}"
+            raise TreeparseError(f"The two distributions have different numbers of labels, {counts}.")
+        return q
+
+    def _in_support(self, value: LabeledTree) -> Tensor:
+        """Which pairs of heads and labels are a tree and hold nothing forbidden."""
+        return self._score(value, None)[1]
+
+    def _score(self, value: Tensor | LabeledTree, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Summed scores of labelled trees ``(*sample, *batch)``, and which of them are in the support."""
+        pair: Any = value if labels is None else (value, labels)
+        trees = torch.broadcast_tensors(*self._check_trees(*pair))
+        shape = trees[0].shape[:-1]
+        heads, names = (self._lists(part) for part in trees)
+        total, possible = self.base.flat.scores_of(heads)
+        fits = torch.where(heads >= 0, (names >= 0) & (names < self.labels.count), names == -1).all(-1)
+        values = self.labels.of_labeled_trees(heads, names).sum(-1)
+        return (total + values).reshape(shape), (possible & fits & (values > -torch.inf)).reshape(shape)
+
+    def _expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
+        heads, labels = self._check_trees(heads, labels)
+        known = torch.where(labels >= 0, heads, -1)
+        scores = self.labels.of_trees(known.reshape(-1, known.shape[-1]))
+        probs = sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
+        right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
+        weights = torch.where(labels < self.labels.count, right, 0.0)
+        return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), self.lengths, known, weights)
+
+    def _lists(self, trees: Tensor) -> Tensor:
+        """Heads or labels ``(*sample, *batch, n+1)`` as ``(S, B, n+1)``."""
+        samples = trees.shape[: trees.dim() - self.scores.dim() + 1].numel()
+        return trees.reshape(samples, self.batch_shape.numel(), trees.shape[-1])
+
+    def _check_trees(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        return check_heads(heads, self.scores), check_heads(labels, self.scores, name="Labels")

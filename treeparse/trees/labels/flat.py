@@ -1,0 +1,82 @@
+"""A batch of labelled trees as one flat batch, from the trees of their arcs and, given these, their labels."""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from treeparse.trees.flat import FlatTrees, power
+from treeparse.trees.labels import sums
+from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.values import LabelValues
+
+
+class FlatLabeledTrees:
+    """What is summed over labelled trees, in float64, before it is rounded.
+
+    Args:
+        base: the trees without labels.
+        arcs: the trees where every arc weighs what its labels weigh together.
+        labels: the labels' scores.
+    """
+
+    def __init__(self, base: FlatTrees, arcs: FlatTrees, labels: LabelScores) -> None:
+        self.base, self.arcs, self.labels = base, arcs, labels
+
+    @property
+    def log_partition(self) -> Tensor:
+        """Log partition ``(*batch,)``."""
+        return self.arcs.log_partition
+
+    def or_none(self, value: Tensor) -> Tensor:
+        """A value ``(*batch,)``, -inf for items without a tree."""
+        return self.arcs.or_none(value)
+
+    @cached_property
+    @torch.enable_grad()
+    def entropy(self) -> Tensor:
+        """Entropy ``(*batch,)``."""
+        return self.arcs.entropy + self._expected(self.labels.reduce(sums.entropy))
+
+    def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
+        """``-E_p[log q]`` ``(*batch,)``; +inf where q forbids what p allows."""
+        value = self.arcs.cross_entropy(q.arcs) + self._expected(self.labels.code_length(q.labels))
+        return torch.where(self.arcs.unflat(self._forbids_label(q)), torch.inf, value)
+
+    def _forbids_label(self, q: "FlatLabeledTrees") -> Tensor:
+        """Which items ``(B,)`` have a possible arc with a label that only q forbids."""
+        forbidden = self.labels.forbidden_by(q.labels)
+        if not bool(forbidden.any()):
+            return forbidden.any(-1).any(-1)
+        return (forbidden & (self.arcs.log_marginals > -torch.inf)).any(-1).any(-1)
+
+    def _expected(self, values: Tensor) -> Tensor:
+        """The expected sum of finite values of arcs ``(B, n+1, n+1) -> (*batch,)``."""
+        return self.arcs.unflat((self.arcs.marginals * values).sum((-2, -1)))
+
+    def log_power_sum(self, order: float) -> Tensor:
+        """Log of the sum over labelled trees of their probability to a power ``(*batch,)``."""
+        arcs = self.arcs.with_arcs(power(self.base.arcs, order) + self.labels.power(order))
+        return arcs.log_partition - order * self.log_partition
+
+    def expectation(self, r: Tensor) -> Tensor:
+        """Expected sums of values of labelled arcs: ``(*batch, n+1, n+1, L, R) -> (*batch, R)``."""
+        result = self.arcs.expectation_of(self._values(r).over_arcs)
+        return result.reshape(self.arcs.shape + r.shape[len(self.arcs.shape) + 3 :])
+
+    def covariance(self, r: Tensor, s: Tensor) -> Tensor:
+        """The covariance of two such sums ``(*batch, R, S)``."""
+        left, right = self._values(r), self._values(s)
+        result = self.arcs.covariance_of(left.over_arcs, right.over_arcs) + left.covariance_given_arcs(right)
+        axes = len(self.arcs.shape) + 3
+        return result.reshape(self.arcs.shape + r.shape[axes:] + s.shape[axes:])
+
+    def _values(self, values: Tensor) -> LabelValues:
+        return LabelValues(values, self.labels.source.shape, self.labels, self.arcs.marginals)
+
+    def score_variance(self) -> Tensor:
+        """The variance of a labelled tree's score ``(*batch,)``."""
+        arcs = torch.where(self.labels.is_arc, self.base.arcs, 0.0).unsqueeze(-1)
+        total = self.labels.reduce(lambda scores: scores) + arcs
+        total = self.arcs.unflat(torch.where(total > -torch.inf, total, 0.0))
+        return self.covariance(total, total)

@@ -1,0 +1,144 @@
+"""The label scores of a flat batch: reduced over labels, or read off at the arcs of given trees."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.kernels._random import uniforms
+from treeparse.trees.flat import power
+from treeparse.trees.labels import sums
+from treeparse.trees.labels.sources import LabelSource
+
+SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
+
+
+class LabelScores:
+    """Log weights of labels ``(B, n+1, n+1, L)`` in any dtype, float64 once they are read.
+
+    Args:
+        source: the scores; what stands where no arc is, is ignored.
+        is_arc: which arcs may be in a tree, ``(B, n+1, n+1)`` bool.
+    """
+
+    def __init__(self, source: LabelSource, is_arc: Tensor) -> None:
+        self.source, self.is_arc = source, is_arc
+        self.count = source.shape[-1]
+
+    @property
+    def device(self) -> torch.device:
+        return self.source.device
+
+    def reduce(self, function: Callable[..., Tensor], *others: Tensor) -> Tensor:
+        """A function of label scores, and of others ``(B, n+1, n+1, ...)``, by slices of heads."""
+        return sums.by_heads(function, self.is_arc, [self.source], others)
+
+    @cached_property
+    @torch.enable_grad()  # a cached value must have its graph even if first used without one
+    def log_sums(self) -> Tensor:
+        """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
+        known = self.source.log_sums(self.is_arc)
+        return self.reduce(sums.log_sum) if known is None else known
+
+    def best(self) -> Tensor:
+        """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
+        return self.reduce(lambda scores: scores.amax(-1)).detach()
+
+    def code_length(self, q: "LabelScores") -> Tensor:
+        """Expected code length of every arc's label under q's scores ``(B, n+1, n+1)``."""
+        return sums.by_heads(sums.code_length, self.is_arc, [self.source, q.source])
+
+    def forbidden_by(self, q: "LabelScores") -> Tensor:
+        """Arcs ``(B, n+1, n+1)`` bool with a label that q forbids and these scores do not."""
+
+        def some_label(own: Tensor, other: Tensor) -> Tensor:
+            return ((own > -torch.inf) & (other == -torch.inf)).any(-1)
+
+        return sums.by_heads(some_label, self.is_arc, [self.source, q.source])
+
+    def power(self, order: float) -> Tensor:
+        """Log of the summed label weights to a power ``(B, n+1, n+1)``."""
+        return self.reduce(lambda scores: sums.log_sum(power(scores, order)))
+
+    def log_probs(self) -> Tensor:
+        """Log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
+        return self.reduce(sums.log_probs).detach()
+
+    def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both; constants."""
+        places = heads.clamp_min(0).unsqueeze(2)
+        total = self.log_sums.detach().expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
+        return (self.of_labeled_trees(heads, labels).detach() - torch.where(heads >= 0, total, 0.0)).sum(-1)
+
+    def of_items(self, items: Tensor) -> "LabelScores":
+        """The scores of some items ``(I,)``, in order."""
+        if len(items) == len(self.is_arc):
+            return self
+        return LabelScores(self.source.of_items(items), self.is_arc[items])
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The scores of arcs ``(A, L)``."""
+        return self.source.at(item, head, dependent).to(torch.float64)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        """The score of one label each of arcs ``(A,)``."""
+        return self.source.at_labels(item, head, dependent, label).to(torch.float64)
+
+    def of_trees(self, heads: Tensor) -> Tensor:
+        """The scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 at what is no word."""
+        found = self.source.at(*_arcs_of(heads.unsqueeze(0))).unflatten(0, heads.shape)
+        return sums.real_scores(heads >= 0, found)
+
+    def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The scores of labelled trees' arcs, ``(S, B, n+1)`` all three; 0 at what is no word."""
+        chosen = labels.clamp(0, self.count - 1).flatten()
+        found = self.source.at_labels(*_arcs_of(heads), chosen).reshape(heads.shape)
+        return torch.where(heads >= 0, found, 0.0).to(torch.float64)
+
+    def sorted_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores and labels of arcs ``(A, L)``, best first; of equal labels the lowest first. Constants."""
+        return self.at(item, head, dependent).detach().sort(dim=-1, descending=True, stable=True)
+
+    def sample_of_trees(self, heads: Tensor, seeds: np.ndarray) -> Tensor:
+        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)`` uint64."""
+        step = max(1, sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
+        draws = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT)
+        numbers = torch.from_numpy(draws).to(heads.device).transpose(0, 1)
+        parts = zip(heads.split(step), numbers.split(step), strict=True)
+        return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()
+
+    def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
+        """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
+        size = heads.shape[-1]
+        is_word = heads >= 0
+        _, item, node = is_word.nonzero(as_tuple=True)
+        # Most arcs are in many trees: their labels' scores are looked up once.
+        arcs, which = ((item * size + heads[is_word]) * size + node).unique(return_inverse=True)
+        scores = self.at(arcs // (size * size), arcs // size % size, arcs % size)
+        bounds = sums.log_probs(scores).exp().cumsum(-1)
+        last = (bounds < bounds[:, -1:]).sum(-1)  # the last possible label, should rounding lead past it
+        chosen = (bounds[which] <= (numbers[is_word] * bounds[which, -1]).unsqueeze(-1)).sum(-1)
+        return torch.full_like(heads, -1).masked_scatter(is_word, torch.minimum(chosen, last[which]))
+
+    def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
+        """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""
+        choices = torch.cartesian_prod(*[torch.arange(self.count)] * words).reshape(-1, words)
+        labels = torch.nn.functional.pad(choices, (1, trees.shape[-1] - 1 - words), value=-1).to(trees.device)
+        heads, labels = trees.repeat_interleave(len(labels), 0), labels.repeat(len(trees), 1)
+        one = self.of_items(torch.tensor([item], device=self.device))
+        allowed = (one.of_labeled_trees(heads.unsqueeze(1), labels.unsqueeze(1)) > -torch.inf).all(-1).squeeze(1)
+        return heads[allowed], labels[allowed]
+
+
+def _arcs_of(heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Item, head and dependent of every arc of trees ``(S, B, n+1)``.
+
+    Those of what is no word, too: batches then come in few shapes, for which the CPU's kernels are compiled.
+    """
+    size = heads.shape[-1]
+    item = torch.arange(heads.shape[1], device=heads.device).unsqueeze(-1)
+    node = torch.arange(size, device=heads.device)
+    item, node = (place.expand(heads.shape).flatten() for place in (item, node))
+    return item, heads.clamp(0, size - 1).flatten(), node

@@ -1,0 +1,168 @@
+"""Label scores by slices of heads and at chosen arcs: from a tensor, or from whatever computes them when asked."""
+
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Size, Tensor
+
+
+@runtime_checkable
+class LabelSource(Protocol):
+    """What a ``LabeledCRF`` takes in the place of a tensor of label scores: B sentences in one flat batch.
+
+    Scores on what is no arc may be anything. Scores found either way are equal but for rounding.
+
+    Attributes:
+        shape: ``(*batch, n+1, n+1, L)``.
+        dtype: of the scores.
+        device: where they are.
+        requires_grad: whether gradients flow into them.
+        bound: what no score exceeds, 0 for log probabilities; None where nothing is known without a look at all.
+    """
+
+    @property
+    def shape(self) -> Size: ...
+
+    @property
+    def dtype(self) -> torch.dtype: ...
+
+    @property
+    def device(self) -> torch.device: ...
+
+    @property
+    def requires_grad(self) -> bool: ...
+
+    @property
+    def bound(self) -> float | None: ...
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        """The scores ``(B, last - first, n+1, L)`` of all arcs from the heads ``first`` to ``last - 1``."""
+        ...
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The scores ``(A, L)`` of arcs, each given by item, head and dependent ``(A,)``."""
+        ...
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        """The score ``(A,)`` of one label each of such arcs."""
+        ...
+
+    def log_sums(self, arcs: Tensor) -> Tensor | None:
+        """Log of the summed weight of every arc's labels ``(B, n+1, n+1)`` where it is known without a look at all.
+
+        ``arcs`` ``(B, n+1, n+1)`` bool says which arcs are asked for.
+        """
+        ...
+
+    def of_items(self, items: Tensor) -> "LabelSource":
+        """The scores of some items ``(I,)`` of the flat batch, in order."""
+        ...
+
+
+class LabelTensor:
+    """Label scores that are a tensor ``(*batch, n+1, n+1, L)``."""
+
+    bound = None
+
+    def __init__(self, values: Tensor) -> None:
+        self.values, self.shape = values, values.shape
+        self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
+        with torch.enable_grad():  # the graph must be there even if it is first used without one
+            self.flat = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self.flat[:, first:last]
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.flat[item, head, dependent]
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.flat[item, head, dependent, label]
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelTensor":
+        return LabelTensor(self.flat[items])
+
+
+class LabelsGiven:
+    """Label scores of another source, -inf where a label competes with a known one.
+
+    Args:
+        source: the scores.
+        labels: ``(B, n+1)`` known labels of words, -1 where open.
+    """
+
+    def __init__(self, source: LabelSource, labels: Tensor) -> None:
+        self.source, self.labels = source, labels
+        self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
+
+    @property
+    def bound(self) -> float | None:
+        return self.source.bound
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self._masked(self.source.from_heads(first, last), self.labels.unsqueeze(1))
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._masked(self.source.at(item, head, dependent), self.labels[item, dependent])
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        known = self.labels[item, dependent]
+        competing = (known >= 0) & (known != label)
+        return self.source.at_labels(item, head, dependent, label).masked_fill(competing, -torch.inf)
+
+    def log_sums(self, arcs: Tensor) -> Tensor | None:
+        sums = self.source.log_sums(arcs)
+        if sums is None:
+            return None
+        item, head, dependent = (arcs & (self.labels >= 0).unsqueeze(1)).nonzero(as_tuple=True)
+        scores = self.source.at_labels(item, head, dependent, self.labels[item, dependent])
+        return sums.index_put((item, head, dependent), scores.to(sums.dtype))
+
+    def of_items(self, items: Tensor) -> "LabelsGiven":
+        return LabelsGiven(self.source.of_items(items), self.labels[items])
+
+    def _masked(self, scores: Tensor, known: Tensor) -> Tensor:
+        """Scores ``(..., L)`` of arcs into words of known labels ``(...)``."""
+        names = torch.arange(scores.shape[-1], device=scores.device)
+        known = known.unsqueeze(-1)
+        return scores.masked_fill((known >= 0) & (known != names), -torch.inf)
+
+
+class LabelsScaled:
+    """Label scores of another source times a factor above 0, in float64."""
+
+    dtype = torch.float64
+
+    def __init__(self, source: LabelSource, factor: float) -> None:
+        self.source, self.factor = source, factor
+        self.shape, self.device = source.shape, source.device
+
+    @property
+    def bound(self) -> float | None:
+        return None if self.source.bound is None else self.source.bound * self.factor
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self.source.from_heads(first, last).double() * self.factor
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.at(item, head, dependent).double() * self.factor
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.source.at_labels(item, head, dependent, label).double() * self.factor
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsScaled":
+        return LabelsScaled(self.source.of_items(items), self.factor)

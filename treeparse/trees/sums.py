@@ -1,0 +1,134 @@
+"""The three primitives of every sum over trees as autograd functions, each the derivative of the one before.
+
+``log_partition`` has the derivative ``marginals``, whose derivative is the Hessian of the log partition, met only as a
+product with a vector. All three take and give one tensor a kind of part.
+"""
+
+from functools import cached_property
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.trees.families import Family, Parts
+
+
+class TreeSums:
+    """The differentiable sums of one flat batch; the values that they share are computed once.
+
+    Args:
+        family: the trees.
+        parts: float64 scores, one tensor ``(B, ...)`` a kind of part.
+        lengths: int64 ``(B,)``.
+    """
+
+    def __init__(self, family: Family, parts: Parts, lengths: Tensor) -> None:
+        self.family, self.parts, self.lengths = family, parts, lengths
+
+    @cached_property
+    def constants(self) -> tuple[Tensor, Parts]:
+        """Log partition and marginals without a graph; one elimination gives both."""
+        return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
+
+    @property
+    def has_constants(self) -> bool:
+        """Whether they are there already."""
+        return "constants" in self.__dict__
+
+    def log_partition(self) -> Tensor:
+        """Log of the summed weight of all trees ``(B,)``, differentiable twice; -inf where there is none."""
+        return cast(Tensor, _LogPartition.apply(self, *self.parts))
+
+    def marginals(self) -> Parts:
+        """The probability of every part, differentiable; 0 where there is no tree."""
+        return _marginals(self, self.parts)
+
+    def hessian_vector_products(self, vectors: Parts) -> Parts:
+        """H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors alone."""
+        count = len(vectors[0])
+        parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
+        repeated = TreeSums(self.family, parts, self.lengths.expand(count, -1).reshape(-1))
+        flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, parts, strict=True))
+        products = _hessian_vector_product(repeated, parts, flat)
+        return tuple(product.reshape(vector.shape) for product, vector in zip(products, vectors, strict=True))
+
+
+class _LogPartition(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Tensor:
+        if not any(ctx.needs_input_grad) and not sums.has_constants:
+            return sums.family.log_partition(parts, sums.lengths)
+        log_z, marginals = sums.constants
+        ctx.sums = sums
+        ctx.save_for_backward(*parts, *marginals)  # saved, so that a change in place is found
+        return log_z.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        parts, marginals = _halves(ctx.saved_tensors)
+        if torch.is_grad_enabled():  # somebody wants to differentiate again
+            marginals = _marginals(ctx.sums, parts)
+        (grad,) = grad_outputs
+        return None, *(part * grad.reshape(-1, *[1] * (part.dim() - 1)) for part in marginals)
+
+
+class _Marginals(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Parts:
+        ctx.sums = sums
+        ctx.save_for_backward(*parts)
+        return _constant(sums.constants[1])
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *_hessian_vector_product(ctx.sums, ctx.saved_tensors, grad_outputs)
+
+
+class _HessianVectorProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, sums: TreeSums, *parts_and_vectors: Tensor) -> Parts:
+        parts, vectors = _halves(parts_and_vectors)
+        ctx.sums = sums
+        ctx.save_for_backward(*parts)
+        return sums.family.hessian_vector_product(parts, sums.lengths, vectors)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        parts: Parts = ctx.saved_tensors
+        products = _hessian_vector_product(ctx.sums, parts, grad_outputs)  # the Hessian is symmetric
+        return None, *(None for _ in parts), *products
+
+
+class _NoThirdDerivative(torch.autograd.Function):
+    """The identity, in whose place a missing derivative is found as soon as somebody asks for it."""
+
+    @staticmethod
+    def forward(ctx: Any, *parts: Tensor) -> Parts:
+        return tuple(part.view_as(part) for part in parts)
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Parts:
+        raise TreeparseError(
+            "This gradient needs a third derivative of the log partition in the scores, which is not implemented: "
+            "covariances and second moments are differentiable in their arc values only, marginals and entropies once."
+        )
+
+
+def _marginals(sums: TreeSums, parts: Parts) -> Parts:
+    return cast(Parts, _Marginals.apply(sums, *parts))
+
+
+def _hessian_vector_product(sums: TreeSums, parts: Parts, vectors: Parts) -> Parts:
+    constants = cast(Parts, _NoThirdDerivative.apply(*parts))
+    return cast(Parts, _HessianVectorProduct.apply(sums, *constants, *vectors))
+
+
+def _halves(tensors: Parts) -> tuple[Parts, Parts]:
+    """The parts, and what came behind them, as many."""
+    half = len(tensors) // 2
+    return tensors[:half], tensors[half:]
+
+
+def _constant(parts: Parts) -> Parts:
+    return tuple(part.detach() for part in parts)
