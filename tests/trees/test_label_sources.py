@@ -1,0 +1,153 @@
+"""Label scores that are given by slices and at chosen arcs: the same distribution as by a tensor, with fewer looks."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Size, Tensor
+from torch.distributions import kl_divergence
+from tree_cases import CASES, Case, generator
+
+from treeparse import LabeledCRF, TreeparseError
+from treeparse.trees import LabelSource
+from treeparse.trees.labels import best
+
+LENGTHS = torch.tensor([5, 3, 4])
+UNLABELED = [case for case in CASES if not case.labels]
+every_base = pytest.mark.parametrize("case", UNLABELED, ids=lambda case: case.name)
+
+
+class Counted:
+    """Label scores that count how often they are looked up."""
+
+    def __init__(self, values: Tensor, bound: float | None) -> None:
+        self.values, self.bound = values, bound
+        self.shape: Size = values.shape
+        self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
+        self.looks, self.slices = 0, 0
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        self.slices += 1
+        return self.values[:, first:last]
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        self.looks += len(item)
+        return self.values[item, head, dependent]
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.values[item, head, dependent, label]
+
+    def log_sums(self, arcs: Tensor) -> Tensor | None:
+        return torch.zeros(arcs.shape, dtype=torch.float64) if self.bound == 0 else None
+
+    def of_items(self, items: Tensor) -> "Counted":
+        return Counted(self.values[items], self.bound)
+
+
+def scores(case: Case, *, labels: int = 3, seed: int = 1, scale: float = 2.0) -> tuple[Any, Tensor]:
+    """A base and log probabilities of labels."""
+    base = case.make(case.parameters(5, seed=seed, batch=(3,), scale=scale), LENGTHS)
+    noise = torch.randn(3, 6, 6, labels, generator=generator(seed), dtype=torch.float64)
+    return base, (scale * noise).log_softmax(-1)
+
+
+def both(case: Case, bound: float | None, **options: Any) -> tuple[LabeledCRF, LabeledCRF, Counted]:
+    """The distribution by a tensor, by a source, and the source."""
+    base, values = scores(case, **options)
+    source = Counted(values, bound)
+    assert isinstance(source, LabelSource)
+    return LabeledCRF(base, values), LabeledCRF(base, source), source
+
+
+@every_base
+@pytest.mark.parametrize("bound", [0.0, 5.0, None], ids=["log probabilities", "a bound", "nothing known"])
+def test_every_quantity_is_that_of_the_tensor(case: Case, bound: float | None) -> None:
+    p, q, _ = both(case, bound)
+    trees = p.sample((4,), generator=generator(2))
+    known = torch.tensor([[-1, 0, -1, 2, -1, 1], [-1, 1, -1, -1, -1, -1], [-1] * 6])
+    heads = torch.tensor([[-1, 2, -1, -1, -1, -1], [-1, -1, 0, -1, -1, -1], [-1] * 6])
+    r = torch.randn(3, 6, 6, 3, 2, generator=generator(3), dtype=torch.float64)
+    quantities: list[Callable[[LabeledCRF], Tensor]] = [
+        lambda d: d.log_partition,
+        lambda d: d.marginals,
+        lambda d: d.log_prob(trees),
+        lambda d: d.score(trees),
+        lambda d: d.label_log_prob(*trees),
+        lambda d: d.entropy(),
+        lambda d: d.renyi_entropy(0.5),
+        lambda d: d.cross_entropy(p),
+        lambda d: kl_divergence(p, d),
+        lambda d: d.expectation(r),
+        lambda d: d.covariance(r, r),
+        lambda d: d.risk(trees[0][0], trees[1][0]),
+        lambda d: d.given(heads, known).log_partition,
+        lambda d: d.given(heads, known).marginals,
+        lambda d: d.tempered(0.7).log_partition,
+        lambda d: d.topk(7)[2],
+        lambda d: d.sample_without_replacement(5, generator=generator(4))[2],
+        lambda d: d.expand((2, 3)).entropy(),
+    ]
+    for quantity in quantities:
+        torch.testing.assert_close(quantity(q), quantity(p), rtol=1e-10, atol=1e-10)
+    pairs = [(d.mode, d.minimum_risk(), d.topk(7)[:2], d.given(heads, known).mode) for d in (p, q)]
+    pairs = [(*pair, d.sample((5,), generator=generator(5))) for pair, d in zip(pairs, (p, q), strict=True)]
+    for expected, found in zip(*pairs, strict=True):
+        assert all(torch.equal(one, other) for one, other in zip(expected, found, strict=True))
+
+
+@every_base
+def test_the_best_tree_where_scores_are_tied(case: Case) -> None:
+    """Arcs and labels of whole numbers: which of many equal trees is best does not depend on how it is found."""
+    for seed in range(30):
+        base = case.make([torch.randint(-2, 2, (3, 6, 6), generator=generator(seed)).double()], LENGTHS)
+        values = -torch.randint(0, 3, (3, 6, 6, 3), generator=generator(100 + seed)).double()
+        found, expected = LabeledCRF(base, Counted(values, 0.0)).mode, LabeledCRF(base, values).mode
+        assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+@every_base
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+def test_the_best_tree_where_bounds_say_little(case: Case, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(best, "ROUNDS", rounds)
+    for seed in range(10):
+        p, q, source = both(case, 0.0, seed=seed, scale=5.0)
+        assert all(torch.equal(*pair) for pair in zip(p.mode, q.mode, strict=True))
+        assert all(torch.equal(*pair) for pair in zip(p.minimum_risk(), q.minimum_risk(), strict=True))
+        assert source.looks <= (2 * rounds + 4) * int(LENGTHS.sum()) + 18
+
+
+def test_few_arcs_are_looked_up_where_labels_are_certain() -> None:
+    case = UNLABELED[0]
+    base = case.make(case.parameters(40, seed=1, batch=(4,), scale=3.0))
+    values = (8 * torch.randn(4, 41, 41, 50, generator=generator(2), dtype=torch.float64)).log_softmax(-1)
+    source = Counted(values, 0.0)
+    found, expected = LabeledCRF(base, source).mode, LabeledCRF(base, values).mode
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+    assert source.slices == 0
+    assert source.looks < 0.15 * 4 * 41 * 40
+
+
+def test_gradients_flow_into_what_gives_the_scores() -> None:
+    case = UNLABELED[0]
+    base, values = scores(case)
+    known = torch.tensor([[-1, 0, -1, 2, -1, 1], [-1, 1, -1, -1, -1, -1], [-1] * 6])
+    nothing = torch.full((3, 6), -1)
+
+    def quantity(values: Tensor, as_source: bool) -> Tensor:
+        p = LabeledCRF(base, Counted(values, None) if as_source else values)
+        return (p.entropy() + p.given(nothing, known).log_partition).sum()
+
+    gradients = []
+    for as_source in (True, False):
+        leaf = values.clone().requires_grad_()
+        gradients += torch.autograd.grad(quantity(leaf, as_source), leaf)
+    torch.testing.assert_close(*gradients)
+
+
+def test_a_source_must_fit_its_base() -> None:
+    base, values = scores(UNLABELED[0])
+    with pytest.raises(TreeparseError, match="must have the shape"):
+        LabeledCRF(base, Counted(values[:2], 0.0))
+    with pytest.raises(TreeparseError, match="floating-point"):
+        LabeledCRF(base, Counted(values.long(), 0.0))
