@@ -48,6 +48,15 @@ from package.helper import helper
 def kernel(x):
     return 10.0 * helper(x)
 """
+KERNEL_OF_TWO_ROOMS = """
+from package._compile import jit
+from package.best import helper as best
+from package.lists import helper as lists
+
+@jit
+def kernel(x):
+    return 10.0 * best.helper(x) + lists.helper(x)
+"""
 PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
 
 
@@ -148,6 +157,23 @@ def test_a_change_in_a_folder_below_is_seen(kernels: Kernels) -> None:
     assert kernels.answer() == (20.0, 0)
     helper.write_text(HELPER.format("jit", "x + 22.0"), encoding="utf-8")
     assert kernels.answer() == (230.0, 0)
+
+
+def test_rooms_with_equal_names_are_kept_apart_in_one_folder(
+    kernels: Kernels, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same line of the same file of two rooms."""
+    caplog.set_level(logging.INFO, "package")
+    for room, result in (("best", "x + 1.0"), ("lists", "x + 22.0")):
+        (kernels.package / room).mkdir()
+        (kernels.package / room / "helper.py").write_text(HELPER.format("jit", result), encoding="utf-8")
+    (kernels.package / "best" / "kernel.py").write_text(KERNEL_OF_TWO_ROOMS, encoding="utf-8")
+    (kernels.package / "kernel.py").write_text("from package.best.kernel import kernel", encoding="utf-8")
+    assert kernels.answer() == (43.0, 0)
+    assert kernels.answer() == (43.0, 1)
+    assert caplog.messages == ["compiling kernels, once: best.kernel.kernel"]
+    assert len(kernels.files("nbi")) == 3
+    assert {path.parent for path in kernels.files("nbi")} == {kernels.package / "__pycache__"}
 
 
 def test_without_a_folder_to_write_to_kernels_are_compiled_and_this_is_said_once(open_folder: Path) -> None:
