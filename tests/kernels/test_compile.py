@@ -16,17 +16,17 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import CPUCodegen
 from unprivileged import make_read_only, run_as_nobody
 
-from treeparse.kernels import _compile
+import treeparse.kernels
 
 HELPER = """
-from package import _compile
+from package.compile import jit, part_jit
 
-@_compile.{}
+@{}
 def helper(x):
     return {}
 """
 KERNEL = """
-from package._compile import jit
+from package.compile import jit
 from package.helper import helper
 
 @jit
@@ -34,14 +34,14 @@ def kernel(x):
     return 10.0 * helper(x)
 """
 ROUNDING_HELPER = """
-from package._compile import jit
+from package.compile import jit
 
 @jit
 def helper(x):
     return (x + 1.5 * 2.0**52) - 1.5 * 2.0**52  # to a whole number, unless the sum is reordered
 """
 REORDERED_KERNEL = """
-from package._compile import vector_jit
+from package.compile import vector_jit
 from package.helper import helper
 
 @vector_jit
@@ -49,7 +49,7 @@ def kernel(x):
     return 10.0 * helper(x)
 """
 KERNEL_OF_TWO_ROOMS = """
-from package._compile import jit
+from package.compile import jit
 from package.best import helper as best
 from package.lists import helper as lists
 
@@ -65,8 +65,8 @@ def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.forma
     package = folder / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    for source in ("_compile.py", "cache.py"):
-        text = Path(_compile.__file__).with_name(source).read_text(encoding="utf-8")
+    for source in ("compile.py", "cache.py"):
+        text = Path(treeparse.kernels.__file__).with_name(source).read_text(encoding="utf-8")
         (package / source).write_text(text.replace("treeparse.kernels", "package"), encoding="utf-8")
     (package / "kernel.py").write_text(kernel, encoding="utf-8")
     (package / "helper.py").write_text(helper, encoding="utf-8")

@@ -19,8 +19,8 @@ from drawn_orders import (
 from oracles import Array, score_scale
 from ranking import random_graph
 
-from treeparse.kernels import projective_sampling, sampling
-from treeparse.kernels._random import uniforms
+from treeparse.kernels.random import uniforms
+from treeparse.kernels.samples import nonprojective, projective
 from treeparse.trees import distinct
 from treeparse.trees.distinct import Drawn
 from treeparse.trees.label_scores import LabelScores
@@ -112,8 +112,8 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None
     def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
         single_root = family["single_root"]
         if family.get("projective"):
-            return projective_sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)
-        return sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
+            return projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
+        return nonprojective.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
 
     before = scores.copy()
     found = distinct.sample_trees(sampler, scores, lengths, seeds, 30, **family, threads=2)

@@ -10,7 +10,7 @@ from drawn_orders import repeated, sequence_probabilities, support
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, TreeparseError
-from treeparse.kernels.trie import sample_trees
+from treeparse.kernels.samples.without_replacement import sample_trees
 from treeparse.trees import estimators
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
 

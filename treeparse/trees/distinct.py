@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels import elimination, inside_outside, trie
-from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.kernels._trie import HASH_FACTOR
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.samples import without_replacement as trie
+from treeparse.kernels.samples.trie import HASH_FACTOR
+from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.trees.arrays import floats, integers
 from treeparse.trees.label_scores import LabelScores
 

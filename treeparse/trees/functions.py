@@ -14,18 +14,11 @@ import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import (
-    arborescence,
-    conditionals,
-    eisner,
-    elimination,
-    gabow_tarjan,
-    hessian,
-    inside_outside,
-)
-from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.kernels.kbest import NonprojectiveKBest
-from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.sums import conditionals, elimination, hessian, inside_outside
 from treeparse.trees import dense
 from treeparse.trees.arrays import floats, integers
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels._random import uniforms
+from treeparse.kernels.random import uniforms
 from treeparse.trees import label_sums
 from treeparse.trees.expectations import power
 

@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import projective_sampling, sampling, trie
-from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.samples import projective as projective_sampling
+from treeparse.kernels.samples import without_replacement as trie
 from treeparse.trees import beam, distinct
 from treeparse.trees.arrays import floats, integers
 from treeparse.trees.label_scores import LabelScores
