@@ -9,6 +9,7 @@ NEGLIGIBLE = -40.0  # exp of it is below half a unit in the last place of 1
 
 @jit
 def log_add(x, y):
+    """``log(exp(x) + exp(y))``."""
     larger, smaller = (x, y) if x > y else (y, x)
     if larger == -np.inf or smaller - larger < NEGLIGIBLE:
         return larger
@@ -17,6 +18,7 @@ def log_add(x, y):
 
 @jit
 def log_sum(values, start, stop):
+    """The log of the sum of what a range holds the logs of."""
     top = -np.inf
     for i in range(start, stop):
         top = max(top, values[i])

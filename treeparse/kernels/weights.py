@@ -15,7 +15,8 @@ LOWEST = -708.0  # exp of it is still a normal number
 LOG2_E = 1 / math.log(2)
 LOG_2_HIGH = float.fromhex("0x1.62e42fefap-1")  # so short that a product with a small whole number is exact
 LOG_2_LOW = float.fromhex("0x1.cf79abc9e3b39p-40")
-ROUND = 1.5 * 2.0**52  # x + ROUND is a whole number, held in the low bits
+MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a float64
+ROUND = 1.5 * 2.0**MANTISSA_BITS  # x + ROUND is a whole number, held in the low bits
 TAYLOR = np.array([1 / math.factorial(i) for i in range(13, -1, -1)])
 
 
@@ -40,6 +41,7 @@ def column_maxima(scores, n, top):
 
 @vector_jit
 def range_sum(values, start, stop):
+    """The sum of a range."""
     total = 0.0
     for i in range(start, stop):
         total += values[i]
@@ -63,6 +65,7 @@ def load_weights(scores, n, top, w, original):
 
 @jit
 def load_log_weights(scores, n, top, w, original):
+    """Fill ``w`` and its copy with log weights whose columns have maximum 0, where ``top`` are the columns' maxima."""
     for i in range(n + 1):
         for j in range(1, n + 1):
             w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
@@ -88,5 +91,5 @@ def exponentiate(values):
             series = 0.0
             for term in range(len(TAYLOR)):
                 series = series * rest + TAYLOR[term]
-            bits[i] = (bits[i] + 1023) << 52  # now powers[i] is 2^k
+            bits[i] = (bits[i] + EXPONENT_BIAS) << MANTISSA_BITS  # now powers[i] is 2^k
             x[i] = 0.0 if x[i] == LOWEST else series * powers[i]

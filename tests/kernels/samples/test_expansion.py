@@ -10,7 +10,7 @@ from ranking import random_graph
 from sampling_oracles import LIMIT
 from tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
-from treeparse.kernels.samples.expansion import ORIGINAL, TURNED, WEIGHTS, Stages, new_memory, set_up
+from treeparse.kernels.samples.expansion import ORIGINAL, SHARES, WEIGHTS, Stages, new_memory, set_up
 from treeparse.kernels.samples.nonprojective import EXPANSION
 from treeparse.kernels.sums.elimination import log_partition_and_marginals
 
@@ -75,7 +75,7 @@ class Choices:
         is_late = i == 0 and self.single_root and j < self.root_word
         last = self.root_word if is_late else self.size - 1
         through = list(range(max(i, j) + 1, last + 1))
-        parts = [self.product(self.tables[TURNED, i, k], self.tables[WEIGHTS, j, k]) for k in through]
+        parts = [self.product(self.tables[SHARES, i, k], self.tables[WEIGHTS, j, k]) for k in through]
         return self.choices([self.size, *through], [self.tables[ORIGINAL, j, i], *parts])
 
     def product(self, x: float, y: float) -> float:

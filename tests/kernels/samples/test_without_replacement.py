@@ -24,7 +24,7 @@ from oracles import Array, all_trees, score_scale, tree_scores
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
-from treeparse.kernels.samples.without_replacement import sample_trees
+from treeparse.kernels.samples.without_replacement import sample_distinct_trees
 from treeparse.kernels.sums import conditionals, elimination, inside_outside
 
 SCALES = (0.0, 1.0, 4.0)
@@ -38,7 +38,7 @@ def are_of_family(heads: np.ndarray, family: Options) -> bool:
 
 def drawn(scores: Array, count: int, repetitions: int, family: Options, seed: int = 1) -> Drawn:
     batch = repeated(scores, repetitions, seed)
-    return sample_trees(*batch, count, **family)
+    return sample_distinct_trees(*batch, count, **family)
 
 
 @EVERY_FAMILY
@@ -196,13 +196,13 @@ def test_arcs_are_drawn_by_their_marginals(family: Options, scale: float) -> Non
 def test_an_item_is_the_same_alone_in_a_batch_and_in_a_longer_list(family: Options) -> None:
     scores, lengths, seeds = batch_of_scales()
     before = scores.copy()
-    heads, log_probs, keys = sample_trees(scores, lengths, seeds, 12, **family, threads=2)
+    heads, log_probs, keys = sample_distinct_trees(scores, lengths, seeds, 12, **family, threads=2)
     np.testing.assert_array_equal(scores, before)
     assert (heads[3] == -1).all()
     assert (keys[3] == -np.inf).all()
     for item, n in enumerate(lengths):
         own = np.ascontiguousarray(scores[item : item + 1, : n + 1, : n + 1])
-        few = sample_trees(own, lengths[item : item + 1], seeds[item : item + 1], 5, **family)
+        few = sample_distinct_trees(own, lengths[item : item + 1], seeds[item : item + 1], 5, **family)
         np.testing.assert_array_equal(few[0][0], heads[item, :5, : n + 1])
         np.testing.assert_array_equal(few[1][0], log_probs[item, :5])
         np.testing.assert_array_equal(few[2][0], keys[item, :5])
@@ -222,10 +222,10 @@ def test_going_on_from_trees_drawn_before_keeps_the_law(family: Options, scale: 
     scores = random_scores(3, scale, 12)
     trees, log_probs = support(scores, **family)
     scores, lengths, seeds = repeated(scores, 8000, 3)
-    known, _, _ = sample_trees(scores, lengths, seeds, 2, **family)
+    known, _, _ = sample_distinct_trees(scores, lengths, seeds, 2, **family)
     known[::3, 1] = -1  # for some items one tree is known, for others two
     count = min(4, len(trees))
-    heads, found, keys = sample_trees(scores, lengths, ~seeds, count, **family, known=known)
+    heads, found, keys = sample_distinct_trees(scores, lengths, ~seeds, count, **family, known=known)
     places = places_in(trees, heads[:, :, 1:])
     np.testing.assert_array_equal(heads[:, 0], known[:, 0])
     np.testing.assert_allclose(found, log_probs[places], rtol=0, atol=1e-12)
@@ -241,11 +241,11 @@ def test_labelled_trees(family: Options, scale: float) -> None:
     trees, log_probs = labelled_support(scores, label_logs, family)
     batch = repeated(scores, 8000, 4)
     labels = np.repeat(label_logs[None], 8000, 0)
-    rows, _, _ = sample_trees(*batch, 2, **family, label_logs=labels)
+    rows, _, _ = sample_distinct_trees(*batch, 2, **family, label_logs=labels)
     assert (rows[:, :, [0, 3]] == -1).all()
     assert_sequence_law(places_in(trees, rows[:, :, [1, 2, 4, 5]]), log_probs)
     batch, labels = repeated(scores, 3000, 5), labels[:3000]
-    rows, found, keys = sample_trees(*batch, len(trees) + 1, **family, label_logs=labels)
+    rows, found, keys = sample_distinct_trees(*batch, len(trees) + 1, **family, label_logs=labels)
     assert (rows[:, -1] == -1).all()
     places = places_in(trees, rows[:, :-1, [1, 2, 4, 5]])
     np.testing.assert_allclose(found[:, :-1], log_probs[places], rtol=0, atol=1e-12)
@@ -258,7 +258,7 @@ def test_longer_labelled_sentences(family: Options) -> None:
     for scale in (0.3, 3.0, 30.0):
         scores, label_logs = random_scores(n, scale, 15), labels_of_arcs(n, scale, 16)
         batch = repeated(scores, 1, 5)
-        rows, log_probs, keys = sample_trees(*batch, count, **family, label_logs=label_logs[None])
+        rows, log_probs, keys = sample_distinct_trees(*batch, count, **family, label_logs=label_logs[None])
         assert len(np.unique(rows[0], axis=0)) == count
         assert np.isfinite(log_probs).all()
         assert (np.diff(keys) <= 0).all()
@@ -274,7 +274,7 @@ def test_rounding_leaves_no_mass_to_draw_from_for_ever(single_root: bool, projec
     for n, value in itertools.product((1, 2, 3), (1e16, -1e16, 1e17 / 3)):
         scores = np.full((6, n + 1, n + 1), value)
         arguments = scores, np.full(6, n), np.arange(6, dtype=np.uint64), 20
-        rows, log_probs, keys = sample_trees(*arguments, single_root=single_root, projective=projective)
+        rows, log_probs, keys = sample_distinct_trees(*arguments, single_root=single_root, projective=projective)
         expected = len(all_trees(n, single_root, projective))
         for item in range(6):
             assert len(np.unique(rows[item, :expected], axis=0)) == expected

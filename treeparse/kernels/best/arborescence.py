@@ -83,7 +83,7 @@ def _is_tree(heads, n, single_root, visited):
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
     tables = new_tables(size)
-    weights, nodes = tables[0], tables[1]
+    weights, nodes = tables.weights, tables.nodes
     arcs, keys = np.empty((size, size)), np.empty((0, 0), np.int64)
     owner = np.empty(size, np.int64)
     for b in range(start, stop):
@@ -98,7 +98,7 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
             if len(keys) == 0:
                 keys = np.ascontiguousarray(arc_keys(size).T)
             for j in range(1, n + 1):
-                choose_word_head(arcs[j], keys[j], j, n, weights, nodes)
+                choose_word_head(arcs[j], keys[j], j, n, tables)
             count = contract(arcs, keys, n, single_root, tables)
         if count:
             expand(count, nodes, heads[b], owner)

@@ -8,33 +8,48 @@ where no other arc is left.
 Scores are compared with the arcs' keys beside them (`ties`). Arcs are stored by dependent: ``arcs[j, i]`` is i -> j.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit
 
-FRESH, ON_PATH, FINISHED = 0, 1, 2
+FRESH, ON_PATH, FINISHED = 0, 1, 2  # statuses
 TIED = -1
 
+# Lines of ``Tables.weights``: of nodes, their chosen arc's weight and that of the best other arc from the same head; of
+# words, the offset.
+WEIGHT_LINES = 3
+VALUE, SECOND, OFFSET = range(WEIGHT_LINES)
+# Lines of ``Tables.nodes``: the keys of these; of nodes, their chosen arc's head, the word that it enters, the cycle
+# that the node is in, 0 for none, and its status; of words, the node that the word is in now and the next word of the
+# ring that makes up this node; the path of chosen arcs.
+NODE_LINES = 10
+KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = range(NODE_LINES)
 
-# Tables of one graph. Nodes are the root and the words, then contracted cycles, in order of their making. Into a node,
-# an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it replaces
-# inside the node, up to a constant of the node. Every weight has a key, which is offset likewise.
-#
-# weights: of nodes, their chosen arc's weight and that of the best other arc from the same head; of words, the offset.
-VALUE, SECOND, OFFSET = range(3)
-# nodes: the keys of these; of nodes, their chosen arc's head, the word that it enters, the cycle that the node is in,
-# 0 for none, and its status; of words, the node that the word is in now and the next word of the ring that makes up
-# this node; the path of chosen arcs.
-KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = range(10)
-# rows, keys, entries: the best arc into a contracted cycle from every word outside: its weight, key, the word entered.
+
+class Tables(NamedTuple):
+    """Working memory for one graph. Nodes are the root and the words, then contracted cycles, in order of their making.
+
+    Into a node, an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it
+    replaces inside the node, up to a constant of the node. Every weight has a key, which is offset likewise.
+    """
+
+    weights: FloatArray  # (3, 2n+2)
+    nodes: IntArray  # (10, 2n+2)
+    # The best arc into each contracted cycle from every node outside (cycles, n+1): weight, key, the word entered.
+    rows: FloatArray
+    row_keys: IntArray
+    entries: IntArray
 
 
 @jit
 def new_tables(size):
-    """Working memory for graphs of up to ``size`` nodes, the root included: weights, nodes, rows, keys and entries."""
+    """Working memory for graphs of up to ``size`` nodes, the root included."""
     shape = size, size
-    keys, entries = np.empty(shape, np.int64), np.empty(shape, np.int64)
-    return np.empty((3, 2 * size)), np.empty((10, 2 * size), np.int64), np.empty(shape), keys, entries
+    weights, nodes = np.empty((WEIGHT_LINES, 2 * size)), np.empty((NODE_LINES, 2 * size), np.int64)
+    return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64))
 
 
 @jit
@@ -47,7 +62,7 @@ def load_arcs(scores, n, arcs):
 
 
 @jit
-def choose_word_head(arcs, keys, word, n, weights, nodes):
+def choose_word_head(arcs, keys, word, n, tables):
     """A word's best head among the other words, 0 and -inf where no arc is left; whether there was a tie."""
     choice, tied = 0, False
     best = -np.inf
@@ -58,9 +73,9 @@ def choose_word_head(arcs, keys, word, n, weights, nodes):
             tied = True
             if keys is not None and keys[i] > keys[choice]:
                 choice = i
-    weights[VALUE, word], nodes[HEAD, word] = best, choice
+    tables.weights[VALUE, word], tables.nodes[HEAD, word] = best, choice
     if keys is not None:
-        nodes[KEY, word] = keys[choice]
+        tables.nodes[KEY, word] = keys[choice]
     return tied
 
 
@@ -73,7 +88,7 @@ def contract(arcs, keys, n, single_root, tables):
     root, it is finished. ``keys`` None leaves them out, which takes a third of the time, and returns ``TIED`` where
     they are needed.
     """
-    weights, nodes, rows, row_keys, entries = tables
+    weights, nodes = tables.weights, tables.nodes
     _start(n, weights, nodes)
     count = n + 1
     roots = 0
@@ -84,7 +99,7 @@ def contract(arcs, keys, n, single_root, tables):
             if node <= n:
                 tied = _choose_word_arc(arcs, keys, single_root, node, weights, nodes)
             else:
-                tied = _choose_arc(arcs, keys, n, single_root, node, weights, nodes, rows, row_keys, entries)
+                tied = _choose_arc(arcs, keys, n, single_root, node, tables)
             if tied and keys is None:
                 return TIED
             roots += nodes[HEAD, node] == 0
@@ -95,9 +110,7 @@ def contract(arcs, keys, n, single_root, tables):
             nodes[STATUS, node] = ON_PATH
             node = nodes[TOP, nodes[HEAD, node]]
             if nodes[STATUS, node] == ON_PATH:
-                depth, tied = _contract_cycle(
-                    arcs, keys, n, node, count, depth, weights, nodes, rows, row_keys, entries
-                )
+                depth, tied = _contract_cycle(arcs, keys, n, node, count, depth, tables)
                 if tied:
                     return TIED
                 node = count
@@ -116,8 +129,9 @@ def _start(n, weights, nodes):
 
 
 @jit
-def _choose_arc(arcs, keys, n, single_root, node, weights, nodes, rows, row_keys, entries):
+def _choose_arc(arcs, keys, n, single_root, node, tables):
     """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
+    weights, nodes, rows, row_keys, entries = tables
     place, choice, tied = node - n - 1, 1 if single_root else 0, False
     for i in range(choice + 1, n + 1):
         if rows[place, i] > rows[place, choice]:
@@ -171,8 +185,9 @@ def _find_second(arcs, keys, node, weights, nodes):
 
 
 @jit
-def _contract_cycle(arcs, keys, n, last, new, depth, weights, nodes, rows, row_keys, entries):
+def _contract_cycle(arcs, keys, n, last, new, depth, tables):
     """Contract the path from node ``last`` on into node ``new``; the length of what is left, and if keys are needed."""
+    weights, nodes, rows = tables.weights, tables.nodes, tables.rows
     place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
     shift_key, tied = 0, False
     for i in range(n + 1):
@@ -186,9 +201,9 @@ def _contract_cycle(arcs, keys, n, last, new, depth, weights, nodes, rows, row_k
         if keys is not None:
             shift_key = nodes[KEY, last] - nodes[KEY, node]
         if node <= n:
-            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, place, rows, row_keys, entries)
+            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, place, tables)
         else:
-            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, place, rows, row_keys, entries)
+            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, place, tables)
         if node != last:
             _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
     nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
@@ -216,9 +231,9 @@ def _join_ring(start, ring, shift, shift_key, weights, nodes):
 
 
 @jit
-def _merge_word(n, shift, shift_key, arcs, keys, word, place, rows, row_keys, entries):
+def _merge_word(n, shift, shift_key, arcs, keys, word, place, tables):
     """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
-    tied = False
+    rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
     for i in range(n + 1):
         value, best = arcs[word, i] + shift, rows[place, i]
         if keys is None:
@@ -234,9 +249,9 @@ def _merge_word(n, shift, shift_key, arcs, keys, word, place, rows, row_keys, en
 
 
 @jit
-def _merge_rows(n, shift, shift_key, keys, other, place, rows, row_keys, entries):
+def _merge_rows(n, shift, shift_key, keys, other, place, tables):
     """The same by a node of its cycle that is contracted itself, and has its arcs in row ``other``."""
-    tied = False
+    rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
     for i in range(n + 1):
         value, best = rows[other, i] + shift, rows[place, i]
         if keys is None:

@@ -2,12 +2,12 @@
 
 A span from node i to node j is of one of four kinds, and its best score is the best over the places to split it:
 
-    RIGHT  complete, headed by i    right(i, j)  = max over i < k <= j of right_arc(i, k) + right(k, j)
-    LEFT   complete, headed by j    left(i, j)   = max over i <= k < j of left_arc(k, j) + left(i, k)
-    INNER  what an arc spans        inner(i, j)  = max over i <= k < j of right(i, k) + left(k+1, j)
-    RIGHT_ARC  the arc i -> j too   right_arc(i, j) = inner(i, j) + scores[i, j]
+    RIGHT      complete, headed by i    right(i, j) = max over i < k <= j of right_arc(i, k) + right(k, j)
+    LEFT       complete, headed by j    left(i, j) = max over i <= k < j of left_arc(k, j) + left(i, k)
+    BETWEEN    what an arc spans        between(i, j) = max over i <= k < j of right(i, k) + left(k+1, j)
+    RIGHT_ARC  the arc i -> j too       right_arc(i, j) = between(i, j) + scores[i, j]
 
-where left_arc(k, j) = inner(k, j) + scores[j, k], and right(i, i) = left(i, i) = 0. Every projective tree is one
+where left_arc(k, j) = between(k, j) + scores[j, k], and right(i, i) = left(i, i) = 0. Every projective tree is one
 derivation of right(0, n) and no other, so the best derivations are the best trees. For a single root right(0, j) is
 -inf where 0 < j < n: after its first dependent node 0 cannot take a second one.
 
@@ -24,8 +24,9 @@ from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.compile import jit
 from treeparse.kernels.threads import run_batch
 
-RIGHT, LEFT, INNER, RIGHT_ARC = 0, 1, 2, 3
-BITS = 21  # for a node's number in a span's
+KINDS, SPLIT_KINDS = 4, 3  # of spans, and of those that fall into two spans
+RIGHT, LEFT, BETWEEN, RIGHT_ARC = range(KINDS)
+NODE_BITS = 21  # for a node's number in a span's
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
@@ -81,17 +82,17 @@ def _reduces(heads, n, stack, missing):
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
-    buffer, stack = np.empty(4 * size * size), np.empty(size, np.int64)
+    buffer, stack = np.empty(KINDS * size * size), np.empty(size, np.int64)
     arc_keys, key_buffer = np.empty((0, 0), np.int64), np.empty(0, np.int64)
     for b in range(start, stop):
         n = lengths[b]
-        chart = chart_of(buffer, 4, n)
+        chart = chart_of(buffer, KINDS, n)
         fill_chart(scores[b], n, single_root, chart, None, None)
         if chart[RIGHT, n, 0] == -np.inf or _read_tree(scores[b], n, chart, None, None, stack, heads[b]):
             continue
         if len(key_buffer) == 0:
-            arc_keys, key_buffer = ties.arc_keys(size), np.empty(4 * size * size, np.int64)
-        keys = chart_of(key_buffer, 4, n)
+            arc_keys, key_buffer = ties.arc_keys(size), np.empty(KINDS * size * size, np.int64)
+        keys = chart_of(key_buffer, KINDS, n)
         fill_chart(scores[b], n, single_root, chart, arc_keys, keys)
         _read_tree(scores[b], n, chart, arc_keys, keys, stack, heads[b])
 
@@ -121,7 +122,7 @@ def _begin_row(j, chart, worst):
     """Row j as far as what ends before j and the span of j alone decide it."""
     for i in range(j):
         chart[RIGHT, j, i] = chart[LEFT, j, i] = worst
-        chart[INNER, j, i] = chart[RIGHT, j - 1, i]
+        chart[BETWEEN, j, i] = chart[RIGHT, j - 1, i]
     chart[RIGHT, j, j] = chart[LEFT, j, j] = 0
 
 
@@ -132,13 +133,13 @@ def _fill_row(j, scores, chart):
     What that makes of the ignored arcs into node 0 is never used.
     """
     for i in range(j - 1, -1, -1):
-        left_arc, right_arc = chart[INNER, j, i] + scores[j, i], chart[INNER, j, i] + scores[i, j]
+        left_arc, right_arc = chart[BETWEEN, j, i] + scores[j, i], chart[BETWEEN, j, i] + scores[i, j]
         left, right = chart[LEFT, j, i], chart[RIGHT, j, i]
         left, right = left_arc if left_arc > left else left, right_arc if right_arc > right else right
         chart[LEFT, j, i], chart[RIGHT, j, i], chart[RIGHT_ARC, j, i] = left, right, right_arc
         for begin in range(i):
-            score, best = chart[RIGHT, i - 1, begin] + left, chart[INNER, j, begin]
-            chart[INNER, j, begin] = score if score > best else best
+            score, best = chart[RIGHT, i - 1, begin] + left, chart[BETWEEN, j, begin]
+            chart[BETWEEN, j, begin] = score if score > best else best
         for begin in range(i):
             score, best = chart[LEFT, i, begin] + left_arc, chart[LEFT, j, begin]
             chart[LEFT, j, begin] = score if score > best else best
@@ -151,8 +152,8 @@ def _fill_row(j, scores, chart):
 def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
     """``_fill_row`` where keys decide between equal scores."""
     for i in range(j - 1, -1, -1):
-        left_arc, right_arc = chart[INNER, j, i] + scores[j, i], chart[INNER, j, i] + scores[i, j]
-        left_arc_key, right_arc_key = keys[INNER, j, i] + arc_keys[j, i], keys[INNER, j, i] + arc_keys[i, j]
+        left_arc, right_arc = chart[BETWEEN, j, i] + scores[j, i], chart[BETWEEN, j, i] + scores[i, j]
+        left_arc_key, right_arc_key = keys[BETWEEN, j, i] + arc_keys[j, i], keys[BETWEEN, j, i] + arc_keys[i, j]
         left, left_key = chart[LEFT, j, i], keys[LEFT, j, i]
         if _better(left_arc, left_arc_key, left, left_key):
             left, left_key = left_arc, left_arc_key
@@ -162,11 +163,11 @@ def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
         chart[LEFT, j, i], chart[RIGHT, j, i], chart[RIGHT_ARC, j, i] = left, right, right_arc
         keys[LEFT, j, i], keys[RIGHT, j, i], keys[RIGHT_ARC, j, i] = left_key, right_key, right_arc_key
         for begin in range(i):
-            score, best = chart[RIGHT, i - 1, begin] + left, chart[INNER, j, begin]
-            key, best_key = keys[RIGHT, i - 1, begin] + left_key, keys[INNER, j, begin]
+            score, best = chart[RIGHT, i - 1, begin] + left, chart[BETWEEN, j, begin]
+            key, best_key = keys[RIGHT, i - 1, begin] + left_key, keys[BETWEEN, j, begin]
             better = _better(score, key, best, best_key)
-            chart[INNER, j, begin] = score if better else best
-            keys[INNER, j, begin] = key if better else best_key
+            chart[BETWEEN, j, begin] = score if better else best
+            keys[BETWEEN, j, begin] = key if better else best_key
         for begin in range(i):
             score, best = chart[LEFT, i, begin] + left_arc, chart[LEFT, j, begin]
             key, best_key = keys[LEFT, i, begin] + left_arc_key, keys[LEFT, j, begin]
@@ -189,14 +190,14 @@ def _better(score, key, other, other_key):
 @jit
 def span(kind, i, j):
     """A span as one number."""
-    return (kind << 2 * BITS) | (j << BITS) | i
+    return (kind << 2 * NODE_BITS) | (j << NODE_BITS) | i
 
 
 @jit
 def parts_of_span(number):
     """Kind, first and last node of a span."""
-    mask = (1 << BITS) - 1
-    return number >> 2 * BITS, number & mask, (number >> BITS) & mask
+    mask = (1 << NODE_BITS) - 1
+    return number >> 2 * NODE_BITS, number & mask, (number >> NODE_BITS) & mask
 
 
 @jit
@@ -209,9 +210,9 @@ def split_range(kind, i, j):
 def halves(kind, i, j, k):
     """The spans into which a split takes a span; what lies under the arc, where there is one, is the first."""
     if kind == RIGHT:
-        return span(INNER, i, k), span(RIGHT, k, j)
+        return span(BETWEEN, i, k), span(RIGHT, k, j)
     if kind == LEFT:
-        return span(INNER, k, j), span(LEFT, i, k)
+        return span(BETWEEN, k, j), span(LEFT, i, k)
     return span(RIGHT, i, k), span(LEFT, k + 1, j)
 
 
@@ -221,7 +222,7 @@ def split_score(arcs, chart, kind, i, j, k):
     if kind == RIGHT:
         return chart[RIGHT_ARC, k, i] + chart[RIGHT, j, k]
     if kind == LEFT:
-        return (chart[INNER, j, k] + arcs[j, k]) + chart[LEFT, k, i]
+        return (chart[BETWEEN, j, k] + arcs[j, k]) + chart[LEFT, k, i]
     return chart[RIGHT, k, i] + chart[LEFT, j, k + 1]
 
 
@@ -236,7 +237,7 @@ def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
         k = _best_split(scores, chart, arc_keys, keys, kind, i, j)
         if k < 0:
             return False
-        if kind != INNER:
+        if kind != BETWEEN:
             heads[k] = i if kind == RIGHT else j
         for half in halves(kind, i, j, k):
             _, first, last = parts_of_span(half)

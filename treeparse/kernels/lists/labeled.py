@@ -21,7 +21,8 @@ from treeparse.kernels.compile import jit
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import tree_key
 
-TREES, LABELINGS, WAITING = 0, 1, 2  # what is counted of every item: trees looked at, labellings made, waiting children
+COUNTS = 3  # of every item:
+TREES, LABELINGS, WAITING = range(COUNTS)  # trees looked at, labellings made, waiting children
 
 
 class Labelings(NamedTuple):
@@ -60,7 +61,7 @@ class LabeledTrees:
     def __init__(self, lengths: IntArray, nodes: int) -> None:
         self._lengths = np.ascontiguousarray(lengths)
         self._made = Labelings.empty(len(lengths), nodes)
-        self._counts = np.zeros((len(lengths), 3), np.int64)
+        self._counts = np.zeros((len(lengths), COUNTS), np.int64)
 
     @property
     def trees(self) -> IntArray:

@@ -4,10 +4,21 @@ Every tree is one derivation of the whole sentence's span (see ``eisner``), so t
 the list of trees. Only the chart of best scores is filled beforehand; all else is found when it is needed, and kept.
 """
 
+from typing import NamedTuple, Self
+
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.best.eisner import INNER, RIGHT, chart_of, fill_chart, parts_of_span, span
+from treeparse.kernels.best.eisner import (
+    BETWEEN,
+    KINDS,
+    RIGHT,
+    SPLIT_KINDS,
+    chart_of,
+    fill_chart,
+    parts_of_span,
+    span,
+)
 from treeparse.kernels.compile import jit
 from treeparse.kernels.lists.derivations import (
     FIRST,
@@ -19,8 +30,10 @@ from treeparse.kernels.lists.derivations import (
     SPLIT,
     UNKNOWN,
     USED,
+    Charts,
+    Pool,
     best_derivation,
-    clear_pool,
+    clear,
     find_next,
     has_room,
     look_up_half,
@@ -28,9 +41,52 @@ from treeparse.kernels.lists.derivations import (
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
-MADE, LAST, FULL = range(3)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
+FACTS = 3
+MADE, LAST, FULL = range(FACTS)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
 ROOM_A_WORD = 64  # derivations in a pool at first; memory that is not used is not taken
 STEPS_A_WORD = 300  # about what one more tree costs
+
+
+class AllCharts(NamedTuple):
+    """The ``Charts`` of all items, those of spans one after the other."""
+
+    arcs: FloatArray  # (B, n+1, n+1)
+    arc_keys: IntArray  # (n+1, n+1)
+    begins: IntArray  # (B + 1,) where every item's spans of one kind begin
+    scores: FloatArray  # (4 S,)
+    keys: IntArray  # (4 S,)
+    best: IntArray  # (3 S,)
+
+    @classmethod
+    def empty(cls, scores: FloatArray, lengths: IntArray) -> Self:
+        """Room for the spans of these items."""
+        begins = _begins_of((lengths + 1) ** 2)
+        spans = int(begins[-1])
+        charts = np.empty(KINDS * spans), np.empty(KINDS * spans, np.int64), np.full(SPLIT_KINDS * spans, UNKNOWN)
+        return cls(scores.copy(), arc_keys(scores.shape[1]), begins, *charts)
+
+
+class AllPools(NamedTuple):
+    """The ``Pool`` of every item, one after the other."""
+
+    begins: IntArray  # (B + 1,)
+    scores: FloatArray  # (R,)
+    links: IntArray  # (R, 9)
+
+    @classmethod
+    def empty(cls, rooms: IntArray) -> Self:
+        """Room for so many derivations of each item ``(B,)``."""
+        begins = _begins_of(rooms)
+        return cls(begins, np.empty(begins[-1]), np.empty((begins[-1], LINKS), np.int64))
+
+    def enlarged(self, full: np.ndarray) -> Self:
+        """Twice the room for the items ``(B,)`` whose pool ran out."""
+        result = self.empty(np.diff(self.begins) * np.where(full, 2, 1))
+        for old, new in zip(self.begins[:-1], result.begins[:-1], strict=True):
+            used = self.links[old, USED]
+            result.scores[new : new + used] = self.scores[old : old + used]
+            result.links[new : new + used] = self.links[old : old + used]
+        return result
 
 
 class ProjectiveKBest:
@@ -44,16 +100,11 @@ class ProjectiveKBest:
 
     def __init__(self, scores: FloatArray, lengths: IntArray, *, single_root: bool) -> None:
         batch, size = scores.shape[:2]
-        self._scores, self._lengths, self._single_root = scores.copy(), lengths.copy(), single_root
+        self._lengths, self._single_root = lengths.copy(), single_root
         self._made = 0
         self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
-        self._state = np.zeros((batch, 3), np.int64)
-        self._arc_keys = arc_keys(size)
-        self._spans = _starts((lengths + 1) ** 2)  # where every item's spans of one kind begin
-        total = int(self._spans[-1])
-        self._charts = np.empty(4 * total), np.empty(4 * total, np.int64), np.full(3 * total, UNKNOWN)
-        self._rooms = _starts(ROOM_A_WORD * (lengths + 1))  # where every item's pool begins
-        self._pools = _new_pools(int(self._rooms[-1]))
+        self._state = np.zeros((batch, FACTS), np.int64)
+        self._charts, self._pools = AllCharts.empty(scores, lengths), AllPools.empty(ROOM_A_WORD * (lengths + 1))
 
     @property
     def heads(self) -> IntArray:
@@ -70,16 +121,16 @@ class ProjectiveKBest:
         if count <= self._made:
             return
         self._lengthen_lists(count)
-        items = self._scores, self._arc_keys, self._spans, *self._charts
         steps = STEPS_A_WORD * (count - self._made)
         if self._made == 0:
-            begin = items, self._single_root, self._rooms, self._pools
+            begin = self._charts, self._single_root, self._pools
             run_batch(_begin, lambda n: n**3, self._lengths, *begin, threads=threads)
         self._state[:, FULL] = True
         while self._state[:, FULL].any():
-            go_on = items, self._rooms, self._pools, count, self._state, self._heads, self._tree_scores
+            go_on = self._charts, self._pools, count, self._state, self._heads, self._tree_scores
             run_batch(_extend, lambda n: steps * n, self._lengths, *go_on, threads=threads)
-            self._enlarge_pools(self._state[:, FULL] == 1)
+            if self._state[:, FULL].any():
+                self._pools = self._pools.enlarged(self._state[:, FULL] == 1)
         self._made = count
 
     def _lengthen_lists(self, count: int) -> None:
@@ -90,104 +141,93 @@ class ProjectiveKBest:
             self._tree_scores = np.full(self._heads.shape[:2], -np.inf)
             self._heads[:, :old], self._tree_scores[:, :old] = heads, tree_scores
 
-    def _enlarge_pools(self, full: np.ndarray) -> None:
-        """Twice the room for the items whose pool ran out."""
-        if not full.any():
-            return
-        old_rooms, old_pools = self._rooms, self._pools
-        self._rooms = _starts(np.diff(old_rooms) * np.where(full, 2, 1))
-        self._pools = _new_pools(int(self._rooms[-1]))
-        for old, new in zip(old_rooms[:-1], self._rooms[:-1], strict=True):
-            used = old_pools[1][old, USED]
-            for old_pool, pool in zip(old_pools, self._pools, strict=True):
-                pool[new : new + used] = old_pool[old : old + used]
 
-
-def _starts(sizes: IntArray) -> IntArray:
+def _begins_of(sizes: IntArray) -> IntArray:
     """Where blocks of these sizes begin one after the other, and where the last one ends."""
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
-def _new_pools(room: int) -> tuple[FloatArray, IntArray]:
-    """Room for so many derivations: their scores and their links."""
-    return np.empty(room), np.empty((room, LINKS), np.int64)
+@jit
+def _charts_of(b, n, charts):
+    """The charts of one item."""
+    begin = charts.begins[b]
+    scores, keys = chart_of(charts.scores[KINDS * begin :], KINDS, n), chart_of(charts.keys[KINDS * begin :], KINDS, n)
+    best = chart_of(charts.best[SPLIT_KINDS * begin :], SPLIT_KINDS, n)
+    return Charts(charts.arcs[b], scores, charts.arc_keys, keys, best)
 
 
 @jit
-def _item(b, n, items):
-    """What belongs to one batch item: scores, their chart, arc keys, theirs, and the spans' best derivations."""
-    scores, arc_keys, spans, charts, key_charts, best = items
-    chart, keys = chart_of(charts[4 * spans[b] :], 4, n), chart_of(key_charts[4 * spans[b] :], 4, n)
-    return scores[b], chart, arc_keys, keys, chart_of(best[3 * spans[b] :], 3, n)
+def _pool_of(b, pools):
+    """The pool of one item."""
+    begin, end = pools.begins[b], pools.begins[b + 1]
+    return Pool(pools.scores[begin:end], pools.links[begin:end])
 
 
 @jit
-def _begin(start, stop, lengths, items, single_root, rooms, pools):
+def _begin(start, stop, lengths, all_charts, single_root, all_pools):
     """Fill the charts and clear the pools."""
-    values, links = pools
     for b in range(start, stop):
-        scores, chart, arc_keys, keys, _ = _item(b, lengths[b], items)
-        fill_chart(scores, lengths[b], single_root, chart, arc_keys, keys)
-        clear_pool(values[rooms[b] : rooms[b + 1]], links[rooms[b] : rooms[b + 1]])
+        charts = _charts_of(b, lengths[b], all_charts)
+        fill_chart(charts.arcs, lengths[b], single_root, charts.scores, charts.arc_keys, charts.keys)
+        clear(_pool_of(b, all_pools))
 
 
 @jit
-def _extend(start, stop, lengths, items, rooms, pools, count, state, heads, tree_scores):
+def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tree_scores):
     """Bring the lists of those whose pool was called full to ``count`` trees or to their end."""
-    all_values, all_links = pools
     stack = np.empty(2 * heads.shape[2], np.int64)
     for b in range(start, stop):
         if state[b, FULL]:
-            values, links = all_values[rooms[b] : rooms[b + 1]], all_links[rooms[b] : rooms[b + 1]]
-            item, n = _item(b, lengths[b], items), lengths[b]
-            state[b, FULL] = not _extend_item(n, item, values, links, count, state[b], stack, heads[b], tree_scores[b])
+            n, charts, pool = lengths[b], _charts_of(b, lengths[b], all_charts), _pool_of(b, all_pools)
+            state[b, FULL] = not _extend_item(n, charts, pool, count, state[b], stack, heads[b], tree_scores[b])
 
 
 @jit
-def _extend_item(n, item, values, links, count, state, stack, heads, tree_scores):
+def _extend_item(n, charts, pool, count, state, stack, heads, tree_scores):
     """Bring the list of one item to ``count`` trees or to its end; False if the pool is full."""
     while state[MADE] < count:
         if state[MADE] == 0:
-            derivation = best_derivation(span(RIGHT, 0, n), item, values, links) if has_room(n, links) else UNKNOWN
+            derivation = best_derivation(span(RIGHT, 0, n), charts, pool) if has_room(n, pool) else UNKNOWN
         else:
-            find_next(state[LAST], n, item, values, links, stack)
-            derivation = links[state[LAST], NEXT]
+            find_next(state[LAST], n, charts, pool, stack)
+            derivation = pool.links[state[LAST], NEXT]
         if derivation == NONE:
             return True
         made = state[MADE]
-        if derivation == UNKNOWN or not _write_heads(derivation, n, item, values, links, stack, heads[made]):
+        if derivation == UNKNOWN or not _write_heads(derivation, n, charts, pool, stack, heads[made]):
             return False
-        tree_scores[made] = _score(heads[made], n, item[0])
+        tree_scores[made] = _score(heads[made], n, charts.arcs)
         state[LAST] = derivation
         state[MADE] += 1
     return True
 
 
 @jit
-def _write_heads(derivation, n, item, values, links, stack, heads):
+def _write_heads(derivation, n, charts, pool, stack, heads):
     """Write the heads of a tree; False if the pool is full, and then it is to be done again."""
+    links = pool.links
     stack[0] = derivation
     depth = 1
     while depth > 0:
-        if not has_room(n, links):
+        if not has_room(n, pool):
             return False
         depth -= 1
         derivation = stack[depth]
         kind, i, j = parts_of_span(links[derivation, SPAN])
-        if kind != INNER:
+        if kind != BETWEEN:
             heads[links[derivation, SPLIT]] = i if kind == RIGHT else j
         for which in (FIRST, SECOND):
             if links[derivation, which] == UNKNOWN:
-                look_up_half(derivation, which, item, values, links)
+                look_up_half(derivation, which, charts, pool)
             stack[depth] = links[derivation, which]
             depth += stack[depth] != NONE
     return True
 
 
 @jit
-def _score(heads, n, scores):
+def _score(heads, n, arcs):
     """The sum of a tree's scores over its words in order."""
     total = 0.0
     for j in range(1, n + 1):
-        total += scores[heads[j], j]
+        total += arcs[heads[j], j]
     return total

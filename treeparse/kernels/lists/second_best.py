@@ -13,7 +13,7 @@ def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
     An arc is changed by the best other arc into the node that it was chosen for, from where it can come: neither from
     below the dependent, nor, where there is one root, from the root instead of a word.
     """
-    weights, nodes, rows, row_keys, _ = tables
+    weights, nodes, rows, row_keys = tables.weights, tables.nodes, tables.rows, tables.row_keys
     first, last = _preorder(heads, n)
     loss, key_loss, changed, tied = np.inf, 0, 0, False
     for j in range(1, n + 1):

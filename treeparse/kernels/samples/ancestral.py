@@ -22,7 +22,7 @@ from treeparse.kernels.compile import NO, jit, part_jit, vector_jit
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import (
     ORIGINAL,
-    TURNED,
+    SHARES,
     WEIGHTS,
     draw_root,
     draw_tree,
@@ -37,9 +37,9 @@ MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: 
 
 
 @jit
-def sample_word_by_word(start, stop, lengths, scores, seeds, single_root, _, __, heads, steps):
+def sample_word_by_word(start, stop, lengths, draws):
     """The kernel of this sampler. Samples with the same word at the root share its inverse."""
-    size, count = scores.shape[1], heads.shape[1]
+    scores, single_root, size, count = draws.scores, draws.single_root, draws.scores.shape[1], draws.heads.shape[1]
     memories = new_memory(size), new_memory(size), new_memory(size)
     tops, streams = np.zeros(count, np.int64), np.empty(count, np.uint64)
     for b in range(start, stop):
@@ -47,14 +47,14 @@ def sample_word_by_word(start, stop, lengths, scores, seeds, single_root, _, __,
         stages = set_up(scores[b], n, single_root, memories[0])
         samples_at = np.zeros(n + 1, np.int64)
         for s in range(count if stages.exists else 0):
-            streams[s] = new_stream(seeds[b], s)
+            streams[s] = new_stream(draws.seeds[b], s)
             if single_root:
                 streams[s], tops[s] = draw_root(stages, streams[s], memories[0])
             samples_at[tops[s]] += 1
-            steps[b, s] = n
+            draws.steps[b, s] = n
         for top in range(n + 1):
             if samples_at[top] > 0:
-                _sample_below(scores[b], n, top, tops, streams, memories, heads[b])
+                _sample_below(scores[b], n, top, tops, streams, memories, draws.heads[b])
 
 
 @part_jit
@@ -68,12 +68,12 @@ def _sample_below(scores, n, top, tops, streams, memories, heads):
     inverse, left = np.zeros((words + 1, words + 1)), np.empty((words + 1, words + 1))
     if not stages.in_logs:
         _invert(stages.tables, left, inverse)
-    is_calm = not stages.in_logs and _most_visits(original, inverse) <= MAX_VISITS
+    is_accurate = not stages.in_logs and _most_visits(original, inverse) <= MAX_VISITS
     drawn = np.empty(words + 1, np.int64)
     for s in range(len(heads)):
         if tops[s] != top:
             continue
-        if is_calm:
+        if is_accurate:
             _copy(inverse, left)
             stream, j, is_unlikely = _draw_words(original, left, streams[s], drawn)
             if j <= words:
@@ -112,7 +112,7 @@ def _invert(tables, rows, inverse):
     for k in range(size - 1, 0, -1):
         rows[k, k] = 1.0
         for m in range(k, size):
-            rows[k, m] /= tables[TURNED, k, k]
+            rows[k, m] /= tables[SHARES, k, k]
         for j in range(1, k):
             through = tables[WEIGHTS, j, k]
             for m in range(k, size):
@@ -146,9 +146,9 @@ def _draw_words(original, left, stream, drawn):
     for j in range(1, len(drawn)):
         stream, u = uniform(stream)
         head = _find_head(original, left, j, u)
-        is_calm = range_sum(original[j], 0, len(drawn)) * left[j, j] <= MAX_VISITS
-        if not is_calm or left[j, j] - left[j, head] < MIN_ESCAPE * left[j, j]:
-            return stream, j, is_calm
+        is_accurate = range_sum(original[j], 0, len(drawn)) * left[j, j] <= MAX_VISITS
+        if not is_accurate or left[j, j] - left[j, head] < MIN_ESCAPE * left[j, j]:
+            return stream, j, is_accurate
         drawn[j] = head
         _fix_head(left, j, head)
     return stream, len(drawn), False

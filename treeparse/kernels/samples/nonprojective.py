@@ -6,6 +6,7 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.ancestral import sample_word_by_word
+from treeparse.kernels.samples.draws import Draws
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, sample_by_rejection, walk
 from treeparse.kernels.threads import run_batch
@@ -55,27 +56,28 @@ def sample_trees(
     heads = np.full((len(lengths), count, scores.shape[1]), -1)
     steps = np.zeros((len(lengths), count), np.int64)
     kernel = {WILSON_REJECT: sample_by_rejection, COLBOURN: sample_word_by_word}.get(method, _sample_freely)
-    options = scores, seeds, single_root, method, float(steps_a_pair)
-    run_batch(kernel, lambda n: n**3 + 5 * count * n**2, lengths, *options, heads, steps, threads=threads)
+    draws = Draws(scores, seeds, single_root, method, float(steps_a_pair), heads, steps)
+    run_batch(kernel, lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
     return heads, steps
 
 
 @jit
-def _sample_freely(start, stop, lengths, scores, seeds, single_root, method, steps_a_pair, heads, steps):
+def _sample_freely(start, stop, lengths, draws):
     """The kernel for walks, expansion, or both.
 
     With a single root the root word comes from the stages of expansion at any rate. With any number of roots these are
     made when they are needed first; where there is no tree, no walk ends.
     """
+    scores, seeds, single_root, heads, steps = draws.scores, draws.seeds, draws.single_root, draws.heads, draws.steps
     memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
     for b in range(start, stop):
         n = lengths[b]
         stages = set_up(scores[b], n, single_root, memory) if single_root else no_stages()
-        first_walk, limit = _walks_of(method, single_root, n, steps_a_pair, count)
+        first_walk, limit = _walks_of(draws, n)
         for s in range(count if stages.exists or not single_root else 0):
             if s == first_walk:
                 fill_bins(scores[b], n, 1 if single_root else 0, 0.0, bins)
-                if method == AUTO and not _ends_soon(n, seeds[b], stages, memory, bins, heads[b, s]):
+                if draws.method == AUTO and not _ends_soon(n, seeds[b], stages, memory, bins, heads[b, s]):
                     first_walk = count
             stream, root, roots = new_stream(seeds[b], s), 0, -1
             if single_root:
@@ -95,11 +97,11 @@ def _sample_freely(start, stop, lengths, scores, seeds, single_root, method, ste
 
 
 @part_jit
-def _walks_of(method, single_root, n, steps_a_pair, count):
+def _walks_of(draws, n):
     """The first sample that is drawn by walks, and the limit of their steps."""
-    if method == AUTO:
-        return FIRST_WALK if single_root else 0, AUTO_LIMIT * n
-    return count if method == EXPANSION else 0, np.int64(steps_a_pair * n * n)
+    if draws.method == AUTO:
+        return FIRST_WALK if draws.single_root else 0, AUTO_LIMIT * n
+    return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)
 
 
 @part_jit

@@ -24,8 +24,11 @@ from treeparse.kernels.sums import conditionals
 from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
-# when it was last used; then what `expansion.Stages` says: whether weights are logs (-1: not set up), the root word.
-OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(7)
+# when it was last used; then what `expansion.Stages` says: whether weights are logs, the root word.
+GRAPH_FACTS = 7
+OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(GRAPH_FACTS)
+NOBODY = -1  # as OWNER
+NOT_SET_UP = -1  # as IN_LOGS
 
 
 class Graphs(NamedTuple):
@@ -45,19 +48,19 @@ class Graphs(NamedTuple):
 def new_graphs(count, size):
     """Room for graphs of up to ``size`` nodes."""
     return Graphs(
-        np.full((count, 7), -1),
+        np.full((count, GRAPH_FACTS), NOBODY),
         np.empty((count, size), np.int64),
         np.empty((count, size * size)),
-        np.empty((count, 3 * size * size)),
+        np.empty((count, expansion.TABLES * size * size)),
         np.empty(size * size),
-        np.empty((3, size)),
-        np.empty((4, size + 1), np.int64),
+        np.empty((expansion.VECTORS, size)),
+        np.empty((expansion.NODE_LINES, size + 1), np.int64),
         np.empty(size, np.int64),
     )
 
 
 @part_jit
-def graph_under(graphs, owner, heads, depth, sentence):
+def graph_under(graphs, owner, heads, depth, item):
     """The place of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
     used_at = graphs.facts[:, USED_AT]
     place = used_at.argmin()
@@ -67,20 +70,20 @@ def graph_under(graphs, owner, heads, depth, sentence):
     used_at[place] = used_at.max() + 1
     if graphs.facts[place, OWNER] != owner:
         graphs.facts[place, OWNER] = owner
-        _contract(graphs, place, heads, depth, sentence)
+        _contract(graphs, place, heads, depth, item)
     return place
 
 
 @part_jit
-def _contract(graphs, place, heads, depth, sentence):
-    facts, component, n, order = graphs.facts[place], graphs.components[place], sentence.words, sentence.order
-    root_is_closed = _join(component, heads, depth, order, n) and sentence.single_root
-    facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, -1
-    facts[SINGLE] = sentence.single_root and not root_is_closed
+def _contract(graphs, place, heads, depth, item):
+    facts, component, n, order = graphs.facts[place], graphs.components[place], item.words, item.order
+    root_is_closed = _join(component, heads, depth, order, n) and item.single_root
+    facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
+    facts[SINGLE] = item.single_root and not root_is_closed
     scores = square(graphs.scores[place], n - depth)
     scores[:] = -np.inf
     for i in range(facts[FIRST], n + 1):
-        arcs, row = sentence.scores[i], scores[component[i]]
+        arcs, row = item.scores[i], scores[component[i]]
         for word in range(1, n - depth + 1):
             if component[i] != word:
                 row[word] = log_add(row[word], arcs[order[depth + word - 1]])
@@ -106,9 +109,9 @@ def _join(component, heads, depth, order, n):
 
 
 @part_jit
-def draw(graphs, place, heads, depth, sentence, stream):
+def draw(graphs, place, heads, depth, item, stream):
     """Draw the heads of all words behind the prefix into ``heads``; returns the stream behind its last draw."""
-    facts, component, order = graphs.facts[place], graphs.components[place], sentence.order
+    facts, component, order = graphs.facts[place], graphs.components[place], item.order
     stages, memory = _stages_of(graphs, place)
     if facts[SINGLE]:
         stream, _ = expansion.draw_root(stages, stream, memory)
@@ -116,9 +119,9 @@ def draw(graphs, place, heads, depth, sentence, stream):
     options, members = graphs.vectors[0], graphs.nodes[0]
     for word in range(1, facts[WORDS] + 1):
         dependent, count = order[depth + word - 1], 0
-        for i in range(facts[FIRST], sentence.words + 1):
+        for i in range(facts[FIRST], item.words + 1):
             if component[i] == graphs.heads[word]:
-                options[count], members[count] = sentence.scores[i, dependent], i
+                options[count], members[count] = item.scores[i, dependent], i
                 count += 1
         chosen = 0
         if count > 1:
@@ -132,25 +135,24 @@ def _stages_of(graphs, place):
     """The stages of a graph's elimination, which are made when trees are first drawn."""
     facts, n = graphs.facts[place], graphs.facts[place, WORDS]
     memory = expansion.Memory(graphs.stages[place], graphs.vectors, graphs.nodes, graphs.weights)
-    if facts[IN_LOGS] < 0:
+    if facts[IN_LOGS] == NOT_SET_UP:
         stages = expansion.set_up(square(graphs.scores[place], n), n, facts[SINGLE] == 1, memory)
         facts[IN_LOGS], facts[ROOT_WORD] = stages.in_logs, stages.root_word
-    tables = graphs.stages[place, : 3 * (n + 1) * (n + 1)].reshape(3, n + 1, n + 1)
-    return expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], tables), memory
+    return expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], expansion.tables_of(memory, n)), memory
 
 
 @part_jit
-def next_heads(graphs, place, word, sentence, logs):
+def next_heads(graphs, place, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one behind the prefix."""
     facts, component = graphs.facts[place], graphs.components[place]
     reach = graphs.vectors[0]
     if not _reach(graphs, place, reach):
         _reach_log(graphs, place, reach)
-    for i in range(sentence.words + 1):
+    for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
-        logs[i] = sentence.scores[i, word] + reach[component[i]] if is_open else -np.inf
-    total = log_sum(logs, 0, sentence.words + 1)
-    for i in range(sentence.words + 1):
+        logs[i] = item.scores[i, word] + reach[component[i]] if is_open else -np.inf
+    total = log_sum(logs, 0, item.words + 1)
+    for i in range(item.words + 1):
         logs[i] -= total
 
 

@@ -9,8 +9,11 @@ the sum that fills the span's cell of the inside chart, and nothing more is to b
 Charts are in log space, where no tree is lost. A stack holds the spans that are left, those of one word left out.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import part_jit
 from treeparse.kernels.logspace import log_sum
 from treeparse.kernels.random import choose_by_logs
@@ -19,17 +22,29 @@ from treeparse.kernels.sums.inside_outside_logs import ARC, FULL, FULL_T
 from treeparse.kernels.weights import column_maxima
 
 
+class Spans(NamedTuple):
+    """The log weights of the spans of head ``h`` up to ``m``, ``[h, m]``; empty where trees need not be projective."""
+
+    full: FloatArray  # (n+1, n+1)
+    full_t: FloatArray  # (n+1, n+1) these transposed
+    arc: FloatArray  # (n+1, n+1)
+
+
+@part_jit
+def no_spans():
+    """What stands for spans that are not needed."""
+    return Spans(np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0)))
+
+
 @part_jit
 def inside(scores, n, single_root):
-    """The full spans, these transposed, and the arc spans ``(3, n+1, n+1)``, in logs."""
+    """The spans of an item."""
     top, work = np.empty(n + 1), np.empty(n + 1)
     charts = np.empty((inside_outside_logs.CHARTS, 1, n + 1, n + 1))
     column_maxima(scores, n, top)
     inside_outside_logs.load(scores, scores, n, top, charts[inside_outside_logs.WEIGHTS])
     inside_outside_logs.inside(charts, n, single_root, work)
-    kept = np.empty((3, n + 1, n + 1))
-    kept[0], kept[1], kept[2] = charts[FULL, 0], charts[FULL_T, 0], charts[ARC, 0]
-    return kept
+    return Spans(charts[FULL, 0].copy(), charts[FULL_T, 0].copy(), charts[ARC, 0].copy())
 
 
 @part_jit
@@ -65,10 +80,10 @@ def _push(stack, height, h, m):
 
 
 @part_jit
-def next_logs(charts, row, at, level, n, stack, logs):
+def next_logs(spans, row, at, level, n, stack, logs):
     """Fill ``logs`` with the log probabilities of the decision of a level, by those before; returns how many it has."""
     height = replay(row, at, level, n, stack)
-    count = _terms(charts, row, at, level, stack[height - 1], logs)
+    count = _terms(spans, row, at, level, stack[height - 1], logs)
     total = log_sum(logs, 0, count)
     for place in range(count):
         logs[place] -= total
@@ -76,9 +91,9 @@ def next_logs(charts, row, at, level, n, stack, logs):
 
 
 @part_jit
-def _terms(charts, row, at, level, span, terms):
+def _terms(spans, row, at, level, span, terms):
     """The terms of a span's sum, in logs; of an odd level those of the arc span that the decision before chose."""
-    full, full_t, arc = charts[0], charts[1], charts[2]
+    full, full_t, arc = spans
     h, m = span[0], span[1]
     first = min(h + 1, m)
     if level % 2 == 0:
@@ -93,11 +108,11 @@ def _terms(charts, row, at, level, span, terms):
 
 
 @part_jit
-def draw(charts, row, at, level, n, stack, terms, stream):
+def draw(spans, row, at, level, n, stack, terms, stream):
     """Draw all decisions from a level on, and fill in all heads; returns the stream behind its last draw."""
     height = replay(row, at, level, n, stack)
     while level < 2 * n:
-        count = _terms(charts, row, at, level, stack[height - 1], terms)
+        count = _terms(spans, row, at, level, stack[height - 1], terms)
         stream, place = choose_by_logs(terms, count, stream)
         row[at + level] = place
         level += 1

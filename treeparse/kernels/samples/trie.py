@@ -11,15 +11,18 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import part_jit
 from treeparse.kernels.logspace import NEGLIGIBLE, log_add
 from treeparse.kernels.random import choose_by_logs
+from treeparse.kernels.samples.projective_prefix import Spans
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
-# are (0: it is closed), and the tree drawn last under it while it was closed (-1: none).
-ENTRY, PARENT, LEVEL, BEGIN, COUNT, TREE = range(6)
-MASS, DRAWN = range(2)  # logs
-VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or -1 where nothing was drawn yet
-OLDER, HASH = range(2)  # of a tree: the one drawn before it under the same closed node, and what tells most trees apart
+# are (0: it is closed), and the tree drawn last under it while it was closed.
+NODE_FACTS = 6
+ENTRY, PARENT, LEVEL, BEGIN, COUNT, TREE = range(NODE_FACTS)
+MASS, DRAWN = range(2)  # of a node, in logs
+VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or NONE where none was drawn yet
+OLDER, HASH = range(2)  # of a tree: that drawn before it under the same closed node, and what tells most trees apart
 NODES, ENTRIES = range(2)  # what is counted
-HASH_FACTOR = 0x100000001B3
+NONE = -1  # no node, no tree
+HASH_FACTOR = 0x100000001B3  # of Fowler, Noll and Vo's hash FNV-1a
 
 
 class Trie(NamedTuple):
@@ -35,7 +38,7 @@ class Trie(NamedTuple):
     sizes: IntArray  # (2,)
 
 
-class Sentence(NamedTuple):
+class Item(NamedTuple):
     """What is fixed for one item."""
 
     words: int
@@ -46,7 +49,7 @@ class Sentence(NamedTuple):
     order: IntArray  # (n+1,) words, the most certain first
     scores: FloatArray  # (n+1, n+1)
     label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
-    charts: FloatArray  # (3, n+1, n+1) of projective trees
+    spans: Spans
 
 
 @part_jit
@@ -57,13 +60,13 @@ def new_trie(levels, rows, log_probs):
         rows,
         log_probs,
         np.empty((len(rows), 2), np.int64),
-        np.empty((nodes, 6), np.int64),
+        np.empty((nodes, NODE_FACTS), np.int64),
         np.empty((nodes, 2)),
         np.empty((1, 2), np.int64),
         np.zeros(1),
         np.array([0, 1]),
     )
-    _add_node(trie, 0, -1, 0)
+    _add_node(trie, 0, NONE, 0)
     return trie
 
 
@@ -74,7 +77,7 @@ def _add_node(trie, entry, parent, level):
     trie.sizes[NODES] += 1
     trie.entries[entry, NODE] = node
     facts = trie.nodes[node]
-    facts[ENTRY], facts[PARENT], facts[LEVEL], facts[COUNT], facts[TREE] = entry, parent, level, 0, -1
+    facts[ENTRY], facts[PARENT], facts[LEVEL], facts[COUNT], facts[TREE] = entry, parent, level, 0, NONE
     trie.masses[node, MASS], trie.masses[node, DRAWN] = trie.remaining[entry], -np.inf
     return node
 
@@ -91,21 +94,21 @@ def with_room(trie, more):
 
 
 @part_jit
-def place_of(level, sentence):
+def place_of(level, item):
     """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
-    if level >= sentence.head_levels:
-        return len(sentence.order) + sentence.order[level - sentence.head_levels]
-    return decisions_at(sentence) + level if sentence.projective else sentence.order[level]
+    if level >= item.head_levels:
+        return len(item.order) + item.order[level - item.head_levels]
+    return decisions_at(item) + level if item.projective else item.order[level]
 
 
 @part_jit
-def decisions_at(sentence):
+def decisions_at(item):
     """Where in a row decisions begin."""
-    return len(sentence.order) * (2 if sentence.levels > sentence.head_levels else 1)
+    return len(item.order) * (2 if item.levels > item.head_levels else 1)
 
 
 @part_jit
-def walk_down(trie, sentence, row, shares, stream):
+def walk_down(trie, item, row, shares, stream):
     """Walk from the root to a closed node by what remains, and fill in the row on the way."""
     node = 0
     while trie.nodes[node, COUNT] > 0:
@@ -113,17 +116,17 @@ def walk_down(trie, sentence, row, shares, stream):
         for child in range(count):
             shares[child] = trie.remaining[begin + child]
         stream, child = choose_by_logs(shares, count, stream)
-        row[place_of(trie.nodes[node, LEVEL], sentence)] = trie.entries[begin + child, VALUE]
+        row[place_of(trie.nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
         node = child_at(trie, node, begin + child)
     return stream, node
 
 
 @part_jit
-def walk_along(trie, sentence, row):
+def walk_along(trie, item, row):
     """Walk from the root to a closed node along a known tree."""
     node = 0
     while trie.nodes[node, COUNT] > 0:
-        entry, value = trie.nodes[node, BEGIN], row[place_of(trie.nodes[node, LEVEL], sentence)]
+        entry, value = trie.nodes[node, BEGIN], row[place_of(trie.nodes[node, LEVEL], item)]
         while trie.entries[entry, VALUE] != value:
             entry += 1
         node = child_at(trie, node, entry)
@@ -132,6 +135,7 @@ def walk_along(trie, sentence, row):
 
 @part_jit
 def child_at(trie, node, entry):
+    """The node at an entry of a node, which is made where nothing was drawn yet."""
     child = trie.entries[entry, NODE]
     return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
 
@@ -160,6 +164,7 @@ def sum_up(trie, node):
 
 @part_jit
 def hash_of(row):
+    """A number that tells most rows apart."""
     value = 0
     for place in range(len(row)):
         value = (value ^ row[place]) * HASH_FACTOR

@@ -24,7 +24,7 @@ from treeparse.kernels.sums.elimination import linear_item
 from treeparse.kernels.weights import column_maxima, exponentiate, range_sum, square
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
-SHIFT_STEP, SHIFTS = 1.0, 12  # nats, and how many of them are tried
+SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
 
 class Bins(NamedTuple):
@@ -34,8 +34,8 @@ class Bins(NamedTuple):
     head ``other[j, i]``.
     """
 
-    keep: FloatArray  # ((n+1)^2,)
-    other: IntArray  # ((n+1)^2,)
+    keep: FloatArray  # ((n+1)^2,), of one item (n+1, n+1)
+    other: IntArray  # likewise
     waiting: IntArray  # (n+1,)
     joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
 
@@ -54,16 +54,17 @@ def walk(n, root, limit, max_roots, stream, bins, heads):
     Walks end at word ``root``, or at node 0. The number of roots is -1 if there is no tree after ``limit`` steps; with
     more than ``max_roots`` the tree is left unfinished.
     """
-    keep, other, joined = square(bins.keep, n), square(bins.other, n), bins.joined
-    joined[: n + 1] = False
-    joined[root] = True
+    bins.joined[: n + 1] = False
+    bins.joined[root] = True
     heads[root] = 0
     heads[0] = -1
-    return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, keep, other, joined, heads)
+    item_bins = Bins(square(bins.keep, n), square(bins.other, n), bins.waiting, bins.joined)
+    return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, item_bins, heads)
 
 
 @part_jit
-def _join_words(n, first, limit, max_roots, stream, keep, other, joined, heads):
+def _join_words(n, first, limit, max_roots, stream, bins, heads):
+    keep, other, joined = bins.keep, bins.other, bins.joined
     count, steps, roots, j = n + 1 - first, 0, 0, 1
     while j <= n and 0 <= roots <= max_roots:
         node = j
@@ -140,28 +141,29 @@ def _pair_bins(keep, other, j, first, waiting):
 
 
 @jit
-def sample_by_rejection(start, stop, lengths, scores, seeds, single_root, _, steps_a_pair, heads, steps):
+def sample_by_rejection(start, stop, lengths, draws):
     """The kernel that draws trees with any number of roots until one has a single root.
 
     A constant added to all of the root's scores changes how often that is, and how long the walks are, but no tree's
     probability. That with the fewest expected steps is taken. The limit is for all tries together.
     """
+    scores, heads, count = draws.scores, draws.heads, draws.heads.shape[1]
     memory, bins = new_memory(scores.shape[1]), new_bins(scores.shape[1])
     for b in range(start, stop):
         n = lengths[b]
-        limit = np.int64(steps_a_pair * n * n)
-        stages = set_up(scores[b], n, single_root, memory)
+        limit = np.int64(draws.steps_a_pair * n * n)
+        stages = set_up(scores[b], n, draws.single_root, memory)
         if stages.exists:
             fill_bins(scores[b], n, ZERO, _best_shift(scores[b], n), bins)
-        for s in range(heads.shape[1] if stages.exists else 0):
-            stream, taken, roots = new_stream(seeds[b], s), 0, 2
+        for s in range(count if stages.exists else 0):
+            stream, taken, roots = new_stream(draws.seeds[b], s), 0, 2
             while roots > 1:
                 stream, walked, roots = walk(n, ZERO, limit - taken, ONE, stream, bins, heads[b, s])
                 taken += walked
             if roots < 0:
                 stream, _ = draw_root(stages, stream, memory)
                 draw_tree(stages, stream, memory, heads[b, s])
-            steps[b, s] = max(taken, n)
+            draws.steps[b, s] = max(taken, n)
 
 
 @part_jit
@@ -171,7 +173,7 @@ def _best_shift(scores, n):
     best = _first_shift(scores, n)
     cost = _log_cost(scores, n, best, scratch)
     direction = -SHIFT_STEP
-    for trial in range(SHIFTS):
+    for trial in range(MAX_SHIFTS):
         candidate = _log_cost(scores, n, best + direction, scratch)
         if candidate < cost:
             best, cost = best + direction, candidate

@@ -32,11 +32,12 @@ from treeparse.kernels.samples.trie import (
     LEVEL,
     MASS,
     NODE,
+    NONE,
     OLDER,
     PARENT,
     TREE,
     VALUE,
-    Sentence,
+    Item,
     child_at,
     decisions_at,
     hash_of,
@@ -53,9 +54,31 @@ from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.kernels.threads import run_batch
 
 GRAPHS = 8  # that are kept
+LEAST_DOUBT = 1e-300  # probability of all other heads, whose log is taken
 HALF = -float(np.log(2.0))
 MAX_TRIES = 64  # by then a node is opened; as half of its mass is left, a new tree mostly comes at once
-TREES, KEYS = np.uint64(0x7472696573), np.uint64(0x6B657973)  # set streams apart from those of other draws by a seed
+# They set streams apart from those of other draws by a seed.
+TREE_SALT, KEY_SALT = np.uint64(0x7472696573), np.uint64(0x6B657973)
+
+
+class Items(NamedTuple):
+    """What trees are drawn from."""
+
+    scores: FloatArray  # (B, n+1, n+1)
+    label_logs: FloatArray  # (B, n+1, n+1, L) log probabilities of arcs' labels; L = 0 without labels
+    single_root: bool
+    projective: bool
+    log_z: FloatArray  # (B,) -inf where there is no tree
+    order: IntArray  # (B, n+1) words, the most certain first
+    seeds: np.ndarray  # (B,) uint64
+
+
+class Drawn(NamedTuple):
+    """What is drawn, tree by tree, of all items, or of one without the first axis."""
+
+    rows: IntArray  # (B, K, W) heads, labels and decisions, as far as there are any; -1 past the number of trees
+    log_probs: FloatArray  # (B, K)
+    left: FloatArray  # (B, K) log of the mass that was left before
 
 
 class Memory(NamedTuple):
@@ -68,7 +91,7 @@ class Memory(NamedTuple):
     stack: IntArray  # (2n+2, 2)
 
 
-def sample_trees(
+def sample_distinct_trees(
     scores: FloatArray,
     lengths: IntArray,
     seeds: np.ndarray,
@@ -113,10 +136,13 @@ def sample_trees(
     if label_logs is None:
         label_logs = np.empty((batch, 1, 1, 0))
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
-    trees = scores, label_logs, single_root, projective, log_z, order
-    found = seeds ^ TREES, rows, log_probs, left
-    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, *trees, *found, threads=threads)
+    items = Items(scores, label_logs, single_root, projective, log_z, order, seeds ^ TREE_SALT)
+    drawn = Drawn(rows, log_probs, left)
+    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
     return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
+
+
+sample_trees = sample_distinct_trees  # as treeparse.trees still calls it
 
 
 def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
@@ -125,7 +151,7 @@ def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
     exp(-key) grows from tree to tree by an exponential variable whose rate is that mass (Kool et al. 2019, *Stochastic
     beams and where to find them*): so keys are the log probabilities of all trees plus Gumbel noise, in their order.
     """
-    draws = uniforms(seeds, left.shape[1], 1, salt=int(KEYS))[..., 0]
+    draws = uniforms(seeds, left.shape[1], 1, salt=int(KEY_SALT))[..., 0]
     return -np.logaddexp.accumulate(np.log(-np.log(draws)) - left, 1)
 
 
@@ -136,122 +162,131 @@ def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
     """
     others = marginals.copy()  # than the best heads
     np.put_along_axis(others, marginals.argmax(1)[:, None], 0.0, 1)
-    doubt = np.log10(np.maximum(others.sum(1), 1e-300)).round(1)
+    doubt = np.log10(np.maximum(others.sum(1), LEAST_DOUBT)).round(1)
     doubt[:, 0] = 1.0
     doubt[np.arange(doubt.shape[1]) > lengths[:, None]] = 1.0
     return doubt.argsort(1, kind="stable")
 
 
 @jit
-def _sample(start, stop, lengths, scores, labels, single_root, projective, log_z, order, seeds, rows, log_probs, left):
-    size, width = scores.shape[1], max(scores.shape[1], labels.shape[3])
+def _sample(start, stop, lengths, items, drawn):
+    size, labels = items.scores.shape[1], items.label_logs.shape[3]
+    options = max(size, labels)
     memory = Memory(
         prefix.new_graphs(GRAPHS, size),
-        np.empty(width),
-        np.empty(width, np.int64),
-        np.empty(rows.shape[2], np.int64),
+        np.empty(options),
+        np.empty(options, np.int64),
+        np.empty(drawn.rows.shape[2], np.int64),
         np.empty((2 * size, 2), np.int64),
     )
     for b in range(start, stop):
-        if log_z[b] > -np.inf:
-            n = lengths[b]
-            head_levels = 2 * n if projective else n
-            levels = head_levels + (n if labels.shape[3] > 0 else 0)
-            charts = projective_prefix.inside(scores[b], n, single_root) if projective else np.empty((0, 0, 0))
-            trees = order[b], scores[b], labels[b], charts
-            sentence = Sentence(n, head_levels, levels, single_root, projective, *trees)
-            memory.graphs.facts[:] = -1
-            _draw_trees(new_trie(levels, rows[b], log_probs[b]), sentence, memory, log_z[b], seeds[b], left[b])
+        if items.log_z[b] > -np.inf:
+            memory.graphs.facts[:] = prefix.NOBODY
+            item = _item_of(b, lengths[b], items)
+            item_drawn = Drawn(drawn.rows[b], drawn.log_probs[b], drawn.left[b])
+            _draw_trees(item, items.log_z[b], items.seeds[b], memory, item_drawn)
 
 
 @part_jit
-def _draw_trees(trie, sentence, memory, log_z, seed, left):
+def _item_of(b, n, items):
+    """What is fixed for one item."""
+    scores, labels = items.scores[b], items.label_logs[b]
+    single_root, projective = items.single_root, items.projective
+    head_levels = 2 * n if projective else n
+    levels = head_levels + (n if labels.shape[2] > 0 else 0)
+    spans = projective_prefix.inside(scores, n, single_root) if projective else projective_prefix.no_spans()
+    return Item(n, head_levels, levels, single_root, projective, items.order[b], scores, labels, spans)
+
+
+@part_jit
+def _draw_trees(item, log_z, seed, memory, drawn):
     """Fill in the trees, their log probabilities, and what was left before they were drawn."""
+    trie, left = new_trie(item.levels, drawn.rows, drawn.log_probs), drawn.left
     for tree in range(len(left)):
         left[tree] = trie.remaining[0]
         if left[tree] == -np.inf:
             break
-        row, at, is_known = trie.rows[tree], decisions_at(sentence), trie.rows[tree, 1] >= 0
-        if is_known and sentence.projective:
-            projective_prefix.derive(row, at, sentence.words, memory.stack)
+        row, at, is_known = trie.rows[tree], decisions_at(item), trie.rows[tree, 1] >= 0
+        if is_known and item.projective:
+            projective_prefix.derive(row, at, item.words, memory.stack)
         if is_known:
-            node = walk_along(trie, sentence, row)
+            node = walk_along(trie, item, row)
         else:
-            trie, node = _draw_tree(trie, sentence, memory, tree, new_stream(seed, tree))
+            trie, node = _draw_tree(trie, item, memory, tree, new_stream(seed, tree))
             if node < 0:
                 row[:] = -1
                 left[tree] = -np.inf
                 break
         trie.marks[tree, HASH] = hash_of(row)
-        trie.log_probs[tree] = min(_score(row, sentence) - log_z, 0.0)
+        trie.log_probs[tree] = min(_score(row, item) - log_z, 0.0)
         put(trie, node, tree)
-        trie = _settle(trie, sentence, memory, node, NO)
+        trie = _settle(trie, item, memory, node, NO)
 
 
 @part_jit
-def _score(row, sentence):
-    total, scores, size = 0.0, sentence.scores, len(sentence.scores)
-    for j in range(1, sentence.words + 1):
+def _score(row, item):
+    total, scores, size = 0.0, item.scores, len(item.scores)
+    for j in range(1, item.words + 1):
         total += scores[row[j], j]
-        if sentence.levels > sentence.head_levels:
-            total += sentence.label_logs[row[j], j, row[size + j]]
+        if item.levels > item.head_levels:
+            total += item.label_logs[row[j], j, row[size + j]]
     return total
 
 
 @part_jit
-def _draw_tree(trie, sentence, memory, tree, stream):
+def _draw_tree(trie, item, memory, tree, stream):
     """Draw a new tree; returns the trie and the closed node under which it stands.
 
-    The node is -1 if there is none: the rounding of large scores may leave mass to nodes whose trees are all drawn.
+    The node is NONE if there is none: the rounding of large scores may leave mass to nodes whose trees are all drawn.
     """
     row = trie.rows[tree]
     while trie.remaining[0] > -np.inf:
-        stream, node = walk_down(trie, sentence, row, memory.options, stream)
+        stream, node = walk_down(trie, item, row, memory.options, stream)
         for _ in range(MAX_TRIES):
-            stream = _complete(node, row, trie.nodes[node, LEVEL], sentence, memory, stream)
+            stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
             if not is_drawn(trie, node, row):
                 return trie, node
-        trie = _settle(trie, sentence, memory, node, YES)
-    return trie, -1
+        trie = _settle(trie, item, memory, node, YES)
+    return trie, NONE
 
 
 @part_jit
-def _complete(node, row, level, sentence, memory, stream):
+def _complete(node, row, level, item, memory, stream):
     """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
-    n, options = sentence.words, memory.options
-    if sentence.projective:
-        at = decisions_at(sentence)
-        level_of_heads = min(level, sentence.head_levels)
-        stream = projective_prefix.draw(sentence.charts, row, at, level_of_heads, n, memory.stack, options, stream)
+    n, options = item.words, memory.options
+    if item.projective:
+        at = decisions_at(item)
+        level_of_heads = min(level, item.head_levels)
+        stream = projective_prefix.draw(item.spans, row, at, level_of_heads, n, memory.stack, options, stream)
     elif level < n:
-        graph = prefix.graph_under(memory.graphs, node, row, level, sentence)
-        stream = prefix.draw(memory.graphs, graph, row, level, sentence, stream)
-    for later in range(max(sentence.head_levels, level), sentence.levels):
-        word = sentence.order[later - sentence.head_levels]
-        options[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
-        stream, label = choose_by_logs(options, sentence.label_logs.shape[2], stream)
-        row[place_of(later, sentence)] = label
+        graph = prefix.graph_under(memory.graphs, node, row, level, item)
+        stream = prefix.draw(memory.graphs, graph, row, level, item, stream)
+    for later in range(max(item.head_levels, level), item.levels):
+        word = item.order[later - item.head_levels]
+        options[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
+        stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
+        row[place_of(later, item)] = label
     return stream
 
 
 @part_jit
-def _settle(trie, sentence, memory, node, is_worn):
-    """Find what remains of a closed node and of those above; nodes are opened where it is little, or if ``is_worn``."""
+def _settle(trie, item, memory, node, must_open):
+    """Find what remains of a closed node and of those above; where it is little, or this one ``must_open``, open it."""
     above, opened, waiting = trie.nodes[node, PARENT], [node][:0], [node]
     while len(waiting) > 0:
         node = waiting.pop()
         mass, drawn = trie.masses[node, MASS], trie.masses[node, DRAWN]
-        if trie.nodes[node, LEVEL] == sentence.levels:
+        if trie.nodes[node, LEVEL] == item.levels:
             trie.remaining[trie.nodes[node, ENTRY]] = -np.inf
-        elif drawn - mass <= HALF and not is_worn:
+        elif drawn - mass <= HALF and not must_open:
             trie.remaining[trie.nodes[node, ENTRY]] = mass + np.log1p(-np.exp(drawn - mass))
         else:
-            trie = _open(trie, sentence, memory, node)
+            trie = _open(trie, item, memory, node)
             opened.append(node)
             for entry in range(trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]):
                 if trie.entries[entry, NODE] >= 0:
                     waiting.append(trie.entries[entry, NODE])
-        is_worn = False
+        must_open = False
     while len(opened) > 0:  # children were opened after their parents
         sum_up(trie, opened.pop())
     while above >= 0:
@@ -261,16 +296,16 @@ def _settle(trie, sentence, memory, node, is_worn):
 
 
 @part_jit
-def _open(trie, sentence, memory, node):
+def _open(trie, item, memory, node):
     """Make the entries of a closed node, and share out the trees drawn under it; returns the trie."""
     facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
     logs, entry_of = memory.options, memory.entry_of
     trie = with_room(trie, len(logs))
     begin, count = trie.sizes[ENTRIES], 0
-    for value in range(_next_logs(trie, sentence, memory, node, logs)):
+    for value in range(_next_logs(trie, item, memory, node, logs)):
         if logs[value] > -np.inf:
             entry = entry_of[value] = begin + count
-            trie.entries[entry, VALUE], trie.entries[entry, NODE] = value, -1
+            trie.entries[entry, VALUE], trie.entries[entry, NODE] = value, NONE
             trie.remaining[entry] = trie.masses[node, MASS] + logs[value]
             count += 1
     trie.sizes[ENTRIES] += count
@@ -278,29 +313,29 @@ def _open(trie, sentence, memory, node):
     tree = facts[TREE]
     while tree >= 0:
         older = trie.marks[tree, OLDER]
-        entry = entry_of[trie.rows[tree, place_of(level, sentence)]]
+        entry = entry_of[trie.rows[tree, place_of(level, item)]]
         put(trie, child_at(trie, node, entry), tree)
         tree = older
     return trie
 
 
 @part_jit
-def _next_logs(trie, sentence, memory, node, logs):
+def _next_logs(trie, item, memory, node, logs):
     """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
-    level, n, row = trie.nodes[node, LEVEL], sentence.words, memory.row
+    level, n, row = trie.nodes[node, LEVEL], item.words, memory.row
     above = node
     while above > 0:
         facts = trie.nodes[above]
-        row[place_of(facts[LEVEL] - 1, sentence)] = trie.entries[facts[ENTRY], VALUE]
+        row[place_of(facts[LEVEL] - 1, item)] = trie.entries[facts[ENTRY], VALUE]
         above = facts[PARENT]
-    if level >= sentence.head_levels:
-        if sentence.projective:
-            projective_prefix.replay(row, decisions_at(sentence), sentence.head_levels, n, memory.stack)
-        word = sentence.order[level - sentence.head_levels]
-        logs[: sentence.label_logs.shape[2]] = sentence.label_logs[row[word], word]
-        return sentence.label_logs.shape[2]
-    if sentence.projective:
-        return projective_prefix.next_logs(sentence.charts, row, decisions_at(sentence), level, n, memory.stack, logs)
-    graph = prefix.graph_under(memory.graphs, node, row, level, sentence)
-    prefix.next_heads(memory.graphs, graph, sentence.order[level], sentence, logs)
+    if level >= item.head_levels:
+        if item.projective:
+            projective_prefix.replay(row, decisions_at(item), item.head_levels, n, memory.stack)
+        word = item.order[level - item.head_levels]
+        logs[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
+        return item.label_logs.shape[2]
+    if item.projective:
+        return projective_prefix.next_logs(item.spans, row, decisions_at(item), level, n, memory.stack, logs)
+    graph = prefix.graph_under(memory.graphs, node, row, level, item)
+    prefix.next_heads(memory.graphs, graph, item.order[level], item, logs)
     return n + 1

@@ -19,6 +19,8 @@ least ``SMALL``; all else is done in log space.
 Matrices ``w`` are dependent-major: ``w[j, i]`` is the weight of the arc ``i -> j``. Entries ``w[j, j]`` stand for none.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
@@ -30,6 +32,21 @@ from treeparse.kernels.weights import column_maxima, load_log_weights, load_weig
 SMALL = 1e-140  # a product of two such numbers, divided by a column sum, is far from underflow
 LOG_SMALL = float(np.log(SMALL))
 NO_TREE, MULTI_ROOT, SINGLE_ROOT = 0, 1, 2  # what an elimination left
+
+
+class Half(NamedTuple):
+    """One half of some words, which leaves the other half.
+
+    Its own matrix, with the words kept in front, follows that of all these words in the pool.
+    """
+
+    begin: int  # where in the pool the matrix of these words begins
+    width: int  # its number of words
+    first: int  # the first of these words
+    size: int  # their number
+    kept_at: int  # how many of them stand in front of those kept
+    mode: int  # whether there is to be a single root
+    has_left: bool  # already, so that its rows of ``g`` are to be filled
 
 
 def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
@@ -113,15 +130,9 @@ def has_tiny(values, n):
 
 @jit
 def _fill_g(n, single_root, in_logs, row, pool, g):
-    """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe.
-
-    A frame of the stack is one half of some words leaving the other half: where in the pool their matrix begins, and
-    its size; the first of the words; their number; how many stand in front of those kept; whether there is to be a
-    single root; whether the half has left already, so that its rows of ``g`` are to be filled. Its own matrix, with
-    the words kept in front, follows in the pool.
-    """
+    """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe."""
     mode = SINGLE_ROOT if single_root else MULTI_ROOT
-    stack = [(0, n, 1, n, kept_at, mode, 0) for kept_at in (0, n // 2) if n > 1]
+    stack = [Half(0, n, 1, n, kept_at, mode, False) for kept_at in (0, n // 2) if n > 1]
     while len(stack) > 0:
         begin, width, first, size, kept_at, mode, has_left = stack.pop()
         kept = size - kept_at if kept_at > 0 else size // 2
@@ -138,10 +149,10 @@ def _fill_g(n, single_root, in_logs, row, pool, g):
             mode = eliminate_log(w, size, kept, mode, row) if in_logs else eliminate(w, size, kept, mode, row)
             if mode == NO_TREE or (not in_logs and has_tiny(w, size)):
                 return False
-            stack.append((begin, width, first, size, kept_at, mode, 1))
+            stack.append(Half(begin, width, first, size, kept_at, mode, True))
             if kept > 1:
-                stack.append((own, size, start, kept, 0, mode, 0))
-                stack.append((own, size, start, kept, kept // 2, mode, 0))
+                stack.append(Half(own, size, start, kept, 0, mode, False))
+                stack.append(Half(own, size, start, kept, kept // 2, mode, False))
     return True
 
 

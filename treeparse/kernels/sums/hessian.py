@@ -17,6 +17,13 @@ from treeparse.kernels.sums.elimination import all_finite, fill_root, first_head
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, exponentiate, range_sum, square
 
+# Lines of working memory: column maxima, pivots and their tangents; whatever a step needs; terms' shares of a sum, and
+# minus the log of that sum.
+LINES = 6
+TOP, PIVOTS, WORK, PIVOT_TANGENTS, SHARES, INVERSE = range(LINES)
+MIN_SCALE = 1e-300  # of vectors; not 0, by which one cannot divide
+MAX_LOG = 600.0  # exp of it, times what it is multiplied by, is finite
+
 
 def hessian_vector_product(
     scores: FloatArray, lengths: IntArray, vectors: FloatArray, *, single_root: bool, threads: int = 1
@@ -34,11 +41,11 @@ def hessian_vector_product(
 def _multiply(start, stop, lengths, scores, vectors, single_root, product):
     size = scores.shape[1]
     buffers = np.empty((6, size * size))
-    lines = np.empty((6, size))  # column maxima, pivots, working memory, tangents of pivots, twice working memory
-    elimination_lines = lines[0], lines[1], lines[2]
+    lines = np.empty((LINES, size))
+    elimination_lines = lines[TOP], lines[PIVOTS], lines[WORK]
     for b in range(start, stop):
         n = lengths[b]
-        if column_maxima(scores[b], n, lines[0]) == -np.inf:
+        if column_maxima(scores[b], n, lines[TOP]) == -np.inf:
             continue
         values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
@@ -81,7 +88,7 @@ def load_vectors(vectors, n, weights, zero, best, v):
 
     ``zero`` and ``best`` are the weights of a forbidden arc and of a best arc.
     """
-    scale = 1e-300  # and not 0, by which one cannot divide
+    scale = MIN_SCALE
     for i in range(n + 1):
         for j in range(1, n + 1):
             value = vectors[i, j] if weights[j, i] > zero else 0.0
@@ -121,7 +128,7 @@ def _take_back_root(adjoint, n, root_word):
 @vector_jit
 def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
     """The tangents of ``elimination._eliminate``."""
-    pivots, pivot_tangents = lines[1], lines[3]
+    pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
     for j in range(1, n + 1):
         for i in range(n + 1):
             w_tangent[j, i] = original[j, i] * v[j, i]
@@ -142,7 +149,7 @@ def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
 @vector_jit
 def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
     """The tangents of ``elimination._differentiate``."""
-    pivots, gradient_tangent, pivot_tangents = lines[1], lines[2], lines[3]
+    pivots, gradient_tangent, pivot_tangents = lines[PIVOTS], lines[WORK], lines[PIVOT_TANGENTS]
     _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         row, row_tangent = w[k], w_tangent[k]
@@ -185,7 +192,7 @@ def _eliminate_log_tangents(w, n, root_word, lines, original, v, inverse, w_tang
 
     The terms that add up to a weight are shares of it, so its tangent is the mean of theirs.
     """
-    pivots, pivot_tangents, share = lines[1], lines[3], lines[4]
+    pivots, pivot_tangents, share = lines[PIVOTS], lines[PIVOT_TANGENTS], lines[SHARES]
     for j in range(1, n + 1):
         for i in range(n + 1):
             weight = w[j, i] + pivots[j] if i < j else w[j, i]  # the sum of its terms
@@ -220,7 +227,8 @@ def _exponentials(a, b, shift, result, count):
 @vector_jit
 def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
     """The tangents of ``elimination._differentiate_log``."""
-    pivots, change, pivot_tangents, share, inverse = lines[1], lines[2], lines[3], lines[4], lines[5]
+    pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
+    change, share, inverse = lines[WORK], lines[SHARES], lines[INVERSE]
     _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         dependents_tangent = _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share)
@@ -228,7 +236,7 @@ def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjo
         for i in range(k):
             total = adjoint[k, i] + pivots[k]
             inverse[i] = -total if total > -np.inf else 0.0
-            change[i] = -dependents_tangent * np.exp(min(inverse[i], 600.0)) if i >= first else 0.0
+            change[i] = -dependents_tangent * np.exp(min(inverse[i], MAX_LOG)) if i >= first else 0.0
         for j in range(1, k):
             if w[j, k] > -np.inf:
                 _exponentials(adjoint[j], inverse, w[j, k], share, k)

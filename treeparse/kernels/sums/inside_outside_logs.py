@@ -18,7 +18,7 @@ from treeparse.kernels.weights import exponentiate, load_log_weights, range_sum
 LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = np.arange(4)  # what is wanted
 CHARTS = 7
 WEIGHTS, FULL, FULL_T, ARC, ARC_T, OUTER, OUTER_T = range(CHARTS)
-ZERO, ONE = (-np.inf, 0.0), (0.0, 0.0)
+LOG_ZERO, LOG_ONE = (-np.inf, 0.0), (0.0, 0.0)  # cells
 
 
 @jit
@@ -52,13 +52,13 @@ def inside(charts, n, single_root, work):
     """Fill the full spans and the arc spans."""
     weights, full, full_t, arc, arc_t = charts[WEIGHTS], charts[FULL], charts[FULL_T], charts[ARC], charts[ARC_T]
     for j in range(n + 1):
-        _put(full, full_t, j, j, ONE)
+        _put(full, full_t, j, j, LOG_ONE)
         for i in range(j - 1, -1, -1):
             between = _dot(full, i, i, full, j, i + 1, j - i, work)
             _put(arc, arc_t, i, j, _product(_get(weights, j, i), between))
             _put(arc, arc_t, j, i, _product(_get(weights, i, j), between))
             right = _dot(arc, i, i + 1, full_t, j, i + 1, j - i, work)
-            _put(full, full_t, i, j, ZERO if single_root and i == 0 and j < n else right)
+            _put(full, full_t, i, j, LOG_ZERO if single_root and i == 0 and j < n else right)
             _put(full, full_t, j, i, _dot(arc, j, i, full_t, i, i, j - i, work))
 
 
@@ -79,7 +79,7 @@ def _outside(charts, n, single_root, work):
             if i == 0 and j == n:
                 right = -full[0, 0, n], -_get(full, 0, n)[1]
             elif i == 0 and single_root:
-                right = ZERO
+                right = LOG_ZERO
             _put(outer, outer_t, i, j, right)
             _put(outer, outer_t, j, i, left)
             right = _dot(outer, i, j, full, j, j, n + 1 - j, work)  # from here on the derivatives in the arc spans
@@ -99,7 +99,7 @@ def _dot(x, row, start, y, other, offset, count, work):
         work[k] = x[0, row, start + k] + y[0, other, offset + k]
         top = work[k] if work[k] > top else top
     if top == -np.inf:
-        return ZERO
+        return LOG_ZERO
     for k in range(count):
         work[k] -= top
     exponentiate(work[:count])
