@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from reports import Opening, parse_with_plot, report
 from timing import Timed, take_turns
 
-from treeparse.kernels.arborescence import are_trees
-from treeparse.kernels.kbest import NonprojectiveKBest
-from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.kernels.best.arborescence import are_trees
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.projective import ProjectiveKBest
 
 Array = NDArray[np.float64]
 LENGTHS = (10, 20, 40, 80, 160)

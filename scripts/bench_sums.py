@@ -26,7 +26,7 @@ from sum_methods import Method, Sum, lu, supar, torch_struct, treeparse
 from timing import Timed, take_turns
 from torch import Tensor
 
-from treeparse.kernels.elimination import log_partition_and_marginals
+from treeparse.kernels.sums.elimination import log_partition_and_marginals
 
 Array = NDArray[np.float64]
 LENGTHS = (10, 20, 40, 80, 160)

@@ -22,9 +22,9 @@ from peers import (
     roots_on_diagonal,
 )
 
-from treeparse.kernels import arborescence, eisner, gabow_tarjan
-from treeparse.kernels.kbest import NonprojectiveKBest
-from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.projective import ProjectiveKBest
 
 Array = NDArray[np.float64]
 Decode = Callable[[], Any]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from peers import import_package
 from timing import Timed, take_turns
 
-from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 
 ROUND = 0.05  # CPU seconds a fast algorithm gets a round; a slow one gets one pass
 ROUNDING = 1e-6  # of a tree's score, relative

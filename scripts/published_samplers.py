@@ -21,8 +21,8 @@ import numpy as np
 from expectation_kernels import jit
 from numpy.typing import NDArray
 
-from treeparse.kernels._random import new_stream, uniform, uniforms
-from treeparse.kernels.walks import fill_bins, new_bins, walk
+from treeparse.kernels.random import new_stream, uniform, uniforms
+from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

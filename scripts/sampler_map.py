@@ -12,7 +12,15 @@ import numpy as np
 import plots
 from timing import Timed, take_turns
 
-from treeparse.kernels.sampling import AUTO, COLBOURN, EXPANSION, WILSON, WILSON_MARGINAL, WILSON_REJECT, sample_trees
+from treeparse.kernels.samples.nonprojective import (
+    AUTO,
+    COLBOURN,
+    EXPANSION,
+    WILSON,
+    WILSON_MARGINAL,
+    WILSON_REJECT,
+    sample_trees,
+)
 
 SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 SHIFTS = (-50.0, -20.0, -10.0, -5.0, 0.0, 5.0, 10.0, 50.0)

@@ -20,7 +20,7 @@ from peers import dependent_major, forbid_loops, import_file, import_package, im
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
-from treeparse.trees import samplers
+from treeparse.trees.families import DistinctMethod, Method
 
 Array = NDArray[np.float64]
 Heads = NDArray[np.int64]
@@ -44,7 +44,7 @@ class Sampler:
     max_sentences: int = sys.maxsize
 
 
-def treeparse(method: samplers.Sampler | None = None, *, single_root: bool = True) -> Sampler:
+def treeparse(method: Method | None = None, *, single_root: bool = True) -> Sampler:
     """Trees drawn with replacement, as the library's users draw them."""
 
     def draw(scores: Tensor, count: int, generator: torch.Generator) -> Tensor:
@@ -54,7 +54,7 @@ def treeparse(method: samplers.Sampler | None = None, *, single_root: bool = Tru
     return ours(method, draw)
 
 
-def treeparse_distinct(method: samplers.DistinctMethod | None = None) -> Sampler:
+def treeparse_distinct(method: DistinctMethod | None = None) -> Sampler:
     """Trees drawn without replacement."""
 
     def draw(scores: Tensor, count: int, generator: torch.Generator) -> Tensor:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from peers import import_package
 
 from treeparse import NonProjectiveCRF
-from treeparse.kernels import sampling
-from treeparse.kernels.arborescence import are_trees
+from treeparse.kernels.best.arborescence import are_trees
+from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.trees.families import DistinctMethod
 
 IntArray = NDArray[np.int64]

@@ -10,7 +10,7 @@ from kbest_algorithms import Entry
 from kbest_models import Scored
 from sampling_experiment import Experiment, digits, line, rule, times
 
-from treeparse.kernels import elimination
+from treeparse.kernels.sums import elimination
 
 TREES = 20  # with replacement, as in the program of [Samp]'s authors
 WITH_REPLACEMENT = (samplers.WILSON_RC, *samplers.METHODS)

@@ -7,7 +7,8 @@ import numpy as np
 from kbest_models import Scored
 from numpy.typing import NDArray
 
-from treeparse.kernels import conditionals, elimination, sampling
+from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.sums import conditionals, elimination
 
 Array = NDArray[np.float64]
 Weights = Literal["uniform", "normal"]

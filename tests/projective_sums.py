@@ -7,7 +7,7 @@ from batches import padded
 from hessian_products import checked_product
 from oracles import Array
 
-from treeparse.kernels.inside_outside import (
+from treeparse.kernels.sums.inside_outside import (
     hessian_vector_product,
     log_marginals,
     log_partition,

@@ -1,9 +1,10 @@
 """The order of the layers, read from the imports, and what ``import treeparse`` may load."""
 
 import ast
+import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,18 +27,56 @@ ALLOWED = {
     "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "model", "training", "version"},
     "__main__": {"cli"},
 }
+# What each room of the kernels may import of the others; the files above them, their ground floor, import none.
+KERNELS = {"": set(), "sums": set(), "best": set(), "lists": {"best"}, "samples": {"sums"}}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
-def imported_modules(path: Path) -> Iterator[str]:
+def imported_modules(path: Path, root: Path = PACKAGE) -> Iterator[str]:
     """Every module that a file imports, wherever the import stands; names of a package count as its modules."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            package = path.relative_to(PACKAGE.parent).parts[: -node.level] if node.level else ()
+            package = path.relative_to(root.parent).parts[: -node.level] if node.level else ()
             base = [*package, *([node.module] if node.module else [])]
             yield from (".".join([*base, alias.name]) for alias in node.names)
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """What a file takes of others' private names: imports of them, and attributes of modules or classes of ours."""
+    imported = [name for name in imported_modules(path) if name.split(".")[0] == "treeparse"]
+    yield from (name for name in imported if any(is_private(part) for part in name.split(".")))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in froms if node.level or (node.module or "").split(".")[0] == "treeparse"]
+    known = {alias.asname or alias.name for node in ours for alias in node.names}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
+            yield from [f"{node.value.id}.{node.attr}"] if is_private(node.attr) else []
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def circle_of_imports(paths: Iterable[Path], root: Path = PACKAGE) -> list[str]:
+    """Modules each of which imports the one before, the last one also the first; none if there is no such circle."""
+    modules = {module_name(path, root): path for path in paths}
+    graph: dict[str, set[str]] = {}
+    for module, path in modules.items():
+        names = (name if name in modules else name.rpartition(".")[0] for name in imported_modules(path, root))
+        graph[module] = {name for name in names if name in modules} - {module}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
+
+
+def module_name(path: Path, root: Path) -> str:
+    parts = path.relative_to(root.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def layer_of(path: Path) -> str:
@@ -50,6 +89,39 @@ def test_imports_go_down_only(path: Path) -> None:
     ours = (name.split(".") for name in imported_modules(path) if name.split(".")[0] == "treeparse")
     used = {parts[1] for parts in ours}
     assert used - {layer} <= ALLOWED[layer], f"{path} imports a layer that is not below {layer}"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) == "kernels"], ids=lambda path: path.name)
+def test_rooms_of_kernels_import_each_other_in_one_direction(path: Path) -> None:
+    room, *_ = *path.relative_to(PACKAGE / "kernels").parts[:-1], ""
+    ours = (name.split(".")[2] for name in imported_modules(path) if name.startswith("treeparse.kernels."))
+    assert set(ours) & KERNELS.keys() - {room} <= KERNELS[room]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_file_takes_private_names_of_another(path: Path) -> None:
+    assert not list(private_names(path))
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Those for types alone and those inside functions count too."""
+    assert not circle_of_imports(MODULES)
+
+
+@pytest.mark.parametrize("where", ["from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    ", "def f():\n    ", ""])
+def test_a_circle_is_found_wherever_an_import_stands(where: str, tmp_path: Path) -> None:
+    (tmp_path / "house").mkdir()
+    sources = {
+        "__init__": "",
+        "one": "from house import two",
+        "two": "from .three import name",
+        "three": f"{where}import house.one",
+    }
+    paths = [tmp_path / "house" / f"{name}.py" for name in sources]
+    for path, source in zip(paths, sources.values(), strict=True):
+        path.write_text(source, encoding="utf-8")
+    assert set(circle_of_imports(paths, tmp_path / "house")) == {"house.one", "house.two", "house.three"}
+    assert not circle_of_imports(paths[:-1], tmp_path / "house")
 
 
 @pytest.mark.parametrize(

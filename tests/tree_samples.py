@@ -9,7 +9,7 @@ from oracles import Array, all_trees, tree_scores
 from ranking import random_graph
 from sampling_oracles import chi_square_z, tree_counts
 
-from treeparse.kernels.sampling import sample_trees
+from treeparse.kernels.samples.nonprojective import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 Samples = tuple[np.ndarray, np.ndarray]

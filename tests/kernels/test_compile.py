@@ -16,17 +16,17 @@ from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import CPUCodegen
 from unprivileged import make_read_only, run_as_nobody
 
-from treeparse.kernels import _compile
+import treeparse.kernels
 
 HELPER = """
-from package import _compile
+from package.compile import jit, part_jit
 
-@_compile.{}
+@{}
 def helper(x):
     return {}
 """
 KERNEL = """
-from package._compile import jit
+from package.compile import jit
 from package.helper import helper
 
 @jit
@@ -34,19 +34,28 @@ def kernel(x):
     return 10.0 * helper(x)
 """
 ROUNDING_HELPER = """
-from package._compile import jit
+from package.compile import jit
 
 @jit
 def helper(x):
     return (x + 1.5 * 2.0**52) - 1.5 * 2.0**52  # to a whole number, unless the sum is reordered
 """
 REORDERED_KERNEL = """
-from package._compile import vector_jit
+from package.compile import vector_jit
 from package.helper import helper
 
 @vector_jit
 def kernel(x):
     return 10.0 * helper(x)
+"""
+KERNEL_OF_TWO_ROOMS = """
+from package.compile import jit
+from package.best import helper as best
+from package.lists import helper as lists
+
+@jit
+def kernel(x):
+    return 10.0 * best.helper(x) + lists.helper(x)
 """
 PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
 
@@ -56,8 +65,8 @@ def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.forma
     package = folder / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    for source in ("_compile.py", "cache.py"):
-        text = Path(_compile.__file__).with_name(source).read_text(encoding="utf-8")
+    for source in ("compile.py", "cache.py"):
+        text = Path(treeparse.kernels.__file__).with_name(source).read_text(encoding="utf-8")
         (package / source).write_text(text.replace("treeparse.kernels", "package"), encoding="utf-8")
     (package / "kernel.py").write_text(kernel, encoding="utf-8")
     (package / "helper.py").write_text(helper, encoding="utf-8")
@@ -148,6 +157,23 @@ def test_a_change_in_a_folder_below_is_seen(kernels: Kernels) -> None:
     assert kernels.answer() == (20.0, 0)
     helper.write_text(HELPER.format("jit", "x + 22.0"), encoding="utf-8")
     assert kernels.answer() == (230.0, 0)
+
+
+def test_rooms_with_equal_names_are_kept_apart_in_one_folder(
+    kernels: Kernels, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The same line of the same file of two rooms."""
+    caplog.set_level(logging.INFO, "package")
+    for room, result in (("best", "x + 1.0"), ("lists", "x + 22.0")):
+        (kernels.package / room).mkdir()
+        (kernels.package / room / "helper.py").write_text(HELPER.format("jit", result), encoding="utf-8")
+    (kernels.package / "best" / "kernel.py").write_text(KERNEL_OF_TWO_ROOMS, encoding="utf-8")
+    (kernels.package / "kernel.py").write_text("from package.best.kernel import kernel", encoding="utf-8")
+    assert kernels.answer() == (43.0, 0)
+    assert kernels.answer() == (43.0, 1)
+    assert caplog.messages == ["compiling kernels, once: best.kernel.kernel"]
+    assert len(kernels.files("nbi")) == 3
+    assert {path.parent for path in kernels.files("nbi")} == {kernels.package / "__pycache__"}
 
 
 def test_without_a_folder_to_write_to_kernels_are_compiled_and_this_is_said_once(open_folder: Path) -> None:

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels._compile import jit
-from treeparse.kernels._random import new_stream, uniform
+from treeparse.kernels.compile import jit
+from treeparse.kernels.random import new_stream, uniform
 
 
 @jit

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from treeparse.kernels._weights import BLOCK, exponentiate
+from treeparse.kernels.weights import BLOCK, exponentiate
 
 
 @pytest.mark.nojit

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from oracles import all_trees, tree_scores
 
-from treeparse.kernels import arborescence, gabow_tarjan
-from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.best import arborescence, gabow_tarjan
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 from treeparse.kernels.ties import tree_key
 
 Array = NDArray[np.float64]

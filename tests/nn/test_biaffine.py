@@ -60,11 +60,9 @@ def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
     randomise(biaffine)
     label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
     scores = Scores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
-    heads = torch.tensor([[-1, 2, 0, 1], [-1, 0, 1, -1]])
-    where = heads >= 0
     arcs = [(0, 2, 1), (0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)]
     expected = torch.cat([biaffine(label_heads[b, None, h], label_dependents[b, None, d]) for b, h, d in arcs])
-    torch.testing.assert_close(scores.labels(heads, where), expected)
+    torch.testing.assert_close(scores.labels_of(*torch.tensor(arcs).T), expected)
 
 
 def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence() -> None:

@@ -19,7 +19,7 @@ from sampler_map import Map
 from sampler_peers import Array, Draw, Sampler
 
 from treeparse import NonProjectiveCRF
-from treeparse.kernels.sampling import AUTO, COLBOURN, EXPANSION, WILSON
+from treeparse.kernels.samples.nonprojective import AUTO, COLBOURN, EXPANSION, WILSON
 
 OURS = bench_samplers.contests(Namespace(treesample=None, synjax=None, supar=None, torch_struct=None))
 UNLIKELY = 1e-3

@@ -11,7 +11,7 @@ from ranking import random_graph
 from sampling_oracles import LIMIT, chi_square_z, tree_counts
 from tree_samples import deviation
 
-from treeparse.kernels import sampling
+from treeparse.kernels.samples import nonprojective as sampling
 
 COUNT = 20_000
 METHODS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")

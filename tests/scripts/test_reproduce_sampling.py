@@ -13,7 +13,7 @@ import torch
 from kbest_models import Scored, Treebank
 from oracles import Array, all_trees, tree_scores
 
-from treeparse.kernels import sampling
+from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 

@@ -18,10 +18,10 @@ from drawn_orders import (
 )
 from oracles import Array, score_scale, tree_scores
 
-from treeparse.kernels._compile import jit
-from treeparse.kernels._random import new_stream, uniform
-from treeparse.kernels.arborescence import are_trees
-from treeparse.kernels.elimination import log_partition
+from treeparse.kernels.best.arborescence import are_trees
+from treeparse.kernels.compile import jit
+from treeparse.kernels.random import new_stream, uniform
+from treeparse.kernels.sums.elimination import log_partition
 from treeparse.trees.families import beam
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -12,8 +12,8 @@ from torch.autograd import gradcheck
 from tree_cases import CASES, Case, Distribution, Enumerated
 
 from treeparse import NoTreeError, TreeparseError
-from treeparse.kernels.kbest import NonprojectiveKBest
-from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.lists.projective import ProjectiveKBest
 
 tree_cases = pytest.mark.parametrize("case", [case for case in CASES if not case.labels], ids=lambda case: case.name)
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,7 @@ from oracles import enumerated_product, enumerated_sums, precise_log_partition, 
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from treeparse.kernels import elimination, hessian
+from treeparse.kernels.sums import elimination, hessian
 from treeparse.trees.families import dense
 
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)

@@ -21,8 +21,9 @@ from drawn_orders import (
 from oracles import Array, score_scale
 from ranking import random_graph
 
-from treeparse.kernels import elimination, inside_outside, projective_sampling, sampling, trie
-from treeparse.kernels._random import uniforms
+from treeparse.kernels.random import uniforms
+from treeparse.kernels.samples import nonprojective, projective, without_replacement
+from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.trees.families.distinct import DrawKernels, DrawnArrays, Sampler, sample_distinct
 from treeparse.trees.labels.scores import LabelScores
 from treeparse.trees.labels.sources import LabelTensor
@@ -49,7 +50,9 @@ def kernels_of(sampler: Sampler, *, single_root: bool, projective: bool = False,
     options: dict[str, Any] = {"single_root": single_root, "threads": threads}
     log_partition = inside_outside.log_partition if projective else elimination.log_partition
     return DrawKernels(
-        sampler, partial(log_partition, **options), partial(trie.sample_trees, projective=projective, **options)
+        sampler,
+        partial(log_partition, **options),
+        partial(without_replacement.sample_trees, projective=projective, **options),
     )
 
 
@@ -123,8 +126,8 @@ def test_fewer_trees_are_the_first_of_more_in_any_batch(family: Options) -> None
     def sampler(scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int) -> np.ndarray:
         single_root = family["single_root"]
         if family.get("projective"):
-            return projective_sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)
-        return sampling.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
+            return projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
+        return nonprojective.sample_trees(scores, lengths, seeds, count, single_root=single_root)[0]
 
     before = scores.copy()
     found = sample_distinct(kernels_of(sampler, **family, threads=2), scores, lengths, seeds, 30)

@@ -10,7 +10,7 @@ from drawn_orders import repeated, sequence_probabilities, support
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, TreeparseError
-from treeparse.kernels.trie import sample_trees
+from treeparse.kernels.samples.without_replacement import sample_distinct_trees
 from treeparse.trees import estimators
 from treeparse.trees.estimators import horvitz_thompson, sample_mean, unordered_set
 
@@ -178,7 +178,7 @@ def test_expected_attachment_scores_from_drawn_trees(single_root: bool) -> None:
     gold = torch.from_numpy(np.append(-1, trees[5]))
     p = NonProjectiveCRF(torch.from_numpy(scores), single_root=single_root)
     heads, log_probs, keys = map(
-        torch.from_numpy, sample_trees(*repeated(scores, repetitions, 2), count + 1, single_root=single_root)
+        torch.from_numpy, sample_distinct_trees(*repeated(scores, repetitions, 2), count + 1, single_root=single_root)
     )
     values = (heads == gold)[..., 1:].double().mean(-1)
     estimates = {

@@ -35,12 +35,25 @@ NOT_KEPT = (
 )
 
 
+KERNELS = Path(__file__).parent  # what lies there and below is compiled anew when any of it changes
+
+
 @cache
 def _digest_of_sources() -> bytes:
-    root, digest = Path(__file__).parent, hashlib.sha256()
-    for source in sorted(root.rglob("*.py")):
-        digest.update(source.relative_to(root).as_posix().encode() + b"\0" + source.read_bytes())
+    digest = hashlib.sha256()
+    for source in sorted(KERNELS.rglob("*.py")):
+        digest.update(source.relative_to(KERNELS).as_posix().encode() + b"\0" + source.read_bytes())
     return digest.digest()
+
+
+def _place_of(function: Callable[..., Any]) -> tuple[Path, str]:
+    """The folder that keeps its compiled code, if it can, and the name of its module there.
+
+    Kernels are kept together, whichever room they are in; what others compile is kept beside its source.
+    """
+    source = Path(inspect.getfile(function))
+    folder = KERNELS if source.is_relative_to(KERNELS) else source.parent
+    return folder, ".".join(source.relative_to(folder).with_suffix("").parts)
 
 
 @cache
@@ -57,7 +70,7 @@ class _Locator(_CacheLocator):
     """Of a function's source; it names no folder, for ``KernelCache`` does."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._py_file, self._line = inspect.getfile(function), function.__code__.co_firstlineno
+        self._module, self._line = _place_of(function)[1], function.__code__.co_firstlineno
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self:
@@ -70,7 +83,7 @@ class _Locator(_CacheLocator):
         return _digest_of_sources()
 
     def get_disambiguator(self) -> Any:
-        return str(self._line)
+        return f"{self._module}-{self._line}"  # rooms may have files and functions of the same name
 
 
 class _Serializer(CompileResultCacheImpl):
@@ -101,7 +114,8 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        self._kernel = f"{function.__module__.rpartition('.')[2]}.{function.__qualname__.lstrip('_')}"
+        self._home, module = _place_of(function)
+        self._kernel = f"{module}.{function.__qualname__.lstrip('_')}"
 
     @property
     def folder(self) -> str | None:
@@ -147,10 +161,9 @@ class KernelCache(FunctionCache):
         LOG.log(level, message, {"kernel": self._kernel, "folder": folder})
 
     def _folders(self) -> list[str]:
-        """numba's, in its order: NUMBA_CACHE_DIR, beside the source, the user's."""
-        source = Path(inspect.getfile(self._py_func))
-        name = _Locator.get_suitable_cache_subpath(str(source))
-        folders = [source.with_name("__pycache__"), Path(AppDirs("numba", appauthor=False).user_cache_dir, name)]
+        """numba's, in its order: NUMBA_CACHE_DIR, beside the sources, the user's."""
+        name = _Locator.get_suitable_cache_subpath(str(self._home / "kernels"))  # of any file there
+        folders = [self._home / "__pycache__", Path(AppDirs("numba", appauthor=False).user_cache_dir, name)]
         if config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]
             folders.insert(0, Path(config.CACHE_DIR, name))  # pyright: ignore[reportAttributeAccessIssue]
         return [str(folder) for folder in folders if folder.parts[0] != "~"]  # of a user who has no home

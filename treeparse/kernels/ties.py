@@ -8,7 +8,7 @@ in the lower ones, so sums hardly ever tie.
 
 import numpy as np
 
-from treeparse.kernels._compile import jit
+from treeparse.kernels.compile import jit
 
 LENGTH_UNIT = 1 << 40  # above any sum of 28-bit numbers over up to 4,096 words
 

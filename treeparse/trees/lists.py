@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels._compile import FloatArray
+from treeparse.kernels.arrays import FloatArray
 from treeparse.trees.families import KBest
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray, IntArray
 
 
 def floats(tensor: Tensor) -> FloatArray:

@@ -5,9 +5,9 @@ key of these trees: Gumbel noise of that location. The keys of its children are 
 So the K partial trees of the largest keys lead to the K trees of the largest keys, which are trees drawn without
 replacement, in order.
 
-The heads of the next word, given those before, are found as in ``treeparse.kernels._prefix``: words of known head are
-joined to their heads, all others are eliminated, in log space, and nothing is subtracted. Weights are head-major,
-``w[head, word]``; the next word is always word 1.
+The heads of the next word, given those before, are found as in ``treeparse.kernels.samples.prefix``: words of known
+head are joined to their heads, all others are eliminated, in log space, and nothing is subtracted. Weights are
+head-major, ``w[head, word]``; the next word is always word 1.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from treeparse.trees.checks import arc_mask
 
-# SplitMix64 as in `treeparse.kernels._random`, on signed numbers
+# SplitMix64 as in `treeparse.kernels.random`, on signed numbers
 GAMMA, FIRST_FACTOR, SECOND_FACTOR = (
     constant - 2**64 for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
@@ -144,7 +144,7 @@ def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _reach(w: Tensor, rooted: Tensor) -> Tensor:
-    """``g`` of ``treeparse.kernels.conditionals`` for word 1 and all nodes ``(B, K, m+1)``, in logs.
+    """``g`` of ``treeparse.kernels.sums.conditionals`` for word 1 and all nodes ``(B, K, m+1)``, in logs.
 
     ``rooted`` ``(B, K)`` is true where any number of words may hang from node 0.
     """

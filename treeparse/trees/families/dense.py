@@ -1,6 +1,6 @@
 """Sums over non-projective trees in tensor operations on the whole batch, for any device.
 
-The elimination of ``treeparse.kernels.elimination`` ([GTH]), head-major and without permutation: n steps, each a
+The elimination of ``treeparse.kernels.sums.elimination`` ([GTH]), head-major and without permutation: n steps, each a
 rank-1 update. Step ``k`` reads row and column ``k``, which later steps leave alone, so the reverse loop needs nothing
 that is not there. The one thing that waits for the device is the test whether items must be done again in log space.
 
@@ -10,7 +10,7 @@ Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``; auto
 import torch
 from torch import Tensor
 
-from treeparse.kernels.elimination import LINEAR_LIMIT
+from treeparse.kernels.sums.elimination import LINEAR_LIMIT
 from treeparse.trees.checks import arc_mask
 from treeparse.trees.families.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
 

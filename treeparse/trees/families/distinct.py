@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels import trie
-from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.kernels._trie import HASH_FACTOR
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.samples import without_replacement
+from treeparse.kernels.samples.trie import HASH_FACTOR
 from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.family import LabelDraws
 
@@ -38,7 +38,7 @@ class Sampler(Protocol):
 
 
 class Trie(Protocol):
-    """``treeparse.kernels.trie.sample_trees`` of a family of trees."""
+    """``treeparse.kernels.samples.without_replacement.sample_trees`` of a family of trees."""
 
     def __call__(
         self,
@@ -128,7 +128,7 @@ def sample_distinct(
             found = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
         is_exhausted = ~is_full & ((mass > LARGEST_MASS) | (draws >= MAX_DRAWS * count))
-        keys = trie.keys_of(left[is_full], rest.seeds[is_full])
+        keys = without_replacement.keys_of(left[is_full], rest.seeds[is_full])
         _store(found, batch[is_full], (trees[is_full], log_probs[is_full], keys))
         if is_exhausted.any():
             exhausted = rest.select(is_exhausted.nonzero()[0])

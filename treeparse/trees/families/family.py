@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels._compile import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray, IntArray
 
 Parts = tuple[Tensor, ...]
 """Scores of the parts of trees, float64, one tensor a kind of part: arcs ``(B, n+1, n+1)`` come first."""

@@ -8,9 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels import arborescence, conditionals, elimination, gabow_tarjan, hessian, sampling, trie
-from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.kernels.kbest import NonprojectiveKBest
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.best import arborescence, gabow_tarjan
+from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
+from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.samples import without_replacement
+from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import beam
 from treeparse.trees.families.arrays import floats, integers, run
 from treeparse.trees.families.distinct import DrawKernels
@@ -86,7 +89,9 @@ class Nonprojective(Family):
     def _draw_kernels(self) -> DrawKernels:
         options = self._options
         return DrawKernels(
-            self._sample, partial(elimination.log_partition, **options), partial(trie.sample_trees, **options)
+            self._sample,
+            partial(elimination.log_partition, **options),
+            partial(without_replacement.sample_trees, **options),
         )
 
     def _sample(

@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels import eisner, inside_outside, projective_sampling, trie
-from treeparse.kernels.projective_kbest import ProjectiveKBest
+from treeparse.kernels.best import eisner
+from treeparse.kernels.lists.projective import ProjectiveKBest
+from treeparse.kernels.samples import projective as sampling
+from treeparse.kernels.samples import without_replacement
+from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.arrays import floats, integers, run
 from treeparse.trees.families.distinct import DrawKernels
 from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
@@ -52,7 +55,7 @@ class Projective(Family):
         if method is not None:
             raise TreeparseError(f"Projective trees are drawn in one way: leave out the sampler {method!r}.")
         (arcs,) = parts
-        draw = projective_sampling.sample_trees
+        draw = sampling.sample_trees
         heads = draw(floats(arcs), integers(lengths), seeds, count, **self._options)
         return torch.from_numpy(heads).to(arcs.device)
 
@@ -81,9 +84,9 @@ class Projective(Family):
     def _draw_kernels(self) -> DrawKernels:
         options = self._options
         return DrawKernels(
-            partial(projective_sampling.sample_trees, **options),
+            partial(sampling.sample_trees, **options),
             partial(inside_outside.log_partition, **options),
-            partial(trie.sample_trees, projective=True, **options),
+            partial(without_replacement.sample_trees, projective=True, **options),
         )
 
     @property

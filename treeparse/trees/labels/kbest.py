@@ -4,8 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels._compile import FloatArray, IntArray
-from treeparse.kernels.labelings import LabeledTrees
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.trees.families import KBest
 from treeparse.trees.labels.scores import LabelScores
 

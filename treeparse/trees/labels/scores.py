@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels._random import uniforms
+from treeparse.kernels.random import uniforms
 from treeparse.trees.flat import power
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource

@@ -1,0 +1,144 @@
+"""Wilson's sampler and its kin: their law, with and without a limit of the steps, and how many steps they take."""
+
+import numpy as np
+import pytest
+from oracles import Array
+from ranking import KINDS, random_graph
+from sampling_oracles import LIMIT
+from tree_samples import deviation, draw, flat_graphs, hostile_graphs
+
+from treeparse.kernels.samples.nonprojective import WILSON, WILSON_MARGINAL, WILSON_REJECT
+from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins
+
+METHODS = pytest.mark.parametrize(
+    ("method", "single_root"),
+    [(WILSON, False), (WILSON_MARGINAL, True), (WILSON_REJECT, True)],
+    ids=["wilson", "wilson-marginal", "wilson-reject"],
+)
+
+
+@METHODS
+@pytest.mark.parametrize("steps_a_pair", [0.5, 1.5, 16.0])
+def test_the_law_over_the_support(method: int, single_root: bool, steps_a_pair: float) -> None:
+    """With low limits too, past which a tree is drawn otherwise with the same root word."""
+    for scores in flat_graphs(1):
+        assert deviation(scores, single_root, method, 20_000, steps_a_pair=steps_a_pair) < LIMIT
+
+
+@METHODS
+@pytest.mark.parametrize("steps_a_pair", [0.5, 16.0])
+def test_the_law_of_peaked_scores(method: int, single_root: bool, steps_a_pair: float) -> None:
+    for scores in hostile_graphs(2):
+        assert deviation(scores, single_root, method, 10_000, steps_a_pair=steps_a_pair) < LIMIT
+
+
+@METHODS
+def test_a_low_limit_is_met(method: int, single_root: bool) -> None:
+    """Otherwise the law under low limits would say nothing."""
+    scores = random_graph(np.random.default_rng(3), 5, "random", 0.0)
+    _, steps = draw(scores, single_root, method, 4000, steps_a_pair=0.5)
+    assert steps.max() == 12
+    assert 0.1 < (steps == 12).mean() < 0.9
+
+
+@METHODS
+def test_no_walk_goes_past_its_limit(method: int, single_root: bool) -> None:
+    """Two words that prefer each other by 100 nats hold a walk for ever, if neither is the root word."""
+    scores = random_graph(np.random.default_rng(4), 8, "random", 0.0)
+    scores[[3, 5, 2, 7], [5, 3, 7, 2]] += 100.0
+    _, steps = draw(scores, single_root, method, 50)
+    assert (steps == STEPS_A_PAIR * 64).all()
+
+
+def laplacian(scores: Array, top: int) -> Array:
+    """That of walks which end at the node ``top``, without it."""
+    weights = np.exp(scores)
+    weights[:, 0] = 0.0
+    np.fill_diagonal(weights, 0.0)
+    if top:
+        weights[0] = 0.0
+    return np.delete(np.delete(np.diag(weights.sum(0)) - weights, top, 0), top, 1)
+
+
+def expected_steps(scores: Array, top: int) -> float:
+    matrix = laplacian(scores, top)
+    if top:
+        matrix = np.delete(np.delete(matrix, 0, 0), 0, 1)
+    return float((np.diag(matrix) * np.diag(np.linalg.inv(matrix))).sum())
+
+
+def assert_mean(steps: np.ndarray, expected: float) -> None:
+    assert abs(steps.mean() - expected) < LIMIT * steps.std() / np.sqrt(len(steps)) + 1e-9
+
+
+def test_the_expected_number_of_steps() -> None:
+    """The sum over words of degree times the inverse Laplacian's diagonal (Wilson 1996)."""
+    stream = np.random.default_rng(5)
+    for n in (2, 5, 12):
+        scores = random_graph(stream, n, "random", 0.0)
+        _, steps = draw(scores, False, WILSON, 10_000, steps_a_pair=1000.0)
+        assert_mean(steps, expected_steps(scores, 0))
+        heads, steps = draw(scores, True, WILSON_MARGINAL, 10_000, steps_a_pair=1000.0)
+        roots = (heads == 0).argmax(1)
+        for top in range(1, n + 1):
+            if (roots == top).sum() > 500:
+                assert_mean(steps[roots == top], expected_steps(scores, top))
+
+
+def log_tree_sum(scores: Array, top: int) -> float:
+    matrix = laplacian(scores, top)
+    return np.linalg.slogdet(matrix[1:, 1:] if top else matrix)[1]
+
+
+def expected_costs(scores: Array, shifts: Array) -> Array:
+    """Expected tries times expected steps of one try, by constants added to the root's scores."""
+    n = len(scores) - 1
+    log_single = np.logaddexp.reduce([scores[0, top] + log_tree_sum(scores, top) for top in range(1, n + 1)])
+    costs = []
+    for shift in shifts:
+        shifted = scores.copy()
+        shifted[0] += shift
+        tries = np.exp(log_tree_sum(shifted, 0) - shift - log_single)
+        costs.append(tries * expected_steps(shifted, 0))
+    return np.array(costs)
+
+
+@pytest.mark.parametrize("shift", [-40.0, 0.0, 40.0])
+def test_rejection_takes_hardly_more_steps_than_it_must(shift: float) -> None:
+    """The best constant is found, to half a step of the search, whatever constant the root's scores came with.
+
+    A try ends when its second word hangs from node 0, which only saves steps.
+    """
+    stream = np.random.default_rng(6)
+    for n, scale in ((3, 1.0), (10, 1.0), (10, 2.0), (25, 0.5)):
+        scores = scale * random_graph(stream, n, "random", 0.0)
+        least = expected_costs(scores, np.arange(-12.0, 8.0, 0.1)).min()
+        scores[0] += shift
+        _, steps = draw(scores, True, WILSON_REJECT, 3000, steps_a_pair=1000.0)
+        assert steps.mean() < 1.15 * least
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.nojit
+def test_bins_hold_the_probabilities_of_heads(kind: str) -> None:
+    stream = np.random.default_rng(7)
+    for n in (1, 2, 5, 9):
+        for first in (0, 1):
+            scores = random_graph(stream, n, kind, 0.2)
+            bins = new_bins(n + 1)
+            with np.errstate(all="ignore"):
+                fill_bins(scores, n, first, 0.5, bins)
+            keep, other = (part.reshape(n + 1, n + 1) for part in (bins.keep, bins.other))
+            for j in range(1, n + 1):
+                weights = scores[:, j] + 0.5 * (np.arange(n + 1) == 0)
+                weights[[j, *range(first)]] = -np.inf
+                found = np.zeros(n + 1)
+                for i in range(first, n + 1):
+                    found[i] += min(keep[j, i], 1.0)
+                    found[other[j, i]] += 1.0 - min(keep[j, i], 1.0)
+                if weights.max() == -np.inf:
+                    assert found[j] == n + 1 - first
+                else:
+                    expected = np.exp(weights - np.logaddexp.reduce(weights))
+                    np.testing.assert_allclose(found / (n + 1 - first), expected, rtol=0, atol=1e-15 * n)
+                    assert not found[expected == 0.0].any()

@@ -1,0 +1,242 @@
+"""Log marginals against enumeration and 50-digit arithmetic, however improbable the arc, alone and in batches."""
+
+import threading
+
+import numpy as np
+import pytest
+from batches import assert_same_alone, batch_of_lengths, padded
+from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from oracles import (
+    all_trees,
+    enumerated_log_marginals,
+    precise_log_marginals,
+    score_scale,
+    tree_scores,
+)
+
+from treeparse.kernels.sums import conditionals
+from treeparse.kernels.sums.conditionals import log_marginals
+from treeparse.kernels.sums.elimination import log_partition_and_marginals
+
+SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+def logs_of(scores: np.ndarray, single_root: bool) -> np.ndarray:
+    """Log marginals of one item, whose ignored entries hold NaN; checks what holds for any scores."""
+    logs = log_marginals(padded(scores), np.array([len(scores) - 1]), single_root=single_root)[0]
+    assert not np.isnan(logs).any()
+    assert (logs <= 0.0).all()
+    assert (np.diagonal(logs) == -np.inf).all()
+    assert (logs[:, [0, -1]] == -np.inf).all()
+    assert (logs[-1] == -np.inf).all()
+    return logs[:-1, :-1]
+
+
+def assert_enumerated(scores: np.ndarray, single_root: bool) -> None:
+    logs, expected = logs_of(scores, single_root), enumerated_log_marginals(scores, single_root)
+    np.testing.assert_array_equal(logs == -np.inf, expected == -np.inf)
+    np.testing.assert_allclose(logs, expected, rtol=0, atol=1e-12 * score_scale(scores))
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("forbidden", [0.0, 0.3, 0.6])
+@pytest.mark.nojit
+def test_log_marginals_equal_enumeration(single_root: bool, scale: float, forbidden: float) -> None:
+    stream = np.random.default_rng(1)
+    for n in (1, 2, 3, 4, 4, 5, 5):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        scores[stream.random(scores.shape) < forbidden] = -np.inf
+        assert_enumerated(scores, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", SCALES)
+def test_log_marginals_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
+    scores = np.random.default_rng(2).normal(size=(7, 7)) * scale
+    assert_enumerated(scores, single_root)
+    scores[np.random.default_rng(3).random((7, 7)) < 0.5] = -np.inf
+    assert_enumerated(scores, single_root)
+
+
+@ROOTS
+def test_log_marginals_equal_enumeration_with_ties(single_root: bool) -> None:
+    stream = np.random.default_rng(4)
+    for _ in range(50):
+        assert_enumerated(stream.integers(-1, 2, size=(5, 5)).astype(float), single_root)
+
+
+@ROOTS
+def test_underflow_is_never_silent(single_root: bool) -> None:
+    stream = np.random.default_rng(5)
+    for _ in range(500):
+        assert_enumerated(hostile_scores(stream, int(stream.integers(2, 5))), single_root)
+
+
+@ROOTS
+def test_products_of_weights_in_range_underflow(single_root: bool) -> None:
+    """Every weight is in the range of float64, but not a product of three of them."""
+    stream = np.random.default_rng(6)
+    for n in (3, 4, 5) * 80:
+        shape = (n + 1, n + 1)
+        assert_enumerated(stream.choice([0.0, -310.0, -np.inf], size=shape, p=[0.2, 0.4, 0.4]), single_root)
+        scores = np.where(stream.random(shape) < 0.4, -310.0, -np.inf)
+        scores[stream.integers(1, n + 1, n), np.arange(1, n + 1)] = 0.0
+        assert_enumerated(scores, single_root)
+
+
+def test_a_lost_path_that_no_later_number_shows() -> None:
+    """The arc from the root to the first word is part of trees only through a path of weight e^-930 (by search)."""
+    far, off = -310.0, -np.inf
+    scores = [[off, far, 0, far, off], [off, off, off, off, far], [off, far, off, 0, far]]
+    scores += [[off, far, far, off, 0], [off, far, off, far, off]]
+    assert_enumerated(np.array(scores), single_root=True)
+
+
+@ROOTS
+def test_log_space_alone_equals_enumeration(single_root: bool) -> None:
+    """Graphs that plain weights would do, and graphs without a tree, by way of one arc that is out of their range."""
+    stream = np.random.default_rng(16)
+    for _ in range(100):
+        scores = stream.normal(size=(5, 5))
+        scores[stream.random(scores.shape) < 0.5] = -np.inf
+        scores[stream.integers(5), stream.integers(1, 5)] = -1e3
+        assert_enumerated(scores, single_root)
+
+
+@pytest.mark.nojit
+@ROOTS
+def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool) -> None:
+    for scores in forbidden_arcs():
+        assert_enumerated(scores, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("share", [0.3, 0.45, 0.6])
+def test_sparse_patterns_over_more_words(single_root: bool, share: float) -> None:
+    """The word at the root shows itself at different stages for different words of one sentence."""
+    stream = np.random.default_rng(7)
+    for n in (4, 5) * 60:
+        scores = np.where(stream.random((n + 1, n + 1)) < share, stream.integers(-1, 2, (n + 1, n + 1)), -np.inf)
+        scores[0] = np.where(stream.random(n + 1) < 0.3, -np.inf, scores[0])
+        assert_enumerated(scores, single_root)
+
+
+@ROOTS
+def test_only_arcs_of_some_tree_are_possible_after_heads_are_given(single_root: bool) -> None:
+    """-inf is the exact test of support: of the arcs with a finite score, those that no tree has are found."""
+    stream = np.random.default_rng(8)
+    every_tree = all_trees(5, single_root)
+    for _ in range(30):
+        scores = stream.normal(size=(6, 6))
+        tree = every_tree[stream.integers(len(every_tree))]
+        for word in stream.permutation(np.arange(1, 6))[:3]:
+            scores[np.arange(6) != tree[word - 1], word] = -np.inf
+        trees = every_tree[np.isfinite(tree_scores(scores, every_tree))]
+        possible = np.zeros((6, 6), bool)
+        possible[trees, np.arange(1, 6)] = True
+        np.testing.assert_array_equal(np.isfinite(logs_of(scores, single_root)), possible)
+
+
+def assert_precise(scores: np.ndarray, single_root: bool, stream: np.random.Generator) -> None:
+    """Compare the least probable arc, the most probable one and random ones with 50-digit arithmetic."""
+    logs = logs_of(scores, single_root)
+    arcs = np.argwhere(logs > -np.inf)
+    order = np.argsort(logs[tuple(arcs.T)])
+    sample = arcs[[order[0], order[-1], *stream.integers(len(arcs), size=3)]]
+    expected = precise_log_marginals(scores, sample, single_root)
+    np.testing.assert_allclose(logs[tuple(sample.T)], expected, rtol=0, atol=1e-12 * score_scale(scores))
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1, 10, 30, 100, 300, 1000, 10000])
+def test_log_marginals_at_50_digits(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(9)
+    for n in (10, 18) if scale != 30 else (30,):
+        assert_precise(stream.normal(size=(n + 1, n + 1)) * scale, single_root, stream)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30, 100, 300, 1000])
+def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
+    stream = np.random.default_rng(10)
+    scores = prefer_each_other(stream.normal(size=(17, 17)), [(3, 4), (8, 15), (1, 16)], gap)
+    assert_precise(scores, single_root, stream)
+
+
+@ROOTS
+def test_probabilities_far_below_the_range_of_float64(single_root: bool) -> None:
+    """Along a chain of words, every step away from the first word costs 500 nats and the way back nothing."""
+    n = 10
+    scores = np.full((n + 1, n + 1), -np.inf)
+    scores[0, 1:] = -500.0 * np.arange(n)
+    for word in range(1, n):
+        scores[word, word + 1] = -500.0
+        scores[word + 1, word] = 0.0
+    stream = np.random.default_rng(11)
+    assert_precise(scores, single_root, stream)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 30.0, 300.0, 1e4])
+def test_marginals_agree_with_elimination(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(12)
+    for n in (9, 33, 64):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        scores[stream.random(scores.shape) < 0.1] = -np.inf
+        _, expected = log_partition_and_marginals(scores[None], np.array([n]), single_root=single_root)
+        marginals = np.exp(logs_of(scores, single_root))
+        np.testing.assert_allclose(marginals, expected[0], rtol=0, atol=1e-14 * score_scale(scores))
+        np.testing.assert_allclose(marginals.sum(0)[1:], 1.0, rtol=0, atol=1e-12)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 10.0])
+def test_plain_weights_and_log_space_agree(single_root: bool, scale: float) -> None:
+    """One arc far below the range of plain weights sends an item to log space, and changes no other marginal."""
+    n = 40
+    scores = np.random.default_rng(13).normal(size=(n + 1, n + 1)) * scale
+    scores[7, 8] = -np.inf
+    expected = logs_of(scores, single_root)
+    scores[7, 8] = -1e5
+    logs = logs_of(scores, single_root)
+    assert logs[7, 8] < -9e4
+    logs[7, 8] = -np.inf
+    np.testing.assert_allclose(logs, expected, rtol=0, atol=1e-12 * scale)
+
+
+@ROOTS
+@pytest.mark.nojit
+def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def logs(lengths: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray]:
+        return (log_marginals(scores, lengths, single_root=single_root),)
+
+    lengths = np.array([7, 12, 1, 12, 3, 9])
+    scores = batch_of_lengths(lengths, seed=14)
+    scores[3, 0, 1:] = -np.inf  # no tree
+    (found,) = assert_same_alone(logs, (-np.inf,), lengths, scores)
+    assert (found[3] == -np.inf).all()
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treeparse.kernels.threads.MIN_THREAD_COST", 1.0)
+    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
+    scores = batch_of_lengths(lengths, seed=14)
+    expected = log_marginals(scores, lengths, single_root=True)
+    running = threading.active_count()
+    for threads in (2, 3, 16):
+        np.testing.assert_array_equal(log_marginals(scores, lengths, single_root=True, threads=threads), expected)
+        assert threading.active_count() == running
+
+
+def test_a_sentence_of_700_words_needs_no_recursion() -> None:
+    n = 700
+    scores = np.random.default_rng(15).normal(size=(1, n + 1, n + 1))
+    logs = log_marginals(scores, np.array([n]), single_root=True)[0]
+    assert conditionals._pool_size(n) < 3 * n**2
+    np.testing.assert_allclose(np.exp(logs).sum(0)[1:], 1.0, rtol=0, atol=1e-12)
+
+
+def test_an_empty_batch_has_no_log_marginals() -> None:
+    assert log_marginals(np.empty((0, 3, 3)), np.empty(0, np.int64), single_root=True).shape == (0, 3, 3)

@@ -1,0 +1,176 @@
+"""Hessian-vector products against enumerated covariances and 60-digit arithmetic, alone and in batches."""
+
+from functools import partial
+
+import mpmath
+import numpy as np
+import pytest
+from batches import assert_same_alone, batch_of_lengths
+from hessian_products import checked_product
+from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from oracles import enumerated_product, score_scale
+
+from treeparse.kernels.sums.hessian import hessian_vector_product
+
+product_of = partial(checked_product, hessian_vector_product)
+
+ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+def assert_covariance(scores: np.ndarray, stream: np.random.Generator, single_root: bool) -> None:
+    vector = stream.normal(size=scores.shape)
+    product, expected = product_of(scores, vector, single_root), enumerated_product(scores, vector, single_root)
+    np.testing.assert_allclose(product, expected, rtol=0, atol=1e-14 * score_scale(scores))
+
+
+def precise_product(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
+    """A central difference of marginals in 60-digit arithmetic; every arc must be allowed."""
+    with mpmath.workdps(60):
+        step = mpmath.mpf(10) ** -18
+        precise = np.vectorize(mpmath.mpf, otypes=[object])
+        scores, vector = precise(scores), step * precise(vector)
+        difference = precise_marginals(scores + vector, single_root) - precise_marginals(scores - vector, single_root)
+        return (difference / (2 * step)).astype(float)
+
+
+def precise_marginals(scores: np.ndarray, single_root: bool) -> np.ndarray:
+    """Elimination and its reverse over matrices of mpmath numbers, ``weights[head, dependent]``."""
+    n = len(scores) - 1
+    original = np.vectorize(mpmath.exp, otypes=[object])(scores)
+    original[np.diag_indices(n + 1)] = original[:, 0] = mpmath.mpf(0)
+    weights, adjoint = original.copy(), 0 * original
+    pivots = {}
+    for k in range(n, 0, -1):
+        first = 1 if single_root and k > 1 else 0
+        pivots[k] = weights[first:k, k].sum()
+        weights[:k, :k] += np.outer(weights[:k, k] / pivots[k], weights[k, :k])
+        weights[np.diag_indices(k)] = mpmath.mpf(0)
+    for k in range(1, n + 1):
+        first = 1 if single_root and k > 1 else 0
+        adjoint[k, :k] = weights[:k, k] @ adjoint[:k, :k] / pivots[k]
+        adjoint[:k, k] = adjoint[:k, :k] @ weights[k, :k] / pivots[k]
+        adjoint[first:k, k] += (1 - adjoint[k, :k] @ weights[k, :k]) / pivots[k]
+    return adjoint * original
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e2, 1e3, 1e4])
+@pytest.mark.parametrize("forbidden", [0.0, 0.3, 0.6])
+@pytest.mark.nojit
+def test_products_equal_enumeration(single_root: bool, scale: float, forbidden: float) -> None:
+    stream = np.random.default_rng(1)
+    for n in (1, 2, 3, 4, 4, 5):
+        scores = stream.normal(size=(n + 1, n + 1)) * scale
+        scores[stream.random(scores.shape) < forbidden] = -np.inf
+        assert_covariance(scores, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 10.0, 1e2, 1e3, 1e4])
+def test_products_equal_enumeration_of_six_words(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(2)
+    assert_covariance(stream.normal(size=(7, 7)) * scale, stream, single_root)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1.0, 1e3])
+def test_products_equal_enumeration_with_ties(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(3)
+    for _ in range(50):
+        assert_covariance(stream.integers(-1, 2, size=(5, 5)) * scale, stream, single_root)
+
+
+@ROOTS
+def test_underflow_is_never_silent(single_root: bool) -> None:
+    stream = np.random.default_rng(4)
+    for _ in range(900):
+        assert_covariance(hostile_scores(stream, int(stream.integers(2, 5))), stream, single_root)
+
+
+@ROOTS
+def test_rounding_is_not_magnified(single_root: bool) -> None:
+    """An adjoint may be all rounding, be divided by a tiny pivot and multiplied by a huge weight of the root."""
+    stream = np.random.default_rng(14)
+    count, n = 8192, 8
+    scores, vectors = stream.normal(size=(2, count, n + 1, n + 1))
+    scores *= 10 ** stream.uniform(2, 3.3, size=(count, 1, 1))
+    scores[stream.random(scores.shape) < 0.5] = -np.inf
+    products = hessian_vector_product(scores, np.full(count, n), vectors, single_root=single_root)
+    assert (np.abs(products) <= 2 * n * np.abs(vectors).max()).all()
+    np.testing.assert_allclose(products.sum(1), 0.0, atol=1e-12)
+
+
+def test_tangents_overflow_where_weights_do_not() -> None:
+    """Only by an arc of weight e^-580 is the second word reached but from the root, whose weight is divided by it."""
+    off = -np.inf
+    scores = [[off, 763.4, off, 846.7], [off, off, -567.6, off], [off, -89.0, off, 268.9], [off, 380.3, -435.9, off]]
+    stream = np.random.default_rng(15)
+    for _ in range(10):
+        assert_covariance(np.array(scores), stream, single_root=True)
+
+
+@pytest.mark.parametrize("root", [pytest.param(0.0, marks=pytest.mark.nojit), -1000.0], ids=["linear", "logs"])
+def test_every_pattern_of_forbidden_arcs_over_three_words(root: float) -> None:
+    stream = np.random.default_rng(5)
+    for pattern in forbidden_arcs():
+        scores = pattern + stream.normal(size=(4, 4))
+        scores[0] += root
+        assert_covariance(scores, stream, single_root=True)
+
+
+def assert_precise(scores: np.ndarray, vector: np.ndarray, single_root: bool, scale: float) -> None:
+    """Scores of a scale are given to that scale times 1e-16, and products cannot be better."""
+    product, expected = product_of(scores, vector, single_root), precise_product(scores, vector, single_root)
+    np.testing.assert_allclose(product, expected, rtol=0, atol=max(1e-14, 3e-16 * scale) * np.abs(vector).max())
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1, 10, 50, 100, 300, 1000, 10000])
+def test_products_at_60_digits(single_root: bool, scale: float) -> None:
+    stream = np.random.default_rng(6)
+    for n in (10, 10, 20) if scale > 1 else (40,):
+        scores, vector = stream.normal(size=(2, n + 1, n + 1))
+        assert_precise(scores * scale, vector, single_root, scale)
+
+
+@ROOTS
+@pytest.mark.parametrize("gap", [30, 100, 300, 1000])
+def test_words_that_prefer_each_other(single_root: bool, gap: float) -> None:
+    scores, vector = np.random.default_rng(7).normal(size=(2, 21, 21))
+    prefer_each_other(scores, [(3, 4), (8, 15), (1, 20)], gap)
+    assert_precise(scores, vector, single_root, gap)
+
+
+@ROOTS
+@pytest.mark.parametrize("scale", [1e3, 1e4])
+def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> None:
+    """Multiples of the scale tie, so that much is left open however large the scores."""
+    stream = np.random.default_rng(8)
+    for _ in range(5):
+        noise, vector = stream.normal(size=(2, 11, 11))
+        assert_precise(stream.integers(-1, 2, size=(11, 11)) * scale + noise, vector, single_root, scale)
+
+
+@ROOTS
+@pytest.mark.nojit
+def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+    def products(lengths: np.ndarray, scores: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray]:
+        return (hessian_vector_product(scores, lengths, vectors, single_root=single_root),)
+
+    lengths = np.array([7, 12, 1, 12, 3, 9])
+    assert_same_alone(products, (0.0,), lengths, *(batch_of_lengths(lengths, seed) for seed in (13, 14)))
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treeparse.kernels.threads.MIN_THREAD_COST", 1.0)
+    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
+    scores, vectors = (batch_of_lengths(lengths, seed) for seed in (13, 14))
+    expected = hessian_vector_product(scores, lengths, vectors, single_root=True)
+    for threads in (2, 16):
+        products = hessian_vector_product(scores, lengths, vectors, single_root=True, threads=threads)
+        np.testing.assert_array_equal(products, expected)
+
+
+def test_an_empty_batch_has_no_products() -> None:
+    nothing = np.empty((0, 3, 3))
+    assert hessian_vector_product(nothing, np.empty(0, np.int64), nothing, single_root=True).shape == (0, 3, 3)

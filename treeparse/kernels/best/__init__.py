@@ -1,0 +1,1 @@
+"""The best tree of an item, and whether heads are a tree."""

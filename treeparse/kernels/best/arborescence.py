@@ -1,0 +1,139 @@
+"""Best trees in O(n^2), and the check that a head list is a tree.
+
+Most trees of a sure parser are found by taking every word's best head; the others by contraction.
+"""
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.best.contraction import (
+    HEAD,
+    STATUS,
+    TIED,
+    VALUE,
+    choose_word_head,
+    contract,
+    expand,
+    load_arcs,
+    new_tables,
+)
+from treeparse.kernels.compile import jit
+from treeparse.kernels.threads import run_batch
+from treeparse.kernels.ties import arc_keys
+
+
+def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
+    """Heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and where there is no tree."""
+    heads = np.full(scores.shape[:2], -1)
+    run_batch(_best_trees, lambda n: 4 * n**2, lengths, scores, single_root, heads, threads=threads)
+    return heads
+
+
+def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool) -> np.ndarray:
+    """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool."""
+    result = np.empty(len(heads), np.bool_)
+    run_batch(_are_trees, lambda n: 2 * n, lengths, heads, single_root, result, threads=1)
+    return result
+
+
+@jit
+def _are_trees(start, stop, lengths, heads, single_root, result):
+    visited = np.empty(heads.shape[1], np.int64)
+    for b in range(start, stop):
+        n = lengths[b]
+        result[b] = _fits(heads[b], n) and _is_tree(heads[b], n, single_root, visited)
+
+
+@jit
+def _fits(heads, n):
+    """Whether heads are in range and -1 at node 0 and at padding."""
+    fits = heads[0] == -1
+    for j in range(1, n + 1):
+        fits &= 0 <= heads[j] <= n
+    for j in range(n + 1, len(heads)):
+        fits &= heads[j] == -1
+    return fits
+
+
+@jit
+def _is_tree(heads, n, single_root, visited):
+    """Whether heads in range form a tree; ``visited`` is working memory."""
+    roots = 0
+    for j in range(1, n + 1):
+        roots += heads[j] == 0
+        visited[j] = 0
+    if roots == 0 or (single_root and roots > 1):
+        return False
+    visited[0] = -1  # -1: leads to the root; otherwise the word from which a walk came by
+    for j in range(1, n + 1):
+        node = j
+        while visited[node] == 0:
+            visited[node] = j
+            node = heads[node]
+        if visited[node] == j:
+            return False
+        node = j
+        while visited[node] != -1:
+            visited[node] = -1
+            node = heads[node]
+    return True
+
+
+@jit
+def _best_trees(start, stop, lengths, scores, single_root, heads):
+    size = scores.shape[1]
+    tables = new_tables(size)
+    weights, nodes = tables.weights, tables.nodes
+    arcs, keys = np.empty((size, size)), np.empty((0, 0), np.int64)
+    owner = np.empty(size, np.int64)
+    for b in range(start, stop):
+        n = lengths[b]
+        value, head, visited = weights[VALUE], nodes[HEAD], nodes[STATUS]
+        tied = _best_word_heads(scores[b], n, value, head)
+        if not tied and _take_best_heads(scores[b], n, single_root, value, head, visited, heads[b]):
+            continue
+        load_arcs(scores[b], n, arcs)
+        count = TIED if tied else contract(arcs, None, n, single_root, tables)
+        if count == TIED:
+            if len(keys) == 0:
+                keys = np.ascontiguousarray(arc_keys(size).T)
+            for j in range(1, n + 1):
+                choose_word_head(arcs[j], keys[j], j, n, tables)
+            count = contract(arcs, keys, n, single_root, tables)
+        if count:
+            expand(count, nodes, heads[b], owner)
+        else:
+            heads[b].fill(-1)
+
+
+@jit
+def _best_word_heads(scores, n, value, head):
+    """Every word's best head among the other words, 0 and -inf where no arc is left; whether any scores are equal."""
+    value[: n + 1] = -np.inf
+    head[: n + 1] = 0
+    tied = False
+    for i in range(1, n + 1):
+        tied |= _offer_head(scores[i], i, 1, i, value, head)
+        tied |= _offer_head(scores[i], i, i + 1, n + 1, value, head)
+    return tied
+
+
+@jit
+def _offer_head(scores, i, first, last, value, head):
+    tied = False
+    for j in range(first, last):
+        tied |= (scores[j] == value[j]) & (scores[j] > -np.inf)
+        better = scores[j] > value[j]
+        value[j] = scores[j] if better else value[j]
+        head[j] = i if better else head[j]
+    return tied
+
+
+@jit
+def _take_best_heads(scores, n, single_root, value, head, visited, heads):
+    """Give every word its best head, node 0 included; whether that is a tree already, as a sure parser's mostly is."""
+    for j in range(1, n + 1):
+        if scores[0, j] == value[j]:  # a tie, or -inf both
+            return False
+        heads[j] = 0 if scores[0, j] > value[j] else head[j]
+    return _is_tree(heads, n, single_root, visited)

@@ -1,0 +1,285 @@
+"""The contraction of cycles of Chu and Liu and of Edmonds, in Tarjan's dense O(n^2) form.
+
+One root: compare trees by (number of root arcs, score), so that the fewest root arcs come first and then the highest
+score. That is the reweighting of Stanojević and Cohen 2021 with an infinite constant, so no precision is lost. Arcs
+between words keep 0 as their first component under every contraction, so the rule comes down to: take a root arc only
+where no other arc is left.
+
+Scores are compared with the arcs' keys beside them (`ties`). Arcs are stored by dependent: ``arcs[j, i]`` is i -> j.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import jit
+
+FRESH, ON_PATH, FINISHED = 0, 1, 2  # statuses
+TIED = -1
+
+# Lines of ``Tables.weights``: of nodes, their chosen arc's weight and that of the best other arc from the same head; of
+# words, the offset.
+WEIGHT_LINES = 3
+VALUE, SECOND, OFFSET = range(WEIGHT_LINES)
+# Lines of ``Tables.nodes``: the keys of these; of nodes, their chosen arc's head, the word that it enters, the cycle
+# that the node is in, 0 for none, and its status; of words, the node that the word is in now and the next word of the
+# ring that makes up this node; the path of chosen arcs.
+NODE_LINES = 10
+KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = range(NODE_LINES)
+
+
+class Tables(NamedTuple):
+    """Working memory for one graph. Nodes are the root and the words, then contracted cycles, in order of their making.
+
+    Into a node, an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it
+    replaces inside the node, up to a constant of the node. Every weight has a key, which is offset likewise.
+    """
+
+    weights: FloatArray  # (3, 2n+2)
+    nodes: IntArray  # (10, 2n+2)
+    # The best arc into each contracted cycle from every node outside (cycles, n+1): weight, key, the word entered.
+    rows: FloatArray
+    row_keys: IntArray
+    entries: IntArray
+
+
+@jit
+def new_tables(size):
+    """Working memory for graphs of up to ``size`` nodes, the root included."""
+    shape = size, size
+    weights, nodes = np.empty((WEIGHT_LINES, 2 * size)), np.empty((NODE_LINES, 2 * size), np.int64)
+    return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64))
+
+
+@jit
+def load_arcs(scores, n, arcs):
+    """Scores by dependent: ``arcs[j, i]`` is i -> j; -inf where no arc is."""
+    for j in range(1, n + 1):
+        for i in range(n + 1):
+            arcs[j, i] = scores[i, j]
+        arcs[j, j] = -np.inf
+
+
+@jit
+def choose_word_head(arcs, keys, word, n, tables):
+    """A word's best head among the other words, 0 and -inf where no arc is left; whether there was a tie."""
+    choice, tied = 0, False
+    best = -np.inf
+    for i in range(1, n + 1):
+        if arcs[i] > best:
+            best, choice = arcs[i], i
+        elif arcs[i] == best and best > -np.inf:
+            tied = True
+            if keys is not None and keys[i] > keys[choice]:
+                choice = i
+    tables.weights[VALUE, word], tables.nodes[HEAD, word] = best, choice
+    if keys is not None:
+        tables.nodes[KEY, word] = keys[choice]
+    return tied
+
+
+@jit
+def contract(arcs, keys, n, single_root, tables):
+    """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
+
+    Every word's best head among the other words is there already. A path of chosen arcs grows backwards from an
+    unfinished word. Where it meets itself, the cycle becomes one node at its end; where it meets what is joined to the
+    root, it is finished. ``keys`` None leaves them out, which takes a third of the time, and returns ``TIED`` where
+    they are needed.
+    """
+    weights, nodes = tables.weights, tables.nodes
+    _start(n, weights, nodes)
+    count = n + 1
+    roots = 0
+    for first in range(1, n + 1):
+        node = nodes[TOP, first]
+        depth = 0
+        while nodes[STATUS, node] != FINISHED:
+            if node <= n:
+                tied = _choose_word_arc(arcs, keys, single_root, node, weights, nodes)
+            else:
+                tied = _choose_arc(arcs, keys, n, single_root, node, tables)
+            if tied and keys is None:
+                return TIED
+            roots += nodes[HEAD, node] == 0
+            if weights[VALUE, node] == -np.inf or (single_root and roots > 1):
+                return 0
+            nodes[PATH, depth] = node
+            depth += 1
+            nodes[STATUS, node] = ON_PATH
+            node = nodes[TOP, nodes[HEAD, node]]
+            if nodes[STATUS, node] == ON_PATH:
+                depth, tied = _contract_cycle(arcs, keys, n, node, count, depth, tables)
+                if tied:
+                    return TIED
+                node = count
+                count += 1
+        for step in range(depth):
+            nodes[STATUS, nodes[PATH, step]] = FINISHED
+    return count
+
+
+@jit
+def _start(n, weights, nodes):
+    for j in range(n + 1):
+        nodes[WORD, j], nodes[TOP, j], nodes[MEMBER, j], nodes[PARENT, j], nodes[STATUS, j] = j, j, j, 0, FRESH
+        weights[OFFSET, j], nodes[OFFSET_KEY, j], weights[SECOND, j] = 0.0, 0, -np.inf
+    nodes[STATUS, 0] = FINISHED
+
+
+@jit
+def _choose_arc(arcs, keys, n, single_root, node, tables):
+    """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
+    weights, nodes, rows, row_keys, entries = tables
+    place, choice, tied = node - n - 1, 1 if single_root else 0, False
+    for i in range(choice + 1, n + 1):
+        if rows[place, i] > rows[place, choice]:
+            choice = i
+        elif rows[place, i] == rows[place, choice] and rows[place, i] > -np.inf:
+            tied = True
+            if keys is not None and row_keys[place, i] > row_keys[place, choice]:
+                choice = i
+    if single_root and rows[place, choice] == -np.inf:
+        choice = 0
+    weights[VALUE, node], nodes[KEY, node] = rows[place, choice], row_keys[place, choice]
+    nodes[HEAD, node] = choice
+    if rows[place, choice] > -np.inf:
+        nodes[WORD, node] = entries[place, choice]
+        tied |= _find_second(arcs, keys, node, weights, nodes)
+    return tied
+
+
+@jit
+def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
+    """The root arc, if it is better than the arc from a word that was chosen before; whether there was a tie."""
+    value, root, tied = weights[VALUE, word], arcs[word, 0], False
+    from_root = value == -np.inf
+    if not single_root and not from_root:
+        from_root, tied = root > value, root == value
+        if keys is not None:
+            from_root |= tied and keys[word, 0] > nodes[KEY, word]
+    if from_root:
+        nodes[HEAD, word], weights[VALUE, word] = 0, root
+        if keys is not None:
+            nodes[KEY, word] = keys[word, 0]
+    return tied
+
+
+@jit
+def _find_second(arcs, keys, node, weights, nodes):
+    """The best arc from the chosen head into another word of a contracted node; whether there was a tie."""
+    head, word, tied = nodes[HEAD, node], nodes[WORD, node], False
+    best, key, new_key = -np.inf, 0, 0
+    inside = nodes[MEMBER, word]
+    while inside != word:
+        value = arcs[inside, head] + weights[OFFSET, inside]
+        if keys is not None:
+            new_key = keys[inside, head] + nodes[OFFSET_KEY, inside]
+        tied |= value == best and value > -np.inf
+        if value > best or (value == best and new_key > key):
+            best, key = value, new_key
+        inside = nodes[MEMBER, inside]
+    weights[SECOND, node], nodes[SECOND_KEY, node] = best, key
+    return tied
+
+
+@jit
+def _contract_cycle(arcs, keys, n, last, new, depth, tables):
+    """Contract the path from node ``last`` on into node ``new``; the length of what is left, and if keys are needed."""
+    weights, nodes, rows = tables.weights, tables.nodes, tables.rows
+    place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
+    shift_key, tied = 0, False
+    for i in range(n + 1):
+        rows[place, i] = -np.inf
+    node = -1
+    while node != last:
+        depth -= 1
+        node = nodes[PATH, depth]
+        nodes[PARENT, node] = new
+        shift = value - weights[VALUE, node]
+        if keys is not None:
+            shift_key = nodes[KEY, last] - nodes[KEY, node]
+        if node <= n:
+            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, place, tables)
+        else:
+            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, place, tables)
+        if node != last:
+            _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
+    nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
+    inside = ring
+    while True:
+        nodes[TOP, inside] = new
+        rows[place, inside] = -np.inf
+        inside = nodes[MEMBER, inside]
+        if inside == ring:
+            break
+    return depth, tied and keys is None
+
+
+@jit
+def _join_ring(start, ring, shift, shift_key, weights, nodes):
+    """Add the words of one ring to another one, and a number to their offsets."""
+    inside = start
+    while True:
+        weights[OFFSET, inside] += shift
+        nodes[OFFSET_KEY, inside] += shift_key
+        inside = nodes[MEMBER, inside]
+        if inside == start:
+            break
+    nodes[MEMBER, ring], nodes[MEMBER, start] = nodes[MEMBER, start], nodes[MEMBER, ring]
+
+
+@jit
+def _merge_word(n, shift, shift_key, arcs, keys, word, place, tables):
+    """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
+    rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
+    for i in range(n + 1):
+        value, best = arcs[word, i] + shift, rows[place, i]
+        if keys is None:
+            tied |= (value == best) & (value > -np.inf)
+            better = value > best
+        else:
+            key = keys[word, i] + shift_key
+            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
+            row_keys[place, i] = key if better else row_keys[place, i]
+        rows[place, i] = value if better else best
+        entries[place, i] = word if better else entries[place, i]
+    return tied
+
+
+@jit
+def _merge_rows(n, shift, shift_key, keys, other, place, tables):
+    """The same by a node of its cycle that is contracted itself, and has its arcs in row ``other``."""
+    rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
+    for i in range(n + 1):
+        value, best = rows[other, i] + shift, rows[place, i]
+        if keys is None:
+            tied |= (value == best) & (value > -np.inf)
+            better = value > best
+        else:
+            key = row_keys[other, i] + shift_key
+            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
+            row_keys[place, i] = key if better else row_keys[place, i]
+        rows[place, i] = value if better else best
+        entries[place, i] = entries[other, i] if better else entries[place, i]
+    return tied
+
+
+@jit
+def expand(count, nodes, heads, owner):
+    """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within.
+
+    Sets the words' ``heads``, and for every word the node whose chosen arc enters it, its ``owner``.
+    """
+    covered = nodes[STATUS]
+    for node in range(count):
+        covered[node] = 0
+    for node in range(count - 1, 0, -1):
+        if not covered[node]:
+            word = nodes[WORD, node]
+            heads[word], owner[word] = nodes[HEAD, node], node
+            inside = word
+            while inside != node:
+                covered[inside] = 1
+                inside = nodes[PARENT, inside]

@@ -1,0 +1,52 @@
+"""How every kernel is compiled.
+
+A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that does the batch items of a range, which
+``threads`` calls. Compiled code is kept on disk until any file of this folder or below changes (``cache``), so a kernel
+may call helpers of another file and room.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+
+from treeparse.kernels.cache import KernelCache
+
+# Arguments in a literal's place, for each of which numba would compile a function of its own.
+NO, YES, ZERO, ONE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
+
+
+class _PartCode(JITCodeLibrary):
+    """The code of a function that is optimised only as a part of the kernels that it is linked into."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
+class _PartCompiler(Compiler):
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        self.state.library = _PartCode(self.state.targetctx.codegen(), func.__qualname__)
+        self.state.library.enable_object_caching()
+        return super().compile_extra(func)
+
+
+def _compiler(**options: Any) -> Any:
+    def compile_function(function: Callable[..., Any]) -> Any:
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
+            dispatcher._cache = KernelCache(function)
+        return dispatcher
+
+    return compile_function
+
+
+# fastmath is said to be off: otherwise numba compiles a helper with the flags of the first caller that needs it.
+jit = _compiler(fastmath=False)
+# For what calls much and is called by kernels alone: with a function numba optimises all that it calls over again, so
+# that deep calls take long to compile. Inner loops are better optimised by themselves, too.
+part_jit = _compiler(fastmath=False, pipeline_class=_PartCompiler)
+# The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
+vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})

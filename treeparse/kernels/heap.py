@@ -1,0 +1,43 @@
+"""A binary heap of slots, the one of greatest (bound, key) on top."""
+
+from treeparse.kernels.compile import part_jit
+
+
+@part_jit
+def push(heap, size, slot, bounds, keys):
+    """Add a slot to a heap of ``size`` slots."""
+    place = size
+    while place:
+        above = (place - 1) // 2
+        if not _before(slot, heap[above], bounds, keys):
+            break
+        heap[place] = heap[above]
+        place = above
+    heap[place] = slot
+
+
+@part_jit
+def pop(heap, size, bounds, keys):
+    """Take the top slot off a heap of ``size`` slots."""
+    top, slot = heap[0], heap[size - 1]
+    place, below = 0, 1
+    while below < size - 1:
+        if below + 1 < size - 1 and _before(heap[below + 1], heap[below], bounds, keys):
+            below += 1
+        if not _before(heap[below], slot, bounds, keys):
+            break
+        heap[place] = heap[below]
+        place, below = below, 2 * below + 1
+    heap[place] = slot
+    return top
+
+
+@part_jit
+def _before(slot, other, bounds, keys):
+    return bounds[slot] > bounds[other] or (bounds[slot] == bounds[other] and keys[slot] > keys[other])
+
+
+@part_jit
+def is_tied(heap, size, bounds):
+    """Whether another slot of a heap has the bound of the one on top."""
+    return (size > 1 and bounds[heap[1]] == bounds[heap[0]]) or (size > 2 and bounds[heap[2]] == bounds[heap[0]])

@@ -1,0 +1,1 @@
+"""The K best trees of an item in order, without labels and with them."""

@@ -1,0 +1,182 @@
+"""Derivations of the spans of Eisner's chart, from the best one on: Huang and Chiang 2005, algorithm 3.
+
+A derivation of a span is a place to split it and a derivation of each of its two halves. Of every span that was ever
+asked for there is a list of its derivations, best first, as far as it is known, and a heap with what may come next. At
+first the heap holds one derivation a split, of the best halves. A derivation of the halves at places (a, b) of their
+lists is followed by (a + 1, b) and, if a is the first place, by (a, b + 1): so every pair comes up once, and after a
+better one.
+
+What follows in the list of a half is found only when a derivation that uses it was taken from the heap and the next one
+is asked for; a stack holds the derivations that wait for it. All derivations of an item lie in a pool that only grows.
+Lists are linked by ``NEXT``; a heap (a pairing heap, Fredman et al. 1986) hangs from the last derivation of its list.
+
+Row 0 of a pool stands for no derivation and for that of a single node, whose score is 0 and which no other follows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.best.eisner import BETWEEN, RIGHT, halves, parts_of_span, split_range, split_score
+from treeparse.kernels.compile import jit
+
+# Links: summed keys; span; split; derivations of the two halves; whether the first one is past its span's best; the
+# next one in the list; in the heap the first one below and the next one beside.
+LINKS = 9
+KEY, SPAN, SPLIT, FIRST, SECOND, PAST_BEST, NEXT, BELOW, BESIDE = range(LINKS)
+NONE = 0
+USED = SPLIT  # of row 0: the number of rows in use
+UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not looked up yet
+
+
+class Charts(NamedTuple):
+    """What is known of one item's spans, ``[kind, last, first]``, and arcs, ``[head, dependent]``."""
+
+    arcs: FloatArray  # (n+1, n+1) scores
+    scores: FloatArray  # (4, n+1, n+1) of the best derivations
+    arc_keys: IntArray  # (n+1, n+1)
+    keys: IntArray  # (4, n+1, n+1) that go with the scores
+    best: IntArray  # (3, n+1, n+1) the best derivations, UNKNOWN before they are asked for
+
+
+class Pool(NamedTuple):
+    """The derivations of one item."""
+
+    scores: FloatArray  # (R,)
+    links: IntArray  # (R, 9)
+
+
+@jit
+def clear(pool):
+    """Begin with row 0 alone."""
+    pool.scores[NONE] = 0.0
+    pool.links[NONE] = NONE
+    pool.links[NONE, USED] = 1
+
+
+@jit
+def has_room(n, pool):
+    """Whether the pool takes the derivations of two spans and two more, the most that is added between two tests."""
+    return pool.links[NONE, USED] + 2 * (n + 1) + 2 <= len(pool.links)
+
+
+@jit
+def find_next(derivation, n, charts, pool, stack):
+    """Find what follows a derivation in its list, and first whatever that waits for; False if the pool is full."""
+    links = pool.links
+    if links[derivation, NEXT] != UNKNOWN:
+        return True
+    stack[0] = derivation
+    depth = 1
+    while depth > 0:
+        if not has_room(n, pool):
+            return False
+        derivation = stack[depth - 1]
+        for which in (FIRST, SECOND):
+            if links[derivation, which] == UNKNOWN:
+                look_up_half(derivation, which, charts, pool)
+        first, second = links[derivation, FIRST], links[derivation, SECOND]
+        if links[first, NEXT] == UNKNOWN:
+            stack[depth] = first
+            depth += 1
+        elif links[second, NEXT] == UNKNOWN and not links[derivation, PAST_BEST]:
+            stack[depth] = second
+            depth += 1
+        else:
+            _append_next(derivation, charts, pool)
+            depth -= 1
+    return True
+
+
+@jit
+def look_up_half(derivation, which, charts, pool):
+    """Replace UNKNOWN in FIRST or SECOND by the best derivation of that half."""
+    links = pool.links
+    kind, i, j = parts_of_span(links[derivation, SPAN])
+    first, second = halves(kind, i, j, links[derivation, SPLIT])
+    links[derivation, which] = best_derivation(first if which == FIRST else second, charts, pool)
+
+
+@jit
+def best_derivation(where, charts, pool):
+    """The first derivation in a span's list; NONE if the span is a single node or impossible."""
+    arcs, scores, arc_keys, keys, best = charts
+    kind, i, j = parts_of_span(where)
+    if best[kind, j, i] == UNKNOWN:
+        heap = NONE
+        begin, end = split_range(kind, i, j)
+        for k in range(begin, end):
+            score = split_score(arcs, scores, kind, i, j, k)
+            if score > -np.inf:
+                key = split_score(arc_keys, keys, kind, i, j, k)
+                heap = _meld(heap, _add(score, key, where, k, UNKNOWN, UNKNOWN, 0, pool), pool)
+        best[kind, j, i] = heap
+    return best[kind, j, i]
+
+
+@jit
+def _append_next(derivation, charts, pool):
+    """Put the followers of a list's last derivation into the list's heap, and move the best one to the list."""
+    scores, links = pool.scores, pool.links
+    where, k = links[derivation, SPAN], links[derivation, SPLIT]
+    first, second = links[derivation, FIRST], links[derivation, SECOND]
+    kind, i, j = parts_of_span(where)
+    head = i if kind == RIGHT else j
+    arc, arc_key = (0.0, 0) if kind == BETWEEN else (charts.arcs[head, k], charts.arc_keys[head, k])
+    heap = _meld_below(derivation, pool)
+    after = links[first, NEXT]
+    if after != NONE:
+        score, key = scores[after] + arc + scores[second], links[after, KEY] + arc_key + links[second, KEY]
+        heap = _meld(heap, _add(score, key, where, k, after, second, 1, pool), pool)
+    after = links[second, NEXT]
+    if after != NONE and not links[derivation, PAST_BEST]:
+        score, key = scores[first] + arc + scores[after], links[first, KEY] + arc_key + links[after, KEY]
+        heap = _meld(heap, _add(score, key, where, k, first, after, 0, pool), pool)
+    links[derivation, NEXT] = heap
+
+
+@jit
+def _add(score, key, where, k, first, second, past_best, pool):
+    """Put a derivation into the pool."""
+    links = pool.links
+    new = links[NONE, USED]
+    links[NONE, USED] += 1
+    pool.scores[new] = score
+    links[new, KEY], links[new, SPAN], links[new, SPLIT] = key, where, k
+    links[new, FIRST], links[new, SECOND], links[new, PAST_BEST] = first, second, past_best
+    links[new, NEXT], links[new, BELOW] = UNKNOWN, NONE
+    return new
+
+
+@jit
+def _meld(heap, other, pool):
+    """Two heaps in one, each given by its best derivation; the first one may be NONE."""
+    scores, links = pool.scores, pool.links
+    if heap == NONE:
+        return other
+    if scores[other] > scores[heap] or (scores[other] == scores[heap] and links[other, KEY] > links[heap, KEY]):
+        heap, other = other, heap
+    links[other, BESIDE], links[heap, BELOW] = links[heap, BELOW], other
+    return heap
+
+
+@jit
+def _meld_below(derivation, pool):
+    """The heap that is left when its best derivation is taken: what is below it, first in pairs, then all pairs."""
+    links = pool.links
+    following, pairs = links[derivation, BELOW], NONE
+    while following != NONE:
+        one = following
+        other = following = links[one, BESIDE]
+        if other != NONE:
+            following = links[other, BESIDE]
+            one = _meld(one, other, pool)
+        links[one, BESIDE] = pairs
+        pairs = one
+    heap = NONE
+    while pairs != NONE:
+        following = links[pairs, BESIDE]
+        heap = _meld(heap, pairs, pool)
+        pairs = following
+    return heap

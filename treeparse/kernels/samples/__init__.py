@@ -1,0 +1,1 @@
+"""Trees of an item drawn by chance, with replacement and without."""

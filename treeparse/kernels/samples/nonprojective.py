@@ -1,0 +1,114 @@
+"""Unbiased samples of non-projective trees with replacement: every sampler, and the choice between them."""
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.random import new_stream
+from treeparse.kernels.samples.ancestral import sample_word_by_word
+from treeparse.kernels.samples.draws import Draws
+from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
+from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, sample_by_rejection, walk
+from treeparse.kernels.threads import run_batch
+
+AUTO, EXPANSION, WILSON, WILSON_MARGINAL, WILSON_REJECT, COLBOURN = range(6)
+
+TRIAL = 8  # times n: steps in which a first walk ends if walking is faster than expansion
+AUTO_LIMIT = 32  # times n: the limit of the steps for one tree where expansion may take over at any time
+FIRST_WALK = 3  # the first sample for which it is worth making ready for walks, besides expansion
+NO_SAMPLE = 2**62  # whose stream the trial takes
+
+
+def sample_trees(
+    scores: FloatArray,
+    lengths: IntArray,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    single_root: bool,
+    method: int = AUTO,
+    steps_a_pair: float = STEPS_A_PAIR,
+    threads: int = 1,
+) -> tuple[IntArray, IntArray]:
+    """Draw trees, each with probability proportional to its weight, independently of one another.
+
+    Args:
+        scores: ``(B, n+1, n+1)`` log weights.
+        lengths: ``(B,)`` words.
+        seeds: ``(B,)`` uint64. The s-th tree of an item depends on its scores, its seed, the method and s alone.
+        count: trees an item.
+        single_root: whether exactly one word hangs from node 0.
+        method: how they are drawn; ``AUTO`` takes what is fast for an item.
+        steps_a_pair: times n^2, the steps that walks take for a tree at most; then expansion takes over.
+        threads: how many share the items.
+
+    Returns:
+        Heads ``(B, count, n+1)``, -1 at node 0, at padding and where there is no tree; and for every tree the steps of
+        its walks ``(B, count)``, or the number of words if it was not found by walks.
+
+    Raises:
+        ValueError: if the method draws trees with another number of roots.
+    """
+    if method == WILSON and single_root:
+        raise ValueError("Wilson's sampler draws trees with any number of roots, not with a single one.")
+    if method in (WILSON_MARGINAL, WILSON_REJECT) and not single_root:
+        raise ValueError("This sampler draws trees with a single root, not with any number of them.")
+    heads = np.full((len(lengths), count, scores.shape[1]), -1)
+    steps = np.zeros((len(lengths), count), np.int64)
+    kernel = {WILSON_REJECT: sample_by_rejection, COLBOURN: sample_word_by_word}.get(method, _sample_freely)
+    draws = Draws(scores, seeds, single_root, method, float(steps_a_pair), heads, steps)
+    run_batch(kernel, lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
+    return heads, steps
+
+
+@jit
+def _sample_freely(start, stop, lengths, draws):
+    """The kernel for walks, expansion, or both.
+
+    With a single root the root word comes from the stages of expansion at any rate. With any number of roots these are
+    made when they are needed first; where there is no tree, no walk ends.
+    """
+    scores, seeds, single_root, heads, steps = draws.scores, draws.seeds, draws.single_root, draws.heads, draws.steps
+    memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
+    for b in range(start, stop):
+        n = lengths[b]
+        stages = set_up(scores[b], n, single_root, memory) if single_root else no_stages()
+        first_walk, limit = _walks_of(draws, n)
+        for s in range(count if stages.exists or not single_root else 0):
+            if s == first_walk:
+                fill_bins(scores[b], n, 1 if single_root else 0, 0.0, bins)
+                if draws.method == AUTO and not _ends_soon(n, seeds[b], stages, memory, bins, heads[b, s]):
+                    first_walk = count
+            stream, root, roots = new_stream(seeds[b], s), 0, -1
+            if single_root:
+                stream, root = draw_root(stages, stream, memory)
+            if s >= first_walk:
+                stream, steps[b, s], roots = walk(n, root, limit, n, stream, bins, heads[b, s])
+            if roots >= 0:
+                continue
+            if not stages.exists:
+                stages = set_up(scores[b], n, single_root, memory)
+            if not stages.exists:
+                heads[b, s] = -1
+                steps[b, s] = 0
+                break
+            draw_tree(stages, stream, memory, heads[b, s])
+            steps[b, s] = max(steps[b, s], n)
+
+
+@part_jit
+def _walks_of(draws, n):
+    """The first sample that is drawn by walks, and the limit of their steps."""
+    if draws.method == AUTO:
+        return FIRST_WALK if draws.single_root else 0, AUTO_LIMIT * n
+    return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)
+
+
+@part_jit
+def _ends_soon(n, seed, stages, memory, bins, heads):
+    """Whether a trial walk ends so soon that walks are faster than expansion."""
+    stream, root = new_stream(seed, NO_SAMPLE), 0
+    if stages.exists:
+        stream, root = draw_root(stages, stream, memory)
+    _, _, roots = walk(n, root, TRIAL * n, n, stream, bins, heads)
+    return roots >= 0

@@ -1,0 +1,209 @@
+"""The trees of which some words' heads are known: how probable the heads of the next word are, and a random tree.
+
+Words come in a given order, and the heads of the first ones, the *prefix*, are known. Their arcs join nodes to
+components, each with one word of unknown head, or with node 0. So what is left is a smaller graph of the same kind: its
+nodes are the components, and an arc weighs what all arcs from the nodes of its head weigh in sum. (No inverse is
+updated as in [Unb] §5, which subtracts.) The words of unknown head are numbered from 1, in order; 0 is node 0's
+component. With a single root whose arc is in the prefix, node 0 itself heads no more words, but any number of words may
+hang from its component.
+
+Trees of the smaller graph are drawn by ``expansion``. The heads of its first word follow from eliminating all others as
+in ``conditionals``, right to relative accuracy however improbable.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import ONE, part_jit, vector_jit
+from treeparse.kernels.logspace import log_add, log_sum
+from treeparse.kernels.random import choose_by_logs
+from treeparse.kernels.samples import expansion
+from treeparse.kernels.sums import conditionals
+from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, square
+
+# Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
+# when it was last used; then what `expansion.Stages` says: whether weights are logs, the root word.
+GRAPH_FACTS = 7
+OWNER, WORDS, FIRST, SINGLE, USED_AT, IN_LOGS, ROOT_WORD = range(GRAPH_FACTS)
+NOBODY = -1  # as OWNER
+NOT_SET_UP = -1  # as IN_LOGS
+
+
+class Graphs(NamedTuple):
+    """The graphs that were used last, and working memory."""
+
+    facts: IntArray  # (G, 7)
+    components: IntArray  # (G, n+1) every node's component
+    scores: FloatArray  # (G, (n+1)^2)
+    stages: FloatArray  # (G, 3 (n+1)^2)
+    weights: FloatArray  # ((n+1)^2,)
+    vectors: FloatArray  # (3, n+1)
+    nodes: IntArray  # (4, n+2)
+    heads: IntArray  # (n+1,)
+
+
+@part_jit
+def new_graphs(count, size):
+    """Room for graphs of up to ``size`` nodes."""
+    return Graphs(
+        np.full((count, GRAPH_FACTS), NOBODY),
+        np.empty((count, size), np.int64),
+        np.empty((count, size * size)),
+        np.empty((count, expansion.TABLES * size * size)),
+        np.empty(size * size),
+        np.empty((expansion.VECTORS, size)),
+        np.empty((expansion.NODE_LINES, size + 1), np.int64),
+        np.empty(size, np.int64),
+    )
+
+
+@part_jit
+def graph_under(graphs, owner, heads, depth, item):
+    """The place of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
+    used_at = graphs.facts[:, USED_AT]
+    place = used_at.argmin()
+    for kept in range(len(used_at)):
+        if graphs.facts[kept, OWNER] == owner:
+            place = kept
+    used_at[place] = used_at.max() + 1
+    if graphs.facts[place, OWNER] != owner:
+        graphs.facts[place, OWNER] = owner
+        _contract(graphs, place, heads, depth, item)
+    return place
+
+
+@part_jit
+def _contract(graphs, place, heads, depth, item):
+    facts, component, n, order = graphs.facts[place], graphs.components[place], item.words, item.order
+    root_is_closed = _join(component, heads, depth, order, n) and item.single_root
+    facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
+    facts[SINGLE] = item.single_root and not root_is_closed
+    scores = square(graphs.scores[place], n - depth)
+    scores[:] = -np.inf
+    for i in range(facts[FIRST], n + 1):
+        arcs, row = item.scores[i], scores[component[i]]
+        for word in range(1, n - depth + 1):
+            if component[i] != word:
+                row[word] = log_add(row[word], arcs[order[depth + word - 1]])
+
+
+@part_jit
+def _join(component, heads, depth, order, n):
+    """Number the components by their words of unknown head; returns whether a word of the prefix hangs from node 0."""
+    component[0] = 0
+    for place in range(n):
+        component[order[place]] = place - depth + 1 if place >= depth else -1
+    root_is_used = False
+    for place in range(depth):
+        node = order[place]
+        root_is_used |= heads[node] == 0
+        while component[node] < 0:
+            node = heads[node]
+        found, node = component[node], order[place]
+        while component[node] < 0:
+            component[node] = found
+            node = heads[node]
+    return root_is_used
+
+
+@part_jit
+def draw(graphs, place, heads, depth, item, stream):
+    """Draw the heads of all words behind the prefix into ``heads``; returns the stream behind its last draw."""
+    facts, component, order = graphs.facts[place], graphs.components[place], item.order
+    stages, memory = _stages_of(graphs, place)
+    if facts[SINGLE]:
+        stream, _ = expansion.draw_root(stages, stream, memory)
+    stream = expansion.draw_tree(stages, stream, memory, graphs.heads)
+    options, members = graphs.vectors[0], graphs.nodes[0]
+    for word in range(1, facts[WORDS] + 1):
+        dependent, count = order[depth + word - 1], 0
+        for i in range(facts[FIRST], item.words + 1):
+            if component[i] == graphs.heads[word]:
+                options[count], members[count] = item.scores[i, dependent], i
+                count += 1
+        chosen = 0
+        if count > 1:
+            stream, chosen = choose_by_logs(options, count, stream)
+        heads[dependent] = members[chosen]
+    return stream
+
+
+@part_jit
+def _stages_of(graphs, place):
+    """The stages of a graph's elimination, which are made when trees are first drawn."""
+    facts, n = graphs.facts[place], graphs.facts[place, WORDS]
+    memory = expansion.Memory(graphs.stages[place], graphs.vectors, graphs.nodes, graphs.weights)
+    if facts[IN_LOGS] == NOT_SET_UP:
+        stages = expansion.set_up(square(graphs.scores[place], n), n, facts[SINGLE] == 1, memory)
+        facts[IN_LOGS], facts[ROOT_WORD] = stages.in_logs, stages.root_word
+    return expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], expansion.tables_of(memory, n)), memory
+
+
+@part_jit
+def next_heads(graphs, place, word, item, logs):
+    """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one behind the prefix."""
+    facts, component = graphs.facts[place], graphs.components[place]
+    reach = graphs.vectors[0]
+    if not _reach(graphs, place, reach):
+        _reach_log(graphs, place, reach)
+    for i in range(item.words + 1):
+        is_open = i >= facts[FIRST] and component[i] != 1
+        logs[i] = item.scores[i, word] + reach[component[i]] if is_open else -np.inf
+    total = log_sum(logs, 0, item.words + 1)
+    for i in range(item.words + 1):
+        logs[i] -= total
+
+
+@part_jit
+def _reach(graphs, place, reach):
+    """Fill in ``g`` of ``conditionals`` for the first word, as logs; returns whether plain weights were safe."""
+    n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
+    scores, w = square(scores, n), square(graphs.weights, n)
+    column_maxima(scores, n, top)
+    if conditionals.has_tiny_weights(scores, n, top):
+        return False
+    load_weights(scores, n, top, w, w)
+    mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
+    mode = conditionals.eliminate(w, n, ONE, mode, graphs.vectors[2])
+    if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
+        return False
+    for i in range(n + 1):
+        reach[i] = np.log(reach[i])
+    return True
+
+
+@vector_jit
+def _substitute(w, n, reach):
+    """``conditionals._substitute`` for one word; returns whether a number is so small that others may underflow."""
+    reach[0], reach[1] = 1.0, 0.0
+    tiny = 0
+    for e in range(2, n + 1):
+        total = 0.0
+        for i in range(e):
+            total += w[e, i] * reach[i]
+        reach[e] = total
+        tiny += 0.0 < total < conditionals.SMALL
+        if w[e, e] == 0.0:
+            reach[0] = 0.0
+    return tiny > 0
+
+
+@part_jit
+def _reach_log(graphs, place, reach):
+    """``_reach`` in log space, slower and safe for any finite scores."""
+    n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
+    scores, w = square(scores, n), square(graphs.weights, n)
+    column_maxima(scores, n, top)
+    load_log_weights(scores, n, top, w, w)
+    mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
+    conditionals.eliminate_log(w, n, ONE, mode, graphs.vectors[2])
+    reach[0], reach[1] = 0.0, -np.inf
+    for e in range(2, n + 1):
+        total = -np.inf
+        for i in range(e):
+            total = log_add(total, w[e, i] + reach[i])
+        reach[e] = total
+        if w[e, e] == 0.0:
+            reach[0] = -np.inf

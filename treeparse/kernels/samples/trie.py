@@ -1,0 +1,182 @@
+"""A trie of the trees drawn from one sentence: its nodes, what remains under them, and ways through it.
+
+What the nodes mean is told in ``without_replacement``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import part_jit
+from treeparse.kernels.logspace import NEGLIGIBLE, log_add
+from treeparse.kernels.random import choose_by_logs
+from treeparse.kernels.samples.projective_prefix import Spans
+
+# Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
+# are (0: it is closed), and the tree drawn last under it while it was closed.
+NODE_FACTS = 6
+ENTRY, PARENT, LEVEL, BEGIN, COUNT, TREE = range(NODE_FACTS)
+MASS, DRAWN = range(2)  # of a node, in logs
+VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or NONE where none was drawn yet
+OLDER, HASH = range(2)  # of a tree: that drawn before it under the same closed node, and what tells most trees apart
+NODES, ENTRIES = range(2)  # what is counted
+NONE = -1  # no node, no tree
+HASH_FACTOR = 0x100000001B3  # of Fowler, Noll and Vo's hash FNV-1a
+
+
+class Trie(NamedTuple):
+    """The trie of one item, and the trees drawn so far."""
+
+    rows: IntArray  # (K, n+1) heads or, with labels, (K, 2n+2) heads and labels
+    log_probs: FloatArray  # (K,)
+    marks: IntArray  # (K, 2)
+    nodes: IntArray  # (N, 6)
+    masses: FloatArray  # (N, 2)
+    entries: IntArray  # (E, 2)
+    remaining: FloatArray  # (E,) log of what remains under an entry
+    sizes: IntArray  # (2,)
+
+
+class Item(NamedTuple):
+    """What is fixed for one item."""
+
+    words: int
+    head_levels: int  # in which the heads are settled: the number of words or, of decisions, twice that
+    levels: int  # these and, with labels, the number of words
+    single_root: bool
+    projective: bool
+    order: IntArray  # (n+1,) words, the most certain first
+    scores: FloatArray  # (n+1, n+1)
+    label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
+    spans: Spans
+
+
+@part_jit
+def new_trie(levels, rows, log_probs):
+    """A trie that is a closed root, with entry 0 to itself."""
+    nodes = len(rows) * levels + 1  # at most: a tree stands under every one of them
+    trie = Trie(
+        rows,
+        log_probs,
+        np.empty((len(rows), 2), np.int64),
+        np.empty((nodes, NODE_FACTS), np.int64),
+        np.empty((nodes, 2)),
+        np.empty((1, 2), np.int64),
+        np.zeros(1),
+        np.array([0, 1]),
+    )
+    _add_node(trie, 0, NONE, 0)
+    return trie
+
+
+@part_jit
+def _add_node(trie, entry, parent, level):
+    """A closed node, under which nothing is drawn yet, at an entry that says what mass remains."""
+    node = trie.sizes[NODES]
+    trie.sizes[NODES] += 1
+    trie.entries[entry, NODE] = node
+    facts = trie.nodes[node]
+    facts[ENTRY], facts[PARENT], facts[LEVEL], facts[COUNT], facts[TREE] = entry, parent, level, 0, NONE
+    trie.masses[node, MASS], trie.masses[node, DRAWN] = trie.remaining[entry], -np.inf
+    return node
+
+
+@part_jit
+def with_room(trie, more):
+    """The trie with room for so many more entries."""
+    used = trie.sizes[ENTRIES]
+    if used + more <= len(trie.remaining):
+        return trie
+    entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
+    entries[:used], remaining[:used] = trie.entries[:used], trie.remaining[:used]
+    return Trie(trie.rows, trie.log_probs, trie.marks, trie.nodes, trie.masses, entries, remaining, trie.sizes)
+
+
+@part_jit
+def place_of(level, item):
+    """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
+    if level >= item.head_levels:
+        return len(item.order) + item.order[level - item.head_levels]
+    return decisions_at(item) + level if item.projective else item.order[level]
+
+
+@part_jit
+def decisions_at(item):
+    """Where in a row decisions begin."""
+    return len(item.order) * (2 if item.levels > item.head_levels else 1)
+
+
+@part_jit
+def walk_down(trie, item, row, shares, stream):
+    """Walk from the root to a closed node by what remains, and fill in the row on the way."""
+    node = 0
+    while trie.nodes[node, COUNT] > 0:
+        begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
+        for child in range(count):
+            shares[child] = trie.remaining[begin + child]
+        stream, child = choose_by_logs(shares, count, stream)
+        row[place_of(trie.nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
+        node = child_at(trie, node, begin + child)
+    return stream, node
+
+
+@part_jit
+def walk_along(trie, item, row):
+    """Walk from the root to a closed node along a known tree."""
+    node = 0
+    while trie.nodes[node, COUNT] > 0:
+        entry, value = trie.nodes[node, BEGIN], row[place_of(trie.nodes[node, LEVEL], item)]
+        while trie.entries[entry, VALUE] != value:
+            entry += 1
+        node = child_at(trie, node, entry)
+    return node
+
+
+@part_jit
+def child_at(trie, node, entry):
+    """The node at an entry of a node, which is made where nothing was drawn yet."""
+    child = trie.entries[entry, NODE]
+    return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
+
+
+@part_jit
+def put(trie, node, tree):
+    """Note a drawn tree under a closed node."""
+    trie.marks[tree, OLDER] = trie.nodes[node, TREE]
+    trie.nodes[node, TREE] = tree
+    trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
+
+
+@part_jit
+def sum_up(trie, node):
+    """What remains of an open node is the sum of what remains of its children."""
+    begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
+    top, total = -np.inf, 0.0
+    for entry in range(begin, end):
+        top = max(top, trie.remaining[entry])
+    for entry in range(begin, end):
+        share = trie.remaining[entry] - top
+        if share > NEGLIGIBLE:
+            total += np.exp(share)
+    trie.remaining[trie.nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
+
+
+@part_jit
+def hash_of(row):
+    """A number that tells most rows apart."""
+    value = 0
+    for place in range(len(row)):
+        value = (value ^ row[place]) * HASH_FACTOR
+    return value
+
+
+@part_jit
+def is_drawn(trie, node, row):
+    """Whether a tree is one of those drawn under a closed node."""
+    own, other = hash_of(row), trie.nodes[node, TREE]
+    while other >= 0:
+        if trie.marks[other, HASH] == own and (trie.rows[other] == row).all():
+            return True
+        other = trie.marks[other, OLDER]
+    return False

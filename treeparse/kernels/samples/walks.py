@@ -1,0 +1,215 @@
+"""Trees by loop-erased random walks: Wilson 1996, *Generating random spanning trees more quickly than the cover time*.
+
+From every word in turn, a walk goes up to random heads, each in proportion to its arc's weight, until it meets the tree
+so far; the loops that it made are erased. That takes ``sum_j degree_j inverse(L)_jj`` steps on average, L the
+Laplacian: few where scores are flat, but about ``e^g`` where two words prefer each other by ``g`` nats. So there is a
+limit. Past it the tree is drawn by ``expansion`` instead, with the same root word if that was given. As the loops
+erased say nothing about the tree, nor does the number of steps, and the law of the trees stays what it is.
+
+With any number of roots, walks end at node 0. For a single one, either its word is drawn first, and walks end there
+([Unb] Alg. 3 has them end at node 0, which is for ever where the root's weights are small); or trees with any number of
+roots are drawn until one has a single root ([Unb] section 4.3.1).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import NO, ONE, YES, ZERO, jit, part_jit, vector_jit
+from treeparse.kernels.logspace import log_add
+from treeparse.kernels.random import new_stream, uniform
+from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
+from treeparse.kernels.sums.elimination import linear_item
+from treeparse.kernels.weights import column_maxima, exponentiate, range_sum, square
+
+STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
+SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
+
+
+class Bins(NamedTuple):
+    """Random heads in constant time by the alias method, and what else a walk needs.
+
+    One of the bins of word ``j`` is chosen at random; bin ``i`` is head ``i`` with probability ``keep[j, i]``, else
+    head ``other[j, i]``.
+    """
+
+    keep: FloatArray  # ((n+1)^2,), of one item (n+1, n+1)
+    other: IntArray  # likewise
+    waiting: IntArray  # (n+1,)
+    joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
+
+
+@part_jit
+def new_bins(size):
+    """Room for items of up to ``size`` nodes."""
+    keep, other = np.empty(size * size), np.empty(size * size, np.int64)
+    return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
+
+
+@part_jit
+def walk(n, root, limit, max_roots, stream, bins, heads):
+    """Fill ``heads`` with a tree; returns the stream, the steps, and the number of roots.
+
+    Walks end at word ``root``, or at node 0. The number of roots is -1 if there is no tree after ``limit`` steps; with
+    more than ``max_roots`` the tree is left unfinished.
+    """
+    bins.joined[: n + 1] = False
+    bins.joined[root] = True
+    heads[root] = 0
+    heads[0] = -1
+    item_bins = Bins(square(bins.keep, n), square(bins.other, n), bins.waiting, bins.joined)
+    return _join_words(n, 1 if root > 0 else 0, limit, max_roots, stream, item_bins, heads)
+
+
+@part_jit
+def _join_words(n, first, limit, max_roots, stream, bins, heads):
+    keep, other, joined = bins.keep, bins.other, bins.joined
+    count, steps, roots, j = n + 1 - first, 0, 0, 1
+    while j <= n and 0 <= roots <= max_roots:
+        node = j
+        while not joined[node] and steps < limit:
+            stream, u = uniform(stream)
+            place = u * count
+            i = int(place)
+            is_kept = place - i < keep[node, first + i]
+            heads[node] = first + i if is_kept else other[node, first + i]
+            node = heads[node]
+            steps += 1
+        roots = roots if joined[node] else -1
+        node = j
+        while roots >= 0 and not joined[node]:
+            joined[node] = True
+            node = heads[node]
+            roots += node == 0
+        j += 1
+    return stream, steps, roots
+
+
+@part_jit
+def fill_bins(scores, n, first, shift, bins):
+    """Make ready for walks up to heads from ``first`` on, with a constant added to the root's scores."""
+    keep, other = square(bins.keep, n), square(bins.other, n)
+    _load_probabilities(scores, n, first, shift, keep)
+    for j in range(1, n + 1):
+        _pair_bins(keep, other, j, first, bins.waiting)
+
+
+@vector_jit
+def _load_probabilities(scores, n, first, shift, keep):
+    """Weights relative to the largest of each word's; all 0 where a word has no head."""
+    keep[:] = -np.inf
+    for i in range(first, n + 1):
+        added = shift if i == 0 else 0.0
+        for j in range(1, n + 1):
+            keep[j, i] = scores[i, j] + added if i != j else -np.inf
+    for j in range(1, n + 1):
+        top = -np.inf
+        for i in range(n + 1):
+            top = keep[j, i] if keep[j, i] > top else top
+        for i in range(n + 1):
+            keep[j, i] -= top if top > -np.inf else 0.0
+    exponentiate(keep.reshape((n + 1) * (n + 1))[n + 1 :])
+
+
+@part_jit
+def _pair_bins(keep, other, j, first, waiting):
+    """Fill up the bins of light heads from those of heavy ones (Vose 1991); a word without heads stays where it is."""
+    stop, total = keep.shape[1], 0.0
+    for i in range(first, stop):
+        total += keep[j, i]
+    scale = (stop - first) / total if total > 0.0 else 0.0
+    lights, heavies = 0, stop  # the light ones wait in front, the heavy ones behind
+    for i in range(first, stop):
+        keep[j, i] *= scale
+        other[j, i] = i if total > 0.0 else j
+        if keep[j, i] < 1.0:
+            waiting[lights] = i
+            lights += 1
+        else:
+            heavies -= 1
+            waiting[heavies] = i
+    while lights > 0 and heavies < stop:
+        light, heavy = waiting[lights - 1], waiting[heavies]
+        other[j, light] = heavy
+        keep[j, heavy] -= 1.0 - keep[j, light]
+        lights -= 1
+        if keep[j, heavy] < 1.0:
+            heavies += 1
+            waiting[lights] = heavy
+            lights += 1
+
+
+@jit
+def sample_by_rejection(start, stop, lengths, draws):
+    """The kernel that draws trees with any number of roots until one has a single root.
+
+    A constant added to all of the root's scores changes how often that is, and how long the walks are, but no tree's
+    probability. That with the fewest expected steps is taken. The limit is for all tries together.
+    """
+    scores, heads, count = draws.scores, draws.heads, draws.heads.shape[1]
+    memory, bins = new_memory(scores.shape[1]), new_bins(scores.shape[1])
+    for b in range(start, stop):
+        n = lengths[b]
+        limit = np.int64(draws.steps_a_pair * n * n)
+        stages = set_up(scores[b], n, draws.single_root, memory)
+        if stages.exists:
+            fill_bins(scores[b], n, ZERO, _best_shift(scores[b], n), bins)
+        for s in range(count if stages.exists else 0):
+            stream, taken, roots = new_stream(draws.seeds[b], s), 0, 2
+            while roots > 1:
+                stream, walked, roots = walk(n, ZERO, limit - taken, ONE, stream, bins, heads[b, s])
+                taken += walked
+            if roots < 0:
+                stream, _ = draw_root(stages, stream, memory)
+                draw_tree(stages, stream, memory, heads[b, s])
+            draws.steps[b, s] = max(taken, n)
+
+
+@part_jit
+def _best_shift(scores, n):
+    """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
+    scratch = np.empty((4, (n + 1) * (n + 1))), np.empty((3, n + 1))
+    best = _first_shift(scores, n)
+    cost = _log_cost(scores, n, best, scratch)
+    direction = -SHIFT_STEP
+    for trial in range(MAX_SHIFTS):
+        candidate = _log_cost(scores, n, best + direction, scratch)
+        if candidate < cost:
+            best, cost = best + direction, candidate
+        elif trial == 0:
+            direction = SHIFT_STEP
+        else:
+            break
+    return best
+
+
+@part_jit
+def _first_shift(scores, n):
+    """The constant by which the root's weights, each relative to those of the word's other heads, sum to 1."""
+    total = -np.inf
+    for j in range(1, n + 1):
+        words = -np.inf
+        for i in range(1, n + 1):
+            words = log_add(words, scores[i, j]) if i != j else words
+        if words > -np.inf:
+            total = log_add(total, scores[0, j] - words)
+    return -total if total > -np.inf else 0.0
+
+
+@part_jit
+def _log_cost(scores, n, shift, scratch):
+    """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
+    buffers, vectors = scratch
+    item, top = square(buffers[0], n), vectors[0]
+    for i in range(n + 1):
+        for j in range(1, n + 1):
+            item[i, j] = scores[i, j] + (shift if i == 0 else 0.0)
+    original, adjoint = square(buffers[2], n), square(buffers[3], n)
+    maxima = column_maxima(item, n, top)
+    matrices = square(buffers[1], n), original, adjoint
+    weight, _ = linear_item(item, n, NO, YES, matrices, (top, vectors[1], vectors[2]))
+    steps = 0.0
+    for j in range(1, n + 1):
+        steps += range_sum(original[j], 0, n + 1) * adjoint[j, 0]
+    return np.inf if np.isnan(weight) else maxima + weight - shift + np.log(steps)

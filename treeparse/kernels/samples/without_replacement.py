@@ -1,0 +1,341 @@
+"""Trees without replacement, one after the other, through a trie ([Unb] §5), whose masses are never subtracted.
+
+A node of the trie is a *prefix*: known heads of the first words of an order that is fixed for the sentence. It holds
+the *mass* of all trees with that prefix and what *remains* of it, without the trees drawn already. The next tree is
+drawn by walking down: to every child with the probability of what remains under it.
+
+Nodes stay *closed* as long as the trees drawn under them have no more than half of their mass: what remains is then a
+difference that loses one bit, and trees are drawn from all trees of the prefix until one is new. Otherwise the node is
+opened: its children are the possible heads of the next word, their masses are found without subtraction (``prefix``),
+and what remains of the node is the sum of what remains of them. Of a whole tree nothing remains once it is drawn, so
+that an exhausted node is known for certain.
+
+The words whose heads are most certain come first: improbable trees part late, where little is left to be done. With
+labels, the levels of the heads are followed by as many levels of the same words' labels.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.compile import NO, YES, jit, part_jit
+from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
+from treeparse.kernels.samples import prefix, projective_prefix
+from treeparse.kernels.samples.trie import (
+    BEGIN,
+    COUNT,
+    DRAWN,
+    ENTRIES,
+    ENTRY,
+    HASH,
+    LEVEL,
+    MASS,
+    NODE,
+    NONE,
+    OLDER,
+    PARENT,
+    TREE,
+    VALUE,
+    Item,
+    child_at,
+    decisions_at,
+    hash_of,
+    is_drawn,
+    new_trie,
+    place_of,
+    put,
+    sum_up,
+    walk_along,
+    walk_down,
+    with_room,
+)
+from treeparse.kernels.sums import elimination, inside_outside
+from treeparse.kernels.threads import run_batch
+
+GRAPHS = 8  # that are kept
+LEAST_DOUBT = 1e-300  # probability of all other heads, whose log is taken
+HALF = -float(np.log(2.0))
+MAX_TRIES = 64  # by then a node is opened; as half of its mass is left, a new tree mostly comes at once
+# They set streams apart from those of other draws by a seed.
+TREE_SALT, KEY_SALT = np.uint64(0x7472696573), np.uint64(0x6B657973)
+
+
+class Items(NamedTuple):
+    """What trees are drawn from."""
+
+    scores: FloatArray  # (B, n+1, n+1)
+    label_logs: FloatArray  # (B, n+1, n+1, L) log probabilities of arcs' labels; L = 0 without labels
+    single_root: bool
+    projective: bool
+    log_z: FloatArray  # (B,) -inf where there is no tree
+    order: IntArray  # (B, n+1) words, the most certain first
+    seeds: np.ndarray  # (B,) uint64
+
+
+class Drawn(NamedTuple):
+    """What is drawn, tree by tree, of all items, or of one without the first axis."""
+
+    rows: IntArray  # (B, K, W) heads, labels and decisions, as far as there are any; -1 past the number of trees
+    log_probs: FloatArray  # (B, K)
+    left: FloatArray  # (B, K) log of the mass that was left before
+
+
+class Memory(NamedTuple):
+    """The graphs under the last prefixes, and working memory."""
+
+    graphs: prefix.Graphs
+    options: FloatArray  # (M,)
+    entry_of: IntArray  # (M,)
+    row: IntArray  # a tree
+    stack: IntArray  # (2n+2, 2)
+
+
+def sample_distinct_trees(
+    scores: FloatArray,
+    lengths: IntArray,
+    seeds: np.ndarray,
+    count: int,
+    *,
+    single_root: bool,
+    projective: bool = False,
+    known: IntArray | None = None,
+    label_logs: FloatArray | None = None,
+    threads: int = 1,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """``count`` different trees an item in the order in which they are drawn, each from all that are left.
+
+    Args:
+        scores: ``(B, n+1, n+1)``.
+        lengths: ``(B,)``.
+        seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
+        count: of trees.
+        single_root: whether exactly one word hangs from the root.
+        projective: whether trees must be projective.
+        known: ``(B, K, n+1)`` different trees that have been drawn already and come first; -1 where there are fewer.
+        label_logs: ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and n+1
+            labels, the known ones too, and differ where labels do.
+        threads: at most so many.
+
+    Returns:
+        Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``,
+        which descend; past the number of trees -1, -inf and -inf.
+    """
+    batch, size = scores.shape[:2]
+    options = {"single_root": single_root, "threads": threads}
+    if projective:
+        log_z = inside_outside.log_partition(scores, lengths, **options)
+        order = np.tile(np.roll(np.arange(size), -1), (batch, 1))
+    else:
+        log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
+        order = _words_by_certainty(marginals, lengths)
+    width = size if label_logs is None else 2 * size
+    rows = np.full((batch, count, width + 2 * (size - 1) * projective), -1)
+    if known is not None:
+        rows[:, : known.shape[1], :width] = known[:, :count]
+    if label_logs is None:
+        label_logs = np.empty((batch, 1, 1, 0))
+    log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
+    items = Items(scores, label_logs, single_root, projective, log_z, order, seeds ^ TREE_SALT)
+    drawn = Drawn(rows, log_probs, left)
+    run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
+    return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
+
+
+sample_trees = sample_distinct_trees  # as treeparse.trees still calls it
+
+
+def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
+    """Keys ``(B, K)`` of trees, from the log mass ``(B, K)`` that was left before each was drawn, -inf past the last.
+
+    exp(-key) grows from tree to tree by an exponential variable whose rate is that mass (Kool et al. 2019, *Stochastic
+    beams and where to find them*): so keys are the log probabilities of all trees plus Gumbel noise, in their order.
+    """
+    draws = uniforms(seeds, left.shape[1], 1, salt=int(KEY_SALT))[..., 0]
+    return -np.logaddexp.accumulate(np.log(-np.log(draws)) - left, 1)
+
+
+def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
+    """The words of every item ``(B, n+1)``, those of the most probable best heads first; other nodes follow them.
+
+    Words of like certainty keep their order, so that the last bits of scores change no tree.
+    """
+    others = marginals.copy()  # than the best heads
+    np.put_along_axis(others, marginals.argmax(1)[:, None], 0.0, 1)
+    doubt = np.log10(np.maximum(others.sum(1), LEAST_DOUBT)).round(1)
+    doubt[:, 0] = 1.0
+    doubt[np.arange(doubt.shape[1]) > lengths[:, None]] = 1.0
+    return doubt.argsort(1, kind="stable")
+
+
+@jit
+def _sample(start, stop, lengths, items, drawn):
+    size, labels = items.scores.shape[1], items.label_logs.shape[3]
+    options = max(size, labels)
+    memory = Memory(
+        prefix.new_graphs(GRAPHS, size),
+        np.empty(options),
+        np.empty(options, np.int64),
+        np.empty(drawn.rows.shape[2], np.int64),
+        np.empty((2 * size, 2), np.int64),
+    )
+    for b in range(start, stop):
+        if items.log_z[b] > -np.inf:
+            memory.graphs.facts[:] = prefix.NOBODY
+            item = _item_of(b, lengths[b], items)
+            item_drawn = Drawn(drawn.rows[b], drawn.log_probs[b], drawn.left[b])
+            _draw_trees(item, items.log_z[b], items.seeds[b], memory, item_drawn)
+
+
+@part_jit
+def _item_of(b, n, items):
+    """What is fixed for one item."""
+    scores, labels = items.scores[b], items.label_logs[b]
+    single_root, projective = items.single_root, items.projective
+    head_levels = 2 * n if projective else n
+    levels = head_levels + (n if labels.shape[2] > 0 else 0)
+    spans = projective_prefix.inside(scores, n, single_root) if projective else projective_prefix.no_spans()
+    return Item(n, head_levels, levels, single_root, projective, items.order[b], scores, labels, spans)
+
+
+@part_jit
+def _draw_trees(item, log_z, seed, memory, drawn):
+    """Fill in the trees, their log probabilities, and what was left before they were drawn."""
+    trie, left = new_trie(item.levels, drawn.rows, drawn.log_probs), drawn.left
+    for tree in range(len(left)):
+        left[tree] = trie.remaining[0]
+        if left[tree] == -np.inf:
+            break
+        row, at, is_known = trie.rows[tree], decisions_at(item), trie.rows[tree, 1] >= 0
+        if is_known and item.projective:
+            projective_prefix.derive(row, at, item.words, memory.stack)
+        if is_known:
+            node = walk_along(trie, item, row)
+        else:
+            trie, node = _draw_tree(trie, item, memory, tree, new_stream(seed, tree))
+            if node < 0:
+                row[:] = -1
+                left[tree] = -np.inf
+                break
+        trie.marks[tree, HASH] = hash_of(row)
+        trie.log_probs[tree] = min(_score(row, item) - log_z, 0.0)
+        put(trie, node, tree)
+        trie = _settle(trie, item, memory, node, NO)
+
+
+@part_jit
+def _score(row, item):
+    total, scores, size = 0.0, item.scores, len(item.scores)
+    for j in range(1, item.words + 1):
+        total += scores[row[j], j]
+        if item.levels > item.head_levels:
+            total += item.label_logs[row[j], j, row[size + j]]
+    return total
+
+
+@part_jit
+def _draw_tree(trie, item, memory, tree, stream):
+    """Draw a new tree; returns the trie and the closed node under which it stands.
+
+    The node is NONE if there is none: the rounding of large scores may leave mass to nodes whose trees are all drawn.
+    """
+    row = trie.rows[tree]
+    while trie.remaining[0] > -np.inf:
+        stream, node = walk_down(trie, item, row, memory.options, stream)
+        for _ in range(MAX_TRIES):
+            stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
+            if not is_drawn(trie, node, row):
+                return trie, node
+        trie = _settle(trie, item, memory, node, YES)
+    return trie, NONE
+
+
+@part_jit
+def _complete(node, row, level, item, memory, stream):
+    """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
+    n, options = item.words, memory.options
+    if item.projective:
+        at = decisions_at(item)
+        level_of_heads = min(level, item.head_levels)
+        stream = projective_prefix.draw(item.spans, row, at, level_of_heads, n, memory.stack, options, stream)
+    elif level < n:
+        graph = prefix.graph_under(memory.graphs, node, row, level, item)
+        stream = prefix.draw(memory.graphs, graph, row, level, item, stream)
+    for later in range(max(item.head_levels, level), item.levels):
+        word = item.order[later - item.head_levels]
+        options[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
+        stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
+        row[place_of(later, item)] = label
+    return stream
+
+
+@part_jit
+def _settle(trie, item, memory, node, must_open):
+    """Find what remains of a closed node and of those above; where it is little, or this one ``must_open``, open it."""
+    above, opened, waiting = trie.nodes[node, PARENT], [node][:0], [node]
+    while len(waiting) > 0:
+        node = waiting.pop()
+        mass, drawn = trie.masses[node, MASS], trie.masses[node, DRAWN]
+        if trie.nodes[node, LEVEL] == item.levels:
+            trie.remaining[trie.nodes[node, ENTRY]] = -np.inf
+        elif drawn - mass <= HALF and not must_open:
+            trie.remaining[trie.nodes[node, ENTRY]] = mass + np.log1p(-np.exp(drawn - mass))
+        else:
+            trie = _open(trie, item, memory, node)
+            opened.append(node)
+            for entry in range(trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]):
+                if trie.entries[entry, NODE] >= 0:
+                    waiting.append(trie.entries[entry, NODE])
+        must_open = False
+    while len(opened) > 0:  # children were opened after their parents
+        sum_up(trie, opened.pop())
+    while above >= 0:
+        sum_up(trie, above)
+        above = trie.nodes[above, PARENT]
+    return trie
+
+
+@part_jit
+def _open(trie, item, memory, node):
+    """Make the entries of a closed node, and share out the trees drawn under it; returns the trie."""
+    facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
+    logs, entry_of = memory.options, memory.entry_of
+    trie = with_room(trie, len(logs))
+    begin, count = trie.sizes[ENTRIES], 0
+    for value in range(_next_logs(trie, item, memory, node, logs)):
+        if logs[value] > -np.inf:
+            entry = entry_of[value] = begin + count
+            trie.entries[entry, VALUE], trie.entries[entry, NODE] = value, NONE
+            trie.remaining[entry] = trie.masses[node, MASS] + logs[value]
+            count += 1
+    trie.sizes[ENTRIES] += count
+    facts[BEGIN], facts[COUNT] = begin, count
+    tree = facts[TREE]
+    while tree >= 0:
+        older = trie.marks[tree, OLDER]
+        entry = entry_of[trie.rows[tree, place_of(level, item)]]
+        put(trie, child_at(trie, node, entry), tree)
+        tree = older
+    return trie
+
+
+@part_jit
+def _next_logs(trie, item, memory, node, logs):
+    """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
+    level, n, row = trie.nodes[node, LEVEL], item.words, memory.row
+    above = node
+    while above > 0:
+        facts = trie.nodes[above]
+        row[place_of(facts[LEVEL] - 1, item)] = trie.entries[facts[ENTRY], VALUE]
+        above = facts[PARENT]
+    if level >= item.head_levels:
+        if item.projective:
+            projective_prefix.replay(row, decisions_at(item), item.head_levels, n, memory.stack)
+        word = item.order[level - item.head_levels]
+        logs[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
+        return item.label_logs.shape[2]
+    if item.projective:
+        return projective_prefix.next_logs(item.spans, row, decisions_at(item), level, n, memory.stack, logs)
+    graph = prefix.graph_under(memory.graphs, node, row, level, item)
+    prefix.next_heads(memory.graphs, graph, item.order[level], item, logs)
+    return n + 1

@@ -1,0 +1,48 @@
+"""How a kernel runs over a batch, which is split over threads if it is large."""
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from treeparse.kernels.arrays import IntArray
+
+MIN_THREAD_COST = 1e6  # elementary steps, about a millisecond: less than that is not worth a thread
+
+
+def run_batch(
+    kernel: Callable[..., None],
+    cost: Callable[[IntArray], np.ndarray],
+    lengths: IntArray,
+    *arguments: Any,
+    threads: int,
+) -> None:
+    """Run a kernel over a whole batch, in ranges of about equal cost on up to ``threads`` threads.
+
+    ``cost`` estimates the elementary steps of items by their lengths. The threads end with the call: a pool that
+    outlives it would break forked workers.
+    """
+    # Underflow and the like are part of the algorithms; plain Python (NUMBA_DISABLE_JIT=1) would warn about them.
+    bounds = _bounds(cost, lengths, threads)
+    if len(bounds) == 2:
+        with np.errstate(all="ignore"):
+            kernel(*bounds, lengths, *arguments)
+        return
+    with ThreadPoolExecutor(len(bounds) - 1) as pool:
+        ranges = itertools.pairwise(bounds)
+        futures = [pool.submit(kernel, start, stop, lengths, *arguments) for start, stop in ranges if start < stop]
+        for future in futures:
+            future.result()
+
+
+def _bounds(cost: Callable[[IntArray], np.ndarray], lengths: IntArray, threads: int) -> list[int]:
+    """Where the ranges begin and the last one ends; there are no more than are worth a thread."""
+    count = len(lengths)
+    if min(threads, count) > 1:
+        steps = np.cumsum(cost(lengths), dtype=np.float64)
+        parts = int(min(threads, count, steps[-1] // MIN_THREAD_COST))
+        if parts > 1:
+            return [0, *np.searchsorted(steps, steps[-1] * np.arange(1, parts) / parts).tolist(), count]
+    return [0, count]
