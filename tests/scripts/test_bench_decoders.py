@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from bench_decoders import KINDS, Contest, mistakes
-from oracles import all_trees
+from helpers.oracles import all_trees
 
 
 @pytest.mark.parametrize("kind", KINDS)

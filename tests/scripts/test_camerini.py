@@ -3,7 +3,7 @@
 import camerini
 import numpy as np
 import pytest
-from oracles import all_trees, tree_scores
+from helpers.oracles import all_trees, tree_scores
 
 
 @pytest.mark.parametrize("original", [True, False], ids=["Camerini", "KBest"])

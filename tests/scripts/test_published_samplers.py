@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import numpy as np
 import published_samplers as published
 import pytest
-from drawn_orders import assert_sequence_law, places_in, repeated, support
-from oracles import Array, all_trees, tree_scores
-from ranking import random_graph
-from sampling_oracles import LIMIT, chi_square_z, tree_counts
-from tree_samples import deviation
+from helpers.chi_square import LIMIT, chi_square_z, tree_counts
+from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import random_graph
+from helpers.tree_samples import deviation
 
 from treeparse.kernels import sampling
 

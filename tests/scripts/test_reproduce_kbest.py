@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import reproduce_kbest
 import torch
+from helpers.oracles import all_trees, tree_scores
 from kbest_models import Scored, Treebank
-from oracles import all_trees, tree_scores
 
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank

@@ -10,8 +10,8 @@ import reproduce_sampling
 import sampling_entries as samplers
 import sampling_workloads as workloads
 import torch
+from helpers.oracles import Array, all_trees, tree_scores
 from kbest_models import Scored, Treebank
-from oracles import Array, all_trees, tree_scores
 
 from treeparse.kernels import sampling
 from treeparse.model import Parser, ParserConfig

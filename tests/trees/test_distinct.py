@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from drawn_orders import (
+from helpers.drawn_orders import (
     EVERY_FAMILY,
     Options,
     assert_gumbel,
@@ -16,8 +16,8 @@ from drawn_orders import (
     repeated,
     support,
 )
-from oracles import Array, score_scale
-from ranking import random_graph
+from helpers.oracles import Array, score_scale
+from helpers.ranking import random_graph
 
 from treeparse.kernels import projective_sampling, sampling
 from treeparse.kernels._random import uniforms

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from oracles import Array
-from ranking import Trees, random_graph
+
+from helpers.oracles import Array
+from helpers.ranking import Trees, random_graph
 
 
 def batch_of_lengths(lengths: NDArray[np.int64], seed: int) -> Array:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 import numpy as np
-from oracles import Array
+
+from helpers.oracles import Array
 
 
 def prefer_each_other(scores: Array, pairs: Sequence[tuple[int, int]], gap: float) -> Array:

@@ -5,13 +5,12 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 import pytest
-from batches import mixed_batch
 from numpy.typing import NDArray
-from oracles import Array, all_trees, tree_scores
-from ranking import random_graph
-from sampling_oracles import chi_square_z
 
-Trees = NDArray[np.int64]
+from helpers.batches import mixed_batch
+from helpers.chi_square import chi_square_z
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import Trees, random_graph
 
 
 class Options(TypedDict):

@@ -4,7 +4,7 @@ import random
 
 from treeparse.core import Sentence
 
-LABELS = {"ADJ": "amod", "NOUN": "nsubj", "VERB": "root"}
+TAG_LABELS = {"ADJ": "amod", "NOUN": "nsubj", "VERB": "root"}
 
 
 def learnable_sentences(count: int, seed: int, *, longest: int = 7) -> list[Sentence]:
@@ -24,5 +24,5 @@ def _sentence(stream: random.Random, free: int) -> Sentence:
         xpos=tuple(tag[0] for tag in tags),
         feats=("_",) * len(tags),
         heads=tuple(heads),
-        labels=tuple(LABELS[tag] for tag in tags),
+        labels=tuple(TAG_LABELS[tag] for tag in tags),
     )

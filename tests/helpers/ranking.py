@@ -2,8 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from oracles import Array, tree_scores
 
+from helpers.oracles import Array, tree_scores
 from treeparse.kernels.ties import arc_keys
 
 Trees = NDArray[np.int64]

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
-from batches import padded
-from oracles import Array
+
+from helpers.batches import padded
+from helpers.oracles import Array
 
 Kernel = Callable[..., Array]
 
