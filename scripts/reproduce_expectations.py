@@ -14,21 +14,19 @@ beside the output file and needs matplotlib (``pip install treeparse[bench]``).
 
 import argparse
 import itertools
-import math
 import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import expectation_baselines as baselines
 import numpy as np
-import plots
 import torch
-from expectation_workloads import Batch, draw_lengths, random_batches, tagged_batches
-from reports import Opening, parse_with_plot, report
-from timing import Timed, take_turns
+from support.expectations import baselines
+from support.expectations.workloads import Batch, draw_lengths, random_batches, tagged_batches
+from support.reports import plots
+from support.reports.markdown import Opening, parse_with_plot, report
+from support.reports.timing import Entry, race
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF
@@ -49,7 +47,6 @@ ENTROPY_RATIOS = (
 )
 CELLS = 50_000  # of the score matrices of a batch, about what is best for every algorithm but one
 CELLS_TORCH_QUARTIC = 10_000  # about what is best for Smith and Eisner's algorithm by torch, whose padding costs most
-ROUND = 0.05  # CPU seconds a fast algorithm gets a round; a slow one gets one pass
 TOLERANCE = 1e-8  # by which answers may differ
 OPENING = Opening(
     title="[Exp] repeated: time of entropies and of gradients of expectations, one thread",
@@ -67,27 +64,17 @@ each algorithm; `compiled` by loops like treeparse's, with LU.""",
 )
 
 
-@dataclass
-class Entry(Timed):
-    """One algorithm: its call is a pass over all sentences, which gives its answers."""
-
-    name: str
-
-
 Race = dict[str, Entry]  # by name
 
 
-def race(entries: Sequence[Entry], rounds: int) -> Race:
+def compare(entries: Sequence[Entry], rounds: int) -> Race:
     """Time all algorithms, whose answers must agree."""
     answers = [entry.call() for entry in entries]  # compiles, too
     for entry, answer in zip(entries, answers, strict=True):
         difference = max(float((a - b).abs().max()) for a, b in zip(answers[0], answer, strict=True))
         if not difference <= TOLERANCE:
             raise SystemExit(f"reproduce_expectations: {entry.name} differs from {entries[0].name} by {difference}")
-    for entry in entries:
-        entry.fill_round(ROUND, 1000)
-    take_turns(entries, fewest=rounds, most=rounds, budget=math.inf)
-    return {entry.name: entry for entry in entries}
+    return race(entries, rounds)
 
 
 def entropy_entries(lengths: Sequence[int]) -> list[Entry]:
@@ -151,7 +138,7 @@ def entropy_tables(workloads: Mapping[str, Sequence[int]], rounds: int, races: d
     """Markdown lines as the entropies of sentences of these lengths are timed, which fills ``races``."""
     yield "\n## Entropy, µs a sentence\n"
     for name, lengths in workloads.items():
-        measured = race(entropy_entries(lengths), rounds)
+        measured = compare(entropy_entries(lengths), rounds)
         if not races:
             yield f"| mean words | sentences | longest | {' | '.join(measured)} |"
             yield "|--:" * (3 + len(measured)) + "|"
@@ -168,7 +155,7 @@ def entropy_tables(workloads: Mapping[str, Sequence[int]], rounds: int, races: d
 
 def gradient_table(sentences: Sequence[Sentence], rounds: int, measured: Race) -> Iterator[str]:
     """Markdown lines about the gradients of an objective over these sentences, which fills ``measured``."""
-    measured |= race(gradient_entries(tagged_batches(sentences, FEATURES, seed=2, max_cells=CELLS)), rounds)
+    measured |= compare(gradient_entries(tagged_batches(sentences, FEATURES, seed=2, max_cells=CELLS)), rounds)
     yield f"\n## Gradient of a generalised expectation objective, {FEATURES} features, {len(sentences)} sentences\n"
     yield "| algorithm | µs a sentence | times T2, treeparse | times T2, compiled | [Exp] §6.4 |"
     yield "|:--|--:|--:|--:|--:|"

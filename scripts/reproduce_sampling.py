@@ -30,14 +30,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import plots
-import sampling_tables as tables
 import torch
-from kbest_models import EWT, scored_batches, test_sentences
-from reports import Opening, parse_with_plot, report
-from sampling_entries import DISTINCT, PYTHON
-from sampling_experiment import TINY, Experiment, Sizes
-from sampling_workloads import by_length
+from support.graphs.scored import by_length, scored_batches
+from support.reports import plots
+from support.reports.markdown import Opening, parse_with_plot, report
+from support.sampling import tables
+from support.sampling.entries import DISTINCT, PYTHON
+from support.sampling.experiment import TINY, Experiment, Sizes
+from support.training.treebanks import EWT, gold_sentences
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         run = Experiment(sizes, options.rounds, options.treesample, {})
         if options.model:
-            sentences = test_sentences(EWT, options.treebanks)
+            sentences = gold_sentences(EWT, options.treebanks)
             batches = scored_batches(Parser.from_pretrained(options.model), sentences)
             run.sentences = by_length(batches, sizes.bounds, sizes.sentences)
         report(lines(run), options.output, plot)

@@ -19,9 +19,7 @@ def _treebank(count: int, seed: int) -> str:
         for word, tag in enumerate(tags, 1):
             which = stream.randrange(len(ROLES))
             next_noun = tags.index("NOUN", word) + 1 if tag == "ADJ" else 0
-            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), ROLES[which]), "VERB": (0, "root")}[
-                tag
-            ]
+            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), ROLES[which]), "VERB": (0, "root")}[tag]
             lines.append(f"{word}\t{tag.lower()}{which}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_")
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from helpers.oracles import enumerated_sums
 from helpers.oracles import precise_log_partition as oracle
-from sum_methods import Method, lu, treeparse
+from support.peers.sums import Method, lu, treeparse
 
 
 def methods() -> list[Method]:

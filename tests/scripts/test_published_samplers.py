@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 import numpy as np
-import published_samplers as published
 import pytest
 from helpers.chi_square import LIMIT, chi_square_z, tree_counts
 from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
 from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import random_graph
 from helpers.tree_samples import deviation
+from support.sampling import published
 
 from treeparse.kernels import sampling
 

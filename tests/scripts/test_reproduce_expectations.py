@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reproduce_expectations
 import torch
-from expectation_workloads import draw_lengths, pair_rates, random_batches, tagged_batches
+from support.expectations.workloads import draw_lengths, pair_rates, random_batches, tagged_batches
 
 from treeparse.core import Sentence
 

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import compare_decoders
-import kbest_models
 import numpy as np
 import pytest
 import reproduce_kbest
 import torch
 from helpers.oracles import all_trees, tree_scores
-from kbest_models import Scored, Treebank
+from support.graphs.scored import Scored
+from support.training import treebanks as parts
+from support.training.treebanks import Treebank
 
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
@@ -37,7 +38,7 @@ def test_models_are_trained_once(tiny_config: Path, tmp_path: Path, capsys, monk
     assert "epoch   3" in capsys.readouterr().out
     text = output.read_text(encoding="utf-8")
     assert text.count("| tiny | 50 |") == 1 and text.count("| tiny | HeadSelection |") == 3 and "nan" not in text
-    assert text.count("| none |") == len(reproduce_kbest.TIMED_TREES)
+    assert text.count("| none |") == len(reproduce_kbest.TIMED_SIZES)
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
     compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
@@ -71,9 +72,9 @@ def test_violations_by_enumeration() -> None:
 
 def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
     whole = tiny_config.parent / "train.conllu"
-    assert kbest_models.part_of(whole, slice(None), tmp_path) == whole
-    first = load_treebank([kbest_models.part_of(whole, slice(-10), tmp_path / "first")])
-    rest = load_treebank([kbest_models.part_of(whole, slice(-10, None), tmp_path / "rest")])
+    assert parts.part_of(whole, slice(None), tmp_path) == whole
+    first = load_treebank([parts.part_of(whole, slice(-10), tmp_path / "first")])
+    rest = load_treebank([parts.part_of(whole, slice(-10, None), tmp_path / "rest")])
     assert len(rest) == 10
     assert [one.words for one in first + rest] == [one.words for one in load_treebank([whole])]
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import kbest_models
 import numpy as np
 import pytest
 import reproduce_sampling
-import sampling_entries as samplers
-import sampling_workloads as workloads
 import torch
 from helpers.oracles import Array, all_trees, tree_scores
-from kbest_models import Scored, Treebank
+from support.graphs.scored import Scored, by_length, random_graphs
+from support.sampling import analysis
+from support.sampling import entries as samplers
+from support.training.treebanks import Treebank, gold_sentences
 
 from treeparse.kernels import sampling
 from treeparse.model import Parser, ParserConfig
@@ -45,7 +45,7 @@ def test_writes_tables_and_plot(tiny_config: Path, tmp_path: Path, capsys, monke
     monkeypatch.setattr("kbest_algorithms.ROUND", 0.0)
     treebanks, output = tiny_config.parent, tmp_path / "sampling.md"
     config = ParserConfig(BiLSTMConfig(word_size=8, char_size=4, char_filters=4, hidden_size=16, layers=1), 16, 8)
-    Parser.build(config, kbest_models.test_sentences(TINY, treebanks)).save_pretrained(tmp_path / "model")
+    Parser.build(config, gold_sentences(TINY, treebanks)).save_pretrained(tmp_path / "model")
     arguments = ["--quick", "--treebanks", str(treebanks), "--model", str(tmp_path / "model"), "--rounds", "1"]
     reproduce_sampling.main([*arguments, "--output", str(output)])
     text = output.read_text(encoding="utf-8")
@@ -63,37 +63,37 @@ def test_mistakes_end_in_one_sentence(tmp_path: Path) -> None:
 
 def test_expected_tries_and_steps() -> None:
     for batch in batches():
-        tries = np.exp(workloads.log_tries(batch))
+        tries = np.exp(analysis.log_tries(batch))
         pairs = zip(laws(batch, False), laws(batch, True), strict=True)
         np.testing.assert_allclose(tries, [any_root.sum() / one.sum() for (_, any_root), (_, one) in pairs], rtol=1e-12)
         seeds = np.arange(len(tries)).astype(np.uint64)
         options = {"single_root": False, "method": sampling.WILSON, "steps_a_pair": 1e9}
         _, steps = sampling.sample_trees(batch.scores, batch.lengths, seeds, 20_000, **options)
-        expected = np.exp(workloads.log_steps(batch))
+        expected = np.exp(analysis.log_steps(batch))
         assert (np.abs(steps.mean(1) - expected) <= 4.5 * steps.std(1) / np.sqrt(steps.shape[1])).all()
 
 
 def test_equal_weights_take_fewer_than_e_tries() -> None:
     for n in (1, 5, 40):
-        (tries,) = np.exp(workloads.log_tries(Scored(np.zeros((1, n + 1, n + 1)), np.array([n]))))
+        (tries,) = np.exp(analysis.log_tries(Scored(np.zeros((1, n + 1, n + 1)), np.array([n]))))
         assert tries == pytest.approx((1 + 1 / n) ** (n - 1), rel=1e-12)
 
 
 def test_the_best_constant_is_best() -> None:
     for batch in batches():
-        best = workloads.best_shifts(batch)
+        best = analysis.best_shifts(batch)
 
         def cost(shift: float | Array, batch: Scored = batch) -> Array:
-            shifted = workloads.with_root_shift(batch, shift)
-            return workloads.log_tries(shifted) + workloads.log_steps(shifted)
+            shifted = analysis.with_root_shift(batch, shift)
+            return analysis.log_tries(shifted) + analysis.log_steps(shifted)
 
-        for shift in workloads.SHIFTS:
+        for shift in analysis.TRIED_SHIFTS:
             assert (cost(best) <= cost(shift)).all()
 
 
 def test_the_bias_of_wilson_rc() -> None:
     for batch in batches():
-        found, marginals = workloads.bias(batch), workloads.wilson_rc_marginals(batch)
+        found, marginals = analysis.bias(batch), analysis.wilson_rc_marginals(batch)
         for item, (trees, weights) in enumerate(laws(batch, True)):
             n, roots = trees.shape[1], (trees == 0).argmax(1)
             root_weights = np.exp(batch.scores[item, 0, 1 : n + 1])
@@ -105,8 +105,8 @@ def test_the_bias_of_wilson_rc() -> None:
 
 
 def test_walks_as_printed_are_longer_where_root_arcs_are_weak() -> None:
-    batch = workloads.random_graphs(4, 3, "normal", 1)
-    steps = [workloads.steps_as_printed(workloads.with_root_shift(batch, c), 200, 1e6).mean() for c in (-6, -3, 0)]
+    batch = random_graphs(4, 3, "normal", 1)
+    steps = [analysis.steps_as_printed(analysis.with_root_shift(batch, c), 200, 1e6).mean() for c in (-6, -3, 0)]
     assert steps[0] > 5 * steps[1] > 25 * steps[2]
 
 
@@ -114,30 +114,30 @@ def test_sentences_by_length() -> None:
     stream = np.random.default_rng(3)
     lengths = np.array([2, 5, 6, 9, 3])
     scores = stream.normal(size=(5, 10, 10))
-    found = workloads.by_length([Scored(scores[:3], lengths[:3]), Scored(scores[3:], lengths[3:])], (3, 5, 8), 1)
+    found = by_length([Scored(scores[:3], lengths[:3]), Scored(scores[3:], lengths[3:])], (3, 5, 8), 1)
     assert {name: batch.lengths.tolist() for name, batch in found.items()} == {"1 - 3": [2], "4 - 5": [5], "6 - 8": [6]}
     np.testing.assert_array_equal(found["6 - 8"].scores[0], scores[2, :7, :7])
 
 
 def test_random_weights() -> None:
-    scores = workloads.random_graphs(4, 2000, "uniform", 1).scores
+    scores = random_graphs(4, 2000, "uniform", 1).scores
     assert scores.max() <= 0
     assert np.exp(scores).mean() == pytest.approx(0.5, abs=0.01)
-    assert workloads.random_graphs(4, 2000, "normal", 1).scores.std() == pytest.approx(1, abs=0.01)
+    assert random_graphs(4, 2000, "normal", 1).scores.std() == pytest.approx(1, abs=0.01)
 
 
 def test_wrong_lists_are_counted() -> None:
     batch = Scored(np.zeros((5, 4, 4)), np.array([2, 2, 2, 3, 1]))
     lists = np.full((5, 3, 4), -1)
     lists[:, :2, 1:3] = [[0, 1], [2, 0]]
-    assert samplers.mistakes(lists[:1], Scored(batch.scores[:1], batch.lengths[:1])) == 0
+    assert samplers.wrong_lists(lists[:1], Scored(batch.scores[:1], batch.lengths[:1])) == 0
     lists[1, 1] = lists[1, 0]  # a repeat
     lists[2, 1, 1:3] = [0, 0]  # two roots
     lists[4, :, 1:] = -1  # one tree is missing, and nine of the item before
-    assert samplers.mistakes(lists, batch) == 4
+    assert samplers.wrong_lists(lists, batch) == 4
 
 
 def test_frequencies_are_those_of_heads() -> None:
     heads = np.array([[[-1, 0, 1], [-1, 2, 0], [-1, 0, 1], [-1, 0, 1]]])
-    found = workloads.frequencies(heads)[0]
+    found = analysis.frequencies(heads)[0]
     np.testing.assert_array_equal(found[:, 1:], [[0.75, 0.25], [0, 0.75], [0.25, 0]])
