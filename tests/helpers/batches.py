@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-
 from helpers.oracles import Array
 from helpers.ranking import Trees, random_graph
+from numpy.typing import NDArray
 
 
 def batch_of_lengths(lengths: NDArray[np.int64], seed: int) -> Array:

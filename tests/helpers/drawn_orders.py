@@ -5,12 +5,11 @@ from typing import NotRequired, TypedDict
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
-
 from helpers.batches import mixed_batch
 from helpers.chi_square import chi_square_z
 from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import Trees, random_graph
+from numpy.typing import NDArray
 
 
 class Options(TypedDict):

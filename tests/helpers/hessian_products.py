@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 import numpy as np
-
 from helpers.batches import padded
 from helpers.oracles import Array
 

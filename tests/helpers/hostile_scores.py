@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-
 from helpers.oracles import Array
 
 

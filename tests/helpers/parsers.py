@@ -1,8 +1,8 @@
 """Small parsers for tests."""
 
 import torch
-
 from helpers.sentences import learnable_sentences
+
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 

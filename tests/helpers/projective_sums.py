@@ -3,10 +3,10 @@
 from functools import partial
 
 import numpy as np
-
 from helpers.batches import padded
 from helpers.hessian_products import checked_product
 from helpers.oracles import Array
+
 from treeparse.kernels.inside_outside import (
     hessian_vector_product,
     log_marginals,

@@ -1,9 +1,9 @@
 """Trees in the order of the tie rule, by sorting, and graphs to try it on."""
 
 import numpy as np
+from helpers.oracles import Array, tree_scores
 from numpy.typing import NDArray
 
-from helpers.oracles import Array, tree_scores
 from treeparse.kernels.ties import arc_keys
 
 Trees = NDArray[np.int64]

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from helpers.oracles import all_trees
 from torch import Tensor
 
-from helpers.oracles import all_trees
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.functions import Backend
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from helpers.chi_square import chi_square_z, tree_counts
 from helpers.oracles import Array, all_trees, tree_scores
 from helpers.ranking import random_graph
+
 from treeparse.kernels.sampling import sample_trees
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])

@@ -16,7 +16,7 @@ BARK = Sentence(("dogs", "bark"), upos=("NOUN", "VERB"), heads=(2, 0))
 
 def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(reproduce_expectations, "MEANS", (9, 12))
-    monkeypatch.setattr(reproduce_expectations, "ROUND", 0.0)
+    monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
     output = tmp_path / "table.md"
     reproduce_expectations.main(["--quick", "--treebank", str(reproduce_expectations.DEMO), "--output", str(output)])

@@ -42,7 +42,7 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("one_thread")
 def test_writes_tables_and_plot(tiny_config: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce_sampling, "EWT", TINY)
-    monkeypatch.setattr("kbest_algorithms.ROUND", 0.0)
+    monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
     treebanks, output = tiny_config.parent, tmp_path / "sampling.md"
     config = ParserConfig(BiLSTMConfig(word_size=8, char_size=4, char_filters=4, hidden_size=16, layers=1), 16, 8)
     Parser.build(config, gold_sentences(TINY, treebanks)).save_pretrained(tmp_path / "model")

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
 from support.expectations import kernels
+from torch import Tensor
 
 Array = NDArray[np.float64]
 Lengths = NDArray[np.int64]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
 from support.graphs.scored import Scored
 from support.kbest import camerini
 from support.peers.clones import import_package
 from support.reports.timing import Entry
+
 from treeparse.kernels.kbest import NonprojectiveKBest
 
 ROUNDING = 1e-6  # of a tree's score, relative

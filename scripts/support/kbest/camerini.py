@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
 from support.compile import jit
 
 FloatArray = NDArray[np.float64]

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
 from support.peers.clones import (
     dependent_major,
     forbid_loops,
@@ -22,6 +21,7 @@ from support.peers.clones import (
     lower_root_arcs,
     roots_on_diagonal,
 )
+
 from treeparse.kernels import arborescence, eisner, gabow_tarjan
 from treeparse.kernels.kbest import NonprojectiveKBest
 from treeparse.kernels.projective_kbest import ProjectiveKBest

@@ -16,8 +16,6 @@ import numba
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
 from support.peers.clones import (
     dependent_major,
     forbid_loops,
@@ -26,6 +24,8 @@ from support.peers.clones import (
     import_supar,
     roots_on_diagonal,
 )
+from torch import Tensor
+
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees import samplers
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from support.peers.clones import dependent_major, import_package, import_supar, roots_on_diagonal
 from torch import Tensor
 
-from support.peers.clones import dependent_major, import_package, import_supar, roots_on_diagonal
 from treeparse.trees import NonProjectiveCRF
 from treeparse.trees.functions import Backend
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 from numpy.typing import NDArray
-
 from support.graphs.scored import Scored
+
 from treeparse.kernels import conditionals, elimination, sampling
 
 Array = NDArray[np.float64]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
 from support.graphs.scored import Scored
 from support.peers.clones import import_package
 from support.reports.timing import Entry
 from support.sampling import published
+
 from treeparse import NonProjectiveCRF
 from treeparse.kernels import sampling
 from treeparse.kernels.arborescence import are_trees

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-
 from support.graphs.random_scores import random_scores
 from support.peers.samplers import Array, Heads, Sampler
+
 from treeparse.trees.base import TreeCRF
 
 MakeDistribution = Callable[[torch.Tensor], TreeCRF]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from support.reports import plots
 from support.reports.timing import Timed, take_turns
+
 from treeparse.kernels.sampling import AUTO, COLBOURN, EXPANSION, WILSON, WILSON_MARGINAL, WILSON_REJECT, sample_trees
 
 SCALES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)

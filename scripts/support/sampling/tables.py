@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-
 from support.graphs.scored import Scored, random_graphs
 from support.reports.timing import Entry
 from support.sampling import analysis
 from support.sampling import entries as samplers
 from support.sampling.experiment import Experiment, digits, line, rule, times
+
 from treeparse.kernels import elimination
 
 TREES_A_GRAPH = 20  # with replacement, as in the program of [Samp]'s authors

@@ -6,6 +6,7 @@ Models and cut treebanks lie in one folder: ``fast-TreeLikelihood-EWT/model``, `
 from pathlib import Path
 
 from support.training.treebanks import Treebank, part_of
+
 from treeparse.cli.config import shipped_configs
 from treeparse.model import Parser
 from treeparse.training import load_config, train
