@@ -39,6 +39,7 @@ def test_models_are_trained_once(tiny_config: Path, tmp_path: Path, capsys, monk
     text = output.read_text(encoding="utf-8")
     assert text.count("| tiny | 50 |") == 1 and text.count("| tiny | HeadSelection |") == 3 and "nan" not in text
     assert text.count("| none |") == len(reproduce_kbest.TIMED_SIZES)
+    assert "| EWT, in [KBest] | 10 | 1.42 (69.5 ms over 48.9 ms) |" in text
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
     compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
@@ -68,6 +69,11 @@ def test_violations_by_enumeration() -> None:
     expected = [trees / listed, sentences / len(lengths), last / len(lengths)]
     np.testing.assert_allclose(reproduce_kbest.violations(batches, counts), expected)
     assert sentences[-1] > sentences[0]
+
+
+def test_the_papers_ratios_are_those_of_its_times() -> None:
+    for original, simplified, ratio in reproduce_kbest.PAPER_TIMES.values():
+        assert original / simplified == pytest.approx(ratio, abs=0.006)
 
 
 def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:

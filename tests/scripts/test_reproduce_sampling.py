@@ -1,5 +1,6 @@
 """The repetition of the papers on sampling writes what it says, and what it knows without a draw agrees with draws."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,8 @@ import reproduce_sampling
 import torch
 from helpers.oracles import Array, all_trees, tree_scores
 from support.graphs.scored import Scored, by_length, random_graphs
-from support.sampling import analysis
+from support.reports.markdown import this_machine
+from support.sampling import analysis, ratios
 from support.sampling import entries as samplers
 from support.training.treebanks import Treebank, gold_sentences
 
@@ -51,9 +53,58 @@ def test_writes_tables_and_plot(tiny_config: Path, tmp_path: Path, capsys, monke
     text = output.read_text(encoding="utf-8")
     assert text == capsys.readouterr().out
     assert "nan" not in text and "inf" not in text
-    assert text.count("\n| 6 - 10 |") == 2  # Figs. 2b and 7
+    assert text.count("\n| 6 - 10 |") == 2  # Fig. 2b, and over the length
     assert text.count("\n| a parser's weights | 6 - 10 |") == 2  # tries and bias
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    for heading, _ in reproduce_sampling.TABLES.values():
+        assert any(line.startswith(f"## {heading}") for line in headings), heading
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    output.write_text(text.replace("- **Machine**: ", "- **Machine**: another than "), encoding="utf-8")
+    reproduce_sampling.main(["--quick", "--rounds", "1", "--only", "unb-7", "unb-1", "--output", str(output)])
+    anew = output.read_text(encoding="utf-8")
+    note = f"\n\nMeasured on {this_machine()}\n"
+    assert anew.count(note) == 2
+    assert anew.replace(note, "\n").replace(" another than", "") == text
+
+
+def test_tables_that_no_machine_had_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reproduce_sampling.main(["--quick", "--only", "unb-7"])
+    headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("## ")]
+    assert [heading.split(":")[0] for heading in headings] == [
+        "## [Unb] Fig. 7",
+        "## Where this differs from the papers",
+    ]
+
+
+def test_no_row_of_a_parser_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        reproduce_sampling.main(["--quick", "--only", "unb-2a", "unb-2b"])
+    assert "unb-2b would lose rows of a parser's weights: name one with --model" in capsys.readouterr().err
+
+
+def test_mean_weights_by_enumeration() -> None:
+    """With any number of roots over a single one; Fig. 7's claims, about 1 on average and hardly ever above 2."""
+    for name, weights in ratios.WEIGHTS.items():
+        found = ratios.mean_weight_ratios(weights, 3, 4000, seed=5)
+        scores = np.log(weights(np.random.default_rng(5), (1000, 4, 4)))[:20]
+        means = [[np.exp(tree_scores(item, all_trees(3, rule))).mean() for rule in (False, True)] for item in scores]
+        np.testing.assert_allclose(found[:20], [any_root / one for any_root, one in means], rtol=1e-10)
+        assert found.mean() == pytest.approx(1.0, abs=0.15), name
+        assert (found > ratios.FEW).mean() < 0.1, name
+
+
+def test_truncated_weights_are_positive_and_have_their_mean() -> None:
+    found = ratios.truncated_normal(1.0, 3.0)(np.random.default_rng(1), (100, 1000))
+    assert (found > 0).all()
+    density, above = np.exp(-1 / 18) / np.sqrt(2 * np.pi), (1 + math.erf(1 / 3 / np.sqrt(2))) / 2
+    assert found.mean() == pytest.approx(1 + 3 * density / above, abs=0.03)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_beams_on_both_devices_find_the_same_trees() -> None:
+    on_cpu, on_gpu = samplers.device_entries(random_graphs(6, 2, "uniform", 1), 5)
+    np.testing.assert_array_equal(on_cpu.call(), on_gpu.call())
 
 
 def test_mistakes_end_in_one_sentence(tmp_path: Path) -> None:

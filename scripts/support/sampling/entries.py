@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from support.graphs.scored import Scored
 from support.peers.clones import import_package
+from support.reports.markdown import cpu_name
 from support.reports.timing import Entry
 from support.sampling import published
 
@@ -31,7 +33,9 @@ SAMPLERS = {
     "treeparse's choice": sampling.AUTO,
 }
 MOST_STEPS = 10_000  # steps for one tree of WilsonRC; then it is given up
-DISTINCT = (LIST, "repeat", "trie", "beam")
+LIBRARY_DISTINCT: tuple[DistinctSampler, ...] = ("repeat", "trie", "beam")
+DISTINCT = (LIST, *LIBRARY_DISTINCT)
+BY_DEVICE = ("beam, CPU", "beam, CUDA")
 MOST_OF_BEAM = 10_000_000  # trees times words^3
 PYTHON = ", authors' Python"
 AUTHORS = {
@@ -75,11 +79,36 @@ def draw_distinct(name: DistinctSampler | None, batch: Scored, count: int) -> In
 
 def distinct_entries(batch: Scored, count: int) -> list[Entry]:
     """All samplers without replacement, but for stochastic beam search where it is too slow."""
-    names: list[DistinctSampler] = ["repeat", "trie"]
-    if count * int(batch.lengths.max()) ** 3 <= MOST_OF_BEAM:
-        names.append("beam")
-    found = [Entry(partial(draw_distinct, name, batch, count), name) for name in names]
+    is_slow = count * int(batch.lengths.max()) ** 3 > MOST_OF_BEAM
+    found = library_entries([name for name in LIBRARY_DISTINCT if name != "beam" or not is_slow], batch, count)
     return [Entry(partial(draw_distinct, None, batch, count), LIST), *found]
+
+
+def library_entries(names: Sequence[DistinctSampler], batch: Scored, count: int) -> list[Entry]:
+    """Of the library's samplers without replacement those of these names."""
+    return [Entry(partial(draw_distinct, name, batch, count), name) for name in names]
+
+
+def device_entries(batch: Scored, count: int) -> list[Entry]:
+    """Stochastic beam search on the CPU and, if there is one, on a CUDA device, by the wall's clock."""
+    names = BY_DEVICE if torch.cuda.is_available() else BY_DEVICE[:1]
+    return [
+        Entry(partial(_search, name.split(", ")[1].lower(), batch, count), name, clock=perf_counter) for name in names
+    ]
+
+
+def _search(device: str, batch: Scored, count: int) -> IntArray:
+    """Trees by stochastic beam search on a device; the copy of its answer ends the wait for it."""
+    scores, lengths = (torch.from_numpy(part).to(device) for part in (batch.scores, batch.lengths))
+    trees = NonProjectiveCRF(scores, lengths, validate_args=False)
+    generator = torch.Generator().manual_seed(0)
+    return trees.sample_without_replacement(count, generator=generator, method="beam")[0].cpu().numpy()
+
+
+def devices() -> str:
+    """What the two columns of ``BY_DEVICE`` were measured on."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else "there was none"
+    return f"CPU: {torch.get_num_threads()} thread of {cpu_name()}; CUDA: {gpu}"
 
 
 def wrong_lists(heads: IntArray, batch: Scored) -> int:

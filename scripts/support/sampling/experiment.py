@@ -19,6 +19,11 @@ class Sizes:
     distinct: Sequence[int] = (1, 10, 30, 100, 300, 1000, 3000)  # trees without replacement
     slow_distinct: Sequence[int] = (10, 100, 300)
     distinct_words: Sequence[int] = (5, 10, 20, 30, 40, 60, 80)
+    beam_words: Sequence[int] = (30, 45, 60)  # of [Unb] Fig. 5
+    beam_distinct: Sequence[int] = (1, 10, 30, 100, 300)
+    device_words: Sequence[int] = (30, 45, 60, 75, 90, 100)  # of [Unb] Fig. 6
+    device_distinct: Sequence[int] = (10, 100)
+    simulated_words: Sequence[int] = (5, 10, 20, 40)
     draws: Sequence[int] = (10, 100, 1000, 10_000, 100_000)
     shifts: Sequence[float] = (-8, -6, -4, -2, 0, 2, 4)
     graphs: int = 100
@@ -27,9 +32,11 @@ class Sizes:
     slow_graphs: int = 3
     sentences: int = 100  # of a range of lengths
     few_words: int = 9  # of [Samp] Fig. 6 without replacement
+    list_words: int = 14  # of [Unb] Fig. 3
     some_words: int = 20
     rows_of_tries: int = 7
     some_trees: int = 100
+    simulated_graphs: int = 10_000  # of [Unb] Fig. 7
     patience: int = 1000  # steps by n^2
 
 
@@ -41,6 +48,11 @@ TINY = Sizes(
     distinct=(1, 10),
     slow_distinct=(10,),
     distinct_words=(4,),
+    beam_words=(4, 5),
+    beam_distinct=(1, 10),
+    device_words=(4,),
+    device_distinct=(3,),
+    simulated_words=(3,),
     draws=(10, 100),
     shifts=(-2, 0),
     graphs=4,
@@ -49,8 +61,10 @@ TINY = Sizes(
     slow_graphs=1,
     sentences=2,
     few_words=4,
+    list_words=4,
     some_words=5,
     some_trees=10,
+    simulated_graphs=50,
     patience=10,
 )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from support.graphs.scored import Scored, random_graphs
+from support.graphs.scored import Scored, Weights, random_graphs
 from support.reports.timing import Entry
 from support.sampling import analysis
 from support.sampling import entries as samplers
@@ -13,17 +13,21 @@ from support.sampling.experiment import Experiment, digits, line, rule, times
 from treeparse.kernels import elimination
 
 TREES_A_GRAPH = 20  # with replacement, as in the program of [Samp]'s authors
+TREES_OF_UNB = 100  # the same in [Unb]
+PAPER_TRIES = 1.06  # [Unb] section 4.3.1: on average, of Stanza's English parser on News Commentary v16
 WITH_REPLACEMENT = (samplers.WILSON_RC, *samplers.SAMPLERS)
 WALKERS = (samplers.WILSON_RC, samplers.REJECT, samplers.MARGINAL)
 WRONG_LISTS = "wrong lists"  # that repeat a tree, lack one, or have what is none
-Weighing = tuple[str, str, Mapping[str, Scored]]
+RANDOM: Mapping[Weights, str] = {"uniform": "weights uniform in (0, 1)", "normal": "random weights"}
+PARSER = "a parser's weights"
+Weighing = tuple[str, Mapping[str, Scored]]
 
 
 def weighings(run: Experiment, words: Sequence[int], graphs: int | None = None) -> Iterator[Weighing]:
     """Random weights, then those of a trained parser if there is one."""
-    yield "a", "random weights", run.random(words, graphs=graphs)
+    yield RANDOM["normal"], run.random(words, graphs=graphs)
     if run.sentences:
-        yield "b", "a parser's weights", run.sentences
+        yield PARSER, run.sentences
 
 
 def samp_with_replacement(run: Experiment) -> Iterator[str]:
@@ -57,11 +61,11 @@ def slopes(found: Mapping[int, Sequence[float]]) -> Iterator[str]:
         yield f"{np.polyfit(np.log(list(found)), np.log(values), 1)[0]:.2f}" if len(found) > 1 else "-"
 
 
-def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment) -> list[float]:
-    """Microseconds a tree with replacement."""
+def sample_times(entries: Sequence[Entry], batch: Scored, run: Experiment, count: int = TREES_A_GRAPH) -> list[float]:
+    """Microseconds a tree with replacement, of so many of each graph."""
     for entry in entries:
         entry.call()  # compiles
-    return list(times(entries, [TREES_A_GRAPH * len(batch.lengths)] * len(entries), run).values())
+    return list(times(entries, [count * len(batch.lengths)] * len(entries), run).values())
 
 
 def samp_without_replacement(run: Experiment) -> Iterator[str]:
@@ -99,20 +103,30 @@ def distinct_cells(run: Experiment, batch: Scored, count: int) -> tuple[list[str
     return found, f"{wrong[samplers.LIST]} of {len(batch.lengths)}"
 
 
-def unb_speed(run: Experiment) -> Iterator[str]:
-    """[Unb] Figs. 2a and 2b."""
-    for figure, name, batches in weighings(run, run.sizes.words):
-        title = f"[Unb] Fig. 2{figure}: with replacement, {name}"
-        yield f"\n## {title}\n\n{TREES_A_GRAPH} trees a graph, µs a tree; then steps of the walks a tree, on average:\n"
-        yield line("words", "graphs", *WITH_REPLACEMENT, *(f"steps, {name}" for name in WALKERS), "given up, %")
-        yield rule(3 + len(WITH_REPLACEMENT) + len(WALKERS))
-        for words, batch in batches.items():
-            items = len(batch.lengths)
-            drawn = [samplers.draw(walker, batch, TREES_A_GRAPH) for walker in WALKERS]
-            given_up = 100 * (drawn[0].heads[:, :, 1] < 0).mean()
-            steps = [digits(each.steps.mean()) for each in drawn]
-            found = sample_times(samplers.entries(batch, TREES_A_GRAPH), batch, run)
-            yield line(words, items, *map(digits, found), *steps, f"{given_up:.1f}")
+def unb_speed_random(run: Experiment) -> Iterator[str]:
+    """[Unb] Fig. 2a."""
+    batches = run.random(run.sizes.words, "uniform", run.sizes.some_graphs)
+    return unb_speed(run, f"[Unb] Fig. 2a: with replacement, {RANDOM['uniform']}", batches)
+
+
+def unb_speed_parser(run: Experiment) -> Iterator[str]:
+    """[Unb] Fig. 2b, if there is a parser."""
+    return unb_speed(run, f"[Unb] Fig. 2b: with replacement, {PARSER}", run.sentences) if run.sentences else iter(())
+
+
+def unb_speed(run: Experiment, title: str, batches: Mapping[str, Scored]) -> Iterator[str]:
+    """One panel of [Unb] Fig. 2."""
+    count = TREES_OF_UNB
+    yield f"\n## {title}\n\n{count} trees a graph, µs a tree; then steps of the walks a tree, on average:\n"
+    yield line("words", "graphs", *WITH_REPLACEMENT, *(f"steps, {name}" for name in WALKERS), "given up, %")
+    yield rule(3 + len(WITH_REPLACEMENT) + len(WALKERS))
+    for words, batch in batches.items():
+        items = len(batch.lengths)
+        drawn = [samplers.draw(walker, batch, count) for walker in WALKERS]
+        given_up = 100 * (drawn[0].heads[:, :, 1] < 0).mean()
+        steps = [digits(each.steps.mean()) for each in drawn]
+        found = sample_times(samplers.entries(batch, count), batch, run, count)
+        yield line(words, items, *map(digits, found), *steps, f"{given_up:.1f}")
 
 
 def printed_marginal(run: Experiment) -> Iterator[str]:
@@ -145,23 +159,27 @@ def unb_tries(run: Experiment) -> Iterator[str]:
     yield rule(7)
     for n in run.sizes.words[: run.sizes.rows_of_tries]:
         yield line("equal weights", n, *[digits((1 + 1 / n) ** (n - 1))] * 2, "", "", "")
-    for _, name, batches in weighings(run, run.sizes.words[: run.sizes.rows_of_tries], run.sizes.some_graphs):
-        for words, batch in batches.items():
+    words = run.sizes.words[: run.sizes.rows_of_tries]
+    uniform = RANDOM["uniform"], run.random(words, "uniform", run.sizes.some_graphs)
+    for name, batches in (uniform, *weighings(run, words, run.sizes.some_graphs)):
+        for n, batch in batches.items():
             shifts = analysis.best_shifts(batch)
             shifted = analysis.with_root_shift(batch, shifts)
             plain, best = (np.exp(analysis.log_tries(each)) for each in (batch, shifted))
             steps = np.exp(analysis.log_steps(shifted))
             medians = [digits(float(np.median(values))) for values in (best, steps, shifts)]
-            yield line(name, words, digits(float(np.median(plain))), digits(plain.mean()), *medians)
+            yield line(name, n, digits(float(np.median(plain))), digits(plain.mean()), *medians)
+    yield line("Stanza's English parser", "news, in [Unb]", "", PAPER_TRIES, "", "", "")
 
 
 def unb_bias(run: Experiment) -> Iterator[str]:
-    """What is taken for [Unb] Fig. 3."""
-    yield "\n## [Unb] Fig. 3: the bias of WilsonRC\n\nTotal variation distance from the law, exactly, over graphs:\n"
+    """What [Unb] Appendix E proves, in figures."""
+    yield "\n## [Unb] Appendix E: the bias of WilsonRC\n"
+    yield "Total variation distance from the law, exactly, over graphs:\n"
     yield line("weights", "words", "median", "mean", "greatest")
     yield rule(5)
-    uniform = "", "weights uniform in (0, 1)", run.random(run.sizes.words, "uniform")
-    for _, name, batches in (uniform, *weighings(run, run.sizes.words)):
+    uniform = RANDOM["uniform"], run.random(run.sizes.words, "uniform")
+    for name, batches in (uniform, *weighings(run, run.sizes.words)):
         for words, batch in batches.items():
             found = analysis.bias(batch)
             yield line(name, words, *map(digits, (np.median(found), found.mean(), found.max())))
@@ -191,12 +209,46 @@ def error(found: analysis.Array, true: analysis.Array) -> float:
 
 
 def unb_without_replacement(run: Experiment) -> Iterator[str]:
-    """What is taken for [Unb] Figs. 5 and 7."""
-    batch = random_graphs(run.sizes.some_words, run.sizes.few_graphs, "normal", 2)
-    title = f"[Unb] Fig. 5: without replacement, random weights, {run.sizes.some_words} words"
-    yield from over_count(run, batch, title)
-    for _, name, batches in weighings(run, run.sizes.distinct_words, run.sizes.few_graphs):
-        title = f"[Unb] Fig. 7: {run.sizes.some_trees} trees without replacement, {name}"
+    """[Unb] Fig. 3."""
+    batch = random_graphs(run.sizes.list_words, run.sizes.few_graphs, "uniform", 2)
+    title = f"[Unb] Fig. 3: without replacement, {run.sizes.list_words} words, {RANDOM['uniform']}"
+    return over_count(run, batch, title, run.treesample)
+
+
+def unb_trie_and_beam(run: Experiment) -> Iterator[str]:
+    """[Unb] Fig. 5."""
+    for words in run.sizes.beam_words:
+        batch = random_graphs(words, run.sizes.slow_graphs, "uniform", words)
+        yield f"\n## [Unb] Fig. 5: without replacement, {words} words, {RANDOM['uniform']}\n"
+        yield f"K trees of each of {len(batch.lengths)} graphs, µs a tree:\n"
+        yield line("K", *samplers.LIBRARY_DISTINCT)
+        yield rule(1 + len(samplers.LIBRARY_DISTINCT))
+        for k in run.sizes.beam_distinct:
+            entries = samplers.library_entries(samplers.LIBRARY_DISTINCT, batch, k)
+            yield line(k, *map(digits, times(entries, [k * len(batch.lengths)] * len(entries), run).values()))
+
+
+def unb_devices(run: Experiment) -> Iterator[str]:
+    """[Unb] Fig. 6, of which the last panel is Fig. 4."""
+    for k in run.sizes.device_distinct:
+        yield f"\n## [Unb] Fig. 6: stochastic beam search by device, {k} trees, {RANDOM['uniform']}\n"
+        yield f"{run.sizes.slow_graphs} graphs at once, µs a tree by the wall's clock; {samplers.devices()}.\n"
+        names = samplers.BY_DEVICE
+        yield line("words", *names, "CPU's over CUDA's")
+        yield rule(2 + len(names))
+        for words in run.sizes.device_words:
+            batch = random_graphs(words, run.sizes.slow_graphs, "uniform", words)
+            entries = samplers.device_entries(batch, k)
+            found = times(entries, [k * len(batch.lengths)] * len(entries), run)
+            cells = [digits(found[name]) if name in found else "" for name in names]
+            ratio = digits(found[names[0]] / found[names[1]]) if len(found) > 1 else ""
+            yield line(words, *cells, ratio)
+
+
+def without_replacement_by_length(run: Experiment) -> Iterator[str]:
+    """What no paper has: samplers without replacement over the length."""
+    for name, batches in weighings(run, run.sizes.distinct_words, run.sizes.few_graphs):
+        title = f"Over the length: {run.sizes.some_trees} trees without replacement, {name}"
         yield f"\n## {title}\n\nUp to {run.sizes.few_graphs} graphs a row, µs a tree:\n"
         yield line("words", *samplers.DISTINCT, WRONG_LISTS)
         yield rule(2 + len(samplers.DISTINCT))
