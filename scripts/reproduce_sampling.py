@@ -117,6 +117,9 @@ TITLES = {  # of headings that do not say what is drawn of their tables
     "[Unb] section 4.3.1: how many trees with any number of roots are drawn until one has a single root": (
         "[Unb] section 4.3.1: tries of rejection until there is a single root"
     ),
+    "[Unb] Fig. 7: mean weight of trees with any number of roots over that of trees with one": (
+        "[Unb] Fig. 7: ratio of mean weights of trees, its mean and 95% quantile (dashed)"
+    ),
     "[Unb] Appendix E: the bias of WilsonRC": "[Unb] Appendix E: error of estimated probabilities",
 }
 TABLES = {  # by name: what their headings begin with, and how they are measured
@@ -135,7 +138,9 @@ TABLES = {  # by name: what their headings begin with, and how they are measured
     "lengths": ("Over the length", tables.without_replacement_by_length),
 }
 OF_A_PARSER = {"unb-2b", "unb-tries", "unb-bias", "lengths"}  # in whole or in part
-RATIOS = {"mean": "-", "95%": "--"}  # what is drawn of [Unb] Fig. 7
+# What is drawn by the kind of weights: columns, the styles of their lines, and what the legend adds, if it has them.
+TRIES: dict[str, tuple[str, str | None]] = {"tries": ("-", ""), "tries, best constant": ("--", ", best constant")}
+RATIOS: dict[str, tuple[str, str | None]] = {"mean": ("-", ""), "95%": ("--", None)}
 
 
 def sections(run: Experiment) -> dict[str, Section]:
@@ -190,7 +195,7 @@ def draw_samplers(axes: Any, found: Sequence[plots.Table]) -> None:
 
 def by_weights(table: plots.Table) -> bool:
     """Whether it has figures of no sampler, by the kind of weights."""
-    return "tries" in table.columns or set(RATIOS) <= set(table.columns)
+    return any(set(columns) <= set(table.columns) for columns in (TRIES, RATIOS))
 
 
 def draw_by_weights(axes: Any, table: plots.Table) -> None:
@@ -198,15 +203,15 @@ def draw_by_weights(axes: Any, table: plots.Table) -> None:
     tries = "tries" in table.columns
     for weights in dict.fromkeys(record["weights"] for record in table.records()):
         own = plots.Table("", table.columns, [row for row in table.rows if row[0] == weights])
-        for column, style in {"tries": "-", "tries, best constant": "--"}.items() if tries else RATIOS.items():
+        for column, (style, name) in (TRIES if tries else RATIOS).items():
             if points := own.line("words", column):
-                label = weights + (column.removeprefix("tries") if tries else f": {column}")
+                label = None if name is None else weights + name
                 axes.plot(*zip(*points, strict=True), style, label=label, **plots.look(weights))
     if tries:
         axes.set(ylabel="expected tries, median", yscale="log", ylim=(0.9, 12))
         plots.label_plainly(axes.yaxis, [1, 2, 3])
     else:
-        axes.set(ylabel="ratio", ylim=(0.9, 2.6))
+        axes.set(ylabel="ratio", ylim=(0.9, 2.4))
     axes.set(xlabel=x_label(table))
     axes.legend(loc="upper left", fontsize="small", frameon=False)
 
