@@ -16,23 +16,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import decoder_peers as peers
 import numpy as np
-import plots
 import torch
-from decoder_peers import Decoder
 from numpy.typing import NDArray
-from reports import Opening, parse_with_plot, report
-from timing import Timed, take_turns
+from support.graphs.random_scores import BATCH, Array, peaked_scores, random_scores, tied_scores
+from support.peers import decoders as peers
+from support.peers.decoders import Decoder
+from support.reports import plots
+from support.reports.markdown import Opening, parse_with_plot, report
+from support.reports.timing import Timed, take_turns
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 from treeparse.kernels.lists.projective import ProjectiveKBest
 
-Array = NDArray[np.float64]
 LENGTHS = (10, 20, 40, 80, 160)
-TREES = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # K, at 40 words
-BATCH = 32
+LIST_SIZES = (1, 5, 10, 20, 50, 100, 200, 500, 1000)  # K, at 40 words
 MISTAKES = ("trees lost", "repeated", "out of order")
 ROUND = 0.02  # CPU seconds a fast decoder gets a round, a slow one gets one call
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 25, 12.0  # rounds a batch, and CPU seconds after which no further one begins
@@ -67,37 +66,13 @@ class Contest:
 
 
 @dataclass
-class Entry(Timed):
+class DecoderRun(Timed):
     """One decoder on one batch, and the mistakes in its lists."""
 
     decoder: Decoder
     sentences: int
     trees: int
     mistakes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
-
-
-def random_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
-    """A batch of N(0, 1) scores."""
-    return stream.normal(size=(batch, n + 1, n + 1))
-
-
-def peaked_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
-    """A batch as a trained parser scores it, with a cycle trap in every fifth sentence."""
-    scores = random_scores(stream, n, batch)
-    for item in range(batch):
-        order = stream.permutation(np.arange(1, n + 1))
-        for place, word in enumerate(order):
-            head = 0 if place == 0 else order[stream.integers(place)]
-            scores[item, head, word] += stream.uniform(10, 30)
-        if item % 5 == 0:
-            scores[item, order[-1], order[-2]] += 40
-            scores[item, order[-2], order[-1]] += 40
-    return scores
-
-
-def tied_scores(stream: np.random.Generator, n: int, batch: int = BATCH) -> Array:
-    """A batch of small integers."""
-    return stream.integers(0, 4, size=(batch, n + 1, n + 1)).astype(np.float64)
 
 
 KINDS: Mapping[str, Callable[[np.random.Generator, int, int], Array]] = {
@@ -107,10 +82,10 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int, int], Array]] = {
 }
 
 
-def enter(decoder: Decoder, scores: Array, k: int, ours: Array) -> Entry:
+def enter(decoder: Decoder, scores: Array, k: int, ours: Array) -> DecoderRun:
     """Prepare a decoder for a batch and compare its lists with the scores (B, k) of ours, -inf where there is none."""
     decode = decoder.prepare(scores, k)
-    entry = Entry(decode, decoder, len(scores), k)
+    entry = DecoderRun(decode, decoder, len(scores), k)
     for item, trees in enumerate(decode()):
         entry.mistakes += mistakes(decoder, scores[item], np.atleast_2d(np.asarray(trees)), ours[item])
     entry.fill_round(ROUND, 200)
@@ -152,7 +127,7 @@ def our_scores(decoder: Decoder, scores: Array, k: int) -> Array:
     return result
 
 
-def race(decoders: Sequence[Decoder], scores: Array, k: int) -> list[Entry]:
+def time_decoders(decoders: Sequence[Decoder], scores: Array, k: int) -> list[DecoderRun]:
     """Time all decoders that can do it on one batch."""
     n = scores.shape[-1] - 1
     able = [decoder for decoder in decoders if n <= decoder.max_words and k <= decoder.max_trees]
@@ -167,7 +142,7 @@ def first_with(decoders: Sequence[Decoder], single_root: bool) -> Decoder:
     return next(decoder for decoder in decoders if decoder.single_root == single_root)
 
 
-def microseconds(entry: Entry) -> float:
+def microseconds(entry: DecoderRun) -> float:
     """The median a sentence."""
     return 1e6 * entry.median / entry.sentences
 
@@ -183,12 +158,12 @@ def tables(contest: Contest) -> Iterator[str]:
             batch = BATCH if k == 1 else max(2, min(BATCH, BATCH * 1600 // n**2))
             # float32 numbers, so that no decoder has to round them
             scores = KINDS[kind](stream, n, batch).astype(np.float32).astype(np.float64)
-            entries = race(contest.decoders, scores, k)
+            entries = time_decoders(contest.decoders, scores, k)
             for entry in entries:
                 yield row(n, k, entry, entries)
 
 
-def row(n: int, k: int, entry: Entry, entries: Sequence[Entry]) -> str:
+def row(n: int, k: int, entry: DecoderRun, entries: Sequence[DecoderRun]) -> str:
     """One decoder's row."""
     base = next(other for other in entries if other.decoder.single_root == entry.decoder.single_root)
     low, ratio, high = entry.over(base)
@@ -210,7 +185,7 @@ def plot(report: Path) -> None:
     for axes, (title, shown) in zip(grid, panels.items(), strict=False):
         axes.set(title=title, xscale="log", yscale="log", ylabel="µs a sentence")
         for table in shown:
-            draw(axes, table)
+            draw_lines(axes, table)
         plots.label_plainly(axes.yaxis)
     for axes in grid[len(panels) :]:
         axes.remove()
@@ -224,7 +199,7 @@ def places(table: plots.Table) -> list[tuple[str, str]]:
     return list(dict.fromkeys((record["n"], record["K"]) for record in table.records() if "decoder" in record))
 
 
-def draw(axes: Any, table: plots.Table) -> None:
+def draw_lines(axes: Any, table: plots.Table) -> None:
     """A line a decoder: dashed for peaked scores, with hollow markers where the number of roots is left open."""
     in_n = len({n for n, _ in places(table)}) > 1
     lines: dict[str, list[tuple[float, float]]] = {}
@@ -282,7 +257,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("SuPar", "Stanza", "SynJax", "torch-struct", "spanningtrees"):
         parser.add_argument(f"--{name.lower()}", type=Path, metavar="DIR", help=f"a clone of {name}")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
-    parser.add_argument("--trees", type=int, nargs="+", default=TREES, metavar="K", help="for the growth in K")
+    parser.add_argument("--trees", type=int, nargs="+", default=LIST_SIZES, metavar="K", help="for the growth in K")
     options = parse_with_plot(parser, arguments)
     if options.replot:
         return plot(options.replot)

@@ -3,11 +3,11 @@
 
     taskset -c 0 scripts/bench_samplers.py --treesample DIR --synjax DIR --supar DIR --torch-struct DIR
 
-Random and peaked scores are those of bench_decoders.py; of the latter, sentences with two words that prefer each other
-stand apart, as trapped ones. SynJax's samplers on JAX and treesample's trie are taken if JAX and unique_randomizer can
-be imported, the rest of the peers comes from clones; those that are not named are left out. Every call includes what a
-sampler has to make ready for its scores. The map of which sampler is fastest is drawn beside the output file, which
-needs matplotlib.
+Random and peaked scores are those of ``support/graphs/random_scores.py``; of the latter, sentences with two words that
+prefer each other stand apart, as trapped ones. SynJax's samplers on JAX and treesample's trie are taken if JAX and
+unique_randomizer can be imported, the rest of the peers comes from clones; those that are not named are left out. Every
+call includes what a sampler has to make ready for its scores. The map of which sampler is fastest is drawn beside the
+output file, which needs matplotlib.
 """
 
 import argparse
@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-import sampler_map
-import sampler_peers as peers
 import torch
-from bench_decoders import peaked_scores, random_scores
-from reports import Opening, parse_with_plot, report
-from sampler_laws import DRAWS, Family, Law, law_of, quality
-from sampler_map import Map
-from sampler_peers import Array, Heads, Sampler
-from timing import Timed, take_turns
+from support.graphs.random_scores import peaked_scores, random_scores
+from support.peers import samplers as peers
+from support.peers.samplers import Array, Heads, Sampler
+from support.reports.markdown import Opening, parse_with_plot, report
+from support.reports.timing import Timed, take_turns
+from support.sampling import speed_map
+from support.sampling.laws import DRAWS, Law, MakeDistribution, law_of, quality
+from support.sampling.speed_map import Map
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
 
@@ -36,7 +36,7 @@ Shape = tuple[int, int]
 SHARED, ALONE, LISTS = (4, 100), (32, 1), (4, 100)  # sentences a call, and trees of each of them
 FEW_DRAWS = (("random", SHARED), ("random", ALONE), ("peaked", SHARED), ("peaked", ALONE))
 EVERY_DRAW = (*FEW_DRAWS, ("trapped", SHARED))
-LIMIT = 5.0  # seconds after which a call of a peer is given up
+PATIENCE = 5.0  # seconds after which a call of a peer is given up
 ROUND = 0.05  # CPU seconds a fast sampler gets a round, a slow one gets one call
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 3, 15, 2.0  # rounds a batch, and CPU seconds after which no further one begins
 OPENING = Opening(
@@ -73,13 +73,13 @@ class Contest:
 
     title: str
     samplers: Sequence[Sampler]
-    family: Family = NonProjectiveCRF
+    family: MakeDistribution = NonProjectiveCRF
     batches: Sequence[tuple[str, Shape]] = EVERY_DRAW
     distinct: bool = False
 
 
 @dataclass
-class Entry(Timed):
+class SamplerRun(Timed):
     """One sampler on one batch."""
 
     sampler: Sampler
@@ -92,7 +92,7 @@ class Entry(Timed):
         """How many a call drew, which may be fewer than it was asked for without replacement."""
         return self.shape[0] * self.shape[1] if self.failure else int((self.heads[..., 1] >= 0).sum())
 
-    def speed(self, other: "Entry") -> float:
+    def speed(self, other: "SamplerRun") -> float:
         """How many times as many trees a second as the other's."""
         return self.trees / other.trees * other.over(self)[1]
 
@@ -115,7 +115,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator, int, int], Array]] = {
 }
 
 
-def enter(sampler: Sampler, scores: Array, count: int) -> Entry:
+def enter(sampler: Sampler, scores: Array, count: int) -> SamplerRun:
     """Prepare a sampler for a batch. A peer that fails, or takes too long, is called no more."""
     items, trees = min(len(scores), sampler.max_sentences), min(count, sampler.max_trees)
     draw = sampler.prepare(scores[:items], trees)
@@ -124,14 +124,14 @@ def enter(sampler: Sampler, scores: Array, count: int) -> Entry:
         if entry.failure:
             return
         try:
-            with limited(LIMIT if sampler.is_peer else 0.0):
+            with limited(PATIENCE if sampler.is_peer else 0.0):
                 entry.heads = draw()
         except (TimeoutError, ValueError, np.linalg.LinAlgError) as error:
             if not sampler.is_peer:
                 raise
             entry.failure = f"{error}"
 
-    entry = Entry(call, sampler, (items, trees))
+    entry = SamplerRun(call, sampler, (items, trees))
     entry.run()
     if entry.times.pop() < ROUND:
         entry.fill_round(ROUND, 200)
@@ -157,7 +157,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, handler)
 
 
-def race(contest: Contest, scores: Array, count: int) -> list[Entry]:
+def time_samplers(contest: Contest, scores: Array, count: int) -> list[SamplerRun]:
     """Time all samplers on one batch."""
     entries = [enter(sampler, scores, count) for sampler in contest.samplers]
     take_turns(entries, fewest=MIN_ROUNDS, most=MAX_ROUNDS, budget=BUDGET)
@@ -178,13 +178,13 @@ def tables(contest: Contest, lengths: Sequence[int]) -> Iterator[str]:
             yield f"| {' | '.join(columns)} |"
             yield f"|:--|{'--:|' * (len(columns) - 1)}"
             scores = KINDS[kind](stream, n, sentences)
-            entries = race(contest, scores, count)
+            entries = time_samplers(contest, scores, count)
             for entry in entries:
                 cells = [*measured(contest, entry, entries, scores), shown(laws[entry.sampler.name])]
                 yield f"| {' | '.join(cells)} |"
 
 
-def measured(contest: Contest, entry: Entry, entries: Sequence[Entry], scores: Array) -> list[str]:
+def measured(contest: Contest, entry: SamplerRun, entries: Sequence[SamplerRun], scores: Array) -> list[str]:
     """The cells of a sampler's row, but for its law."""
     rivals = [other for other in entries if other.sampler.is_peer]
     names = [entry.sampler.name, f"{entry.trees}"]
@@ -251,14 +251,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument(f"--{name.lower()}", type=Path, metavar="DIR", help=f"a clone of {name}")
     parser.add_argument("--lengths", type=int, nargs="+", default=[40], metavar="N", help="words a sentence")
     parser.add_argument("--map-lengths", type=int, nargs="+", default=[10, 20, 40, 80, 160], metavar="N", help="of map")
-    parser.add_argument("--scales", type=float, nargs="+", default=sampler_map.SCALES, metavar="X", help="of the map")
-    parser.add_argument("--shifts", type=float, nargs="+", default=sampler_map.SHIFTS, metavar="X", help="of the map")
+    parser.add_argument("--scales", type=float, nargs="+", default=speed_map.SCALES, metavar="X", help="of the map")
+    parser.add_argument(
+        "--shifts", type=float, nargs="+", default=speed_map.ROOT_SHIFTS, metavar="X", help="of the map"
+    )
     options = parse_with_plot(parser, arguments)
     if options.replot:
-        return sampler_map.plot(options.replot)
+        return speed_map.plot(options.replot)
     torch.set_num_threads(1)
     charts = [Map(options.map_lengths, options.scales), Map(options.shifts, options.scales, words=options.lengths[0])]
-    report(all_lines(contests(options), charts, options.lengths), options.output, sampler_map.plot)
+    report(all_lines(contests(options), charts, options.lengths), options.output, speed_map.plot)
 
 
 def all_lines(contests: Iterable[Contest], charts: Iterable[Map], lengths: Sequence[int]) -> Iterator[str]:
@@ -267,7 +269,7 @@ def all_lines(contests: Iterable[Contest], charts: Iterable[Map], lengths: Seque
     for contest in contests:
         yield from tables(contest, lengths)
     for chart in charts:
-        yield from sampler_map.lines(chart)
+        yield from speed_map.lines(chart)
 
 
 if __name__ == "__main__":

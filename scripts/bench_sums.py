@@ -3,8 +3,8 @@
 
     taskset -c 0 python scripts/bench_sums.py --supar DIR --torch-struct DIR --output scripts/results/bench_sums.md
 
-Scores are N(0, 1), times 10, 50 and 100, and like a trained parser's (see bench_decoders.py); every method reads the
-same float32 numbers, laid out as it wants them. SuPar's MatrixTree (float64 inside) and torch-struct's
+Scores are N(0, 1), times 10, 50 and 100, and like a trained parser's (see ``support/graphs/random_scores.py``); every
+method reads the same float32 numbers, laid out as it wants them. SuPar's MatrixTree (float64 inside) and torch-struct's
 NonProjectiveDependencyCRF (float32, adds 1e-5 to every weight) come from clones of their repositories. LU is the log
 determinant of the single-root Laplacian [MTT] in plain torch, its columns scaled by their maxima.
 """
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from bench_decoders import peaked_scores, random_scores
 from numpy.typing import NDArray
-from reports import Opening, report
-from sum_methods import Method, Sum, lu, supar, torch_struct, treeparse
-from timing import Timed, take_turns
+from support.graphs.random_scores import peaked_scores, random_scores
+from support.peers.sums import Method, Sum, lu, supar, torch_struct, treeparse
+from support.reports.markdown import Opening, report
+from support.reports.timing import Timed, take_turns
 from torch import Tensor
 
 from treeparse.kernels.sums.elimination import log_partition_and_marginals
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 LENGTHS = (10, 20, 40, 80, 160)
 ROUND = 0.02  # CPU seconds for which a fast call is repeated in a round; a slow one is called once
 MIN_ROUNDS, MAX_ROUNDS, BUDGET = 5, 25, 8.0  # rounds a batch, and CPU seconds after which no further one begins
-WRONG = 0.01  # nats of log Z, or of a marginal
+WRONG_BY = 0.01  # nats of log Z, or of a marginal
 TRAINED = "Like a trained parser's"
 KINDS = {"N(0, 1)": 1, "N(0, 1) x 10": 10, "N(0, 1) x 50": 50, "N(0, 1) x 100": 100, TRAINED: 1}
 SUMS = (
@@ -62,14 +62,14 @@ product differentiates marginals that are given; covariance is the variance of a
 
 
 @dataclass
-class Entry(Timed):
+class SumRun(Timed):
     """A call to be timed, and its row's first and last cells."""
 
     cells: tuple[str, ...]
     remarks: tuple[str, ...] = ()
 
 
-def race(entries: list[Entry]) -> None:
+def time_sums(entries: list[SumRun]) -> None:
     """Time all calls."""
     for entry in entries:
         entry.call()  # compiles
@@ -105,7 +105,7 @@ def errors(method: Method, scores: Array) -> tuple[str, ...]:
     loops = np.eye(scores.shape[-1]) == 1
     difference = np.abs(method.restore(gradient.double().numpy()) - true_marginals)
     error = np.where(loops, 0.0, difference)[:, :, 1:].max((1, 2))
-    wrong = ~((log_z_error < WRONG) & (error < WRONG))  # NaN too
+    wrong = ~((log_z_error < WRONG_BY) & (error < WRONG_BY))  # NaN too
     return largest(log_z_error), largest(error), f"{wrong.sum()} of {len(wrong)}"
 
 
@@ -137,8 +137,8 @@ def log_partition_table(methods: list[Method], kind: str, lengths: Iterable[int]
         for method in methods:
             leaf = method.lay_out(scores).requires_grad_()
             call = with_gradient(method.log_partition, leaf)
-            entries.append(Entry(call, (str(n), method.name), errors(method, scores)))
-        race(entries)
+            entries.append(SumRun(call, (str(n), method.name), errors(method, scores)))
+        time_sums(entries)
         yield from rows(entries, entries[0])
         if importlib.util.find_spec("mpmath") is not None:
             yield precise_row(n, scores)
@@ -160,10 +160,10 @@ def sums_table(methods: list[Method], kind: str, lengths: Iterable[int]) -> Iter
     yield "|--:|:--|:--|--:|--:|--:|"
     for n, scores in batches(kind, lengths):
         entries = sorted(
-            (Entry(call, (str(n), *cells)) for method in methods for cells, call in calls(method, scores)),
+            (SumRun(call, (str(n), *cells)) for method in methods for cells, call in calls(method, scores)),
             key=lambda entry: SUMS.index(entry.cells[1]),
         )
-        race(entries)
+        time_sums(entries)
         yield from rows(entries, entries[0])
 
 
@@ -192,7 +192,7 @@ def batches(kind: str, lengths: Iterable[int]) -> Iterator[tuple[int, Array]]:
         yield n, scores.astype(np.float32).astype(np.float64)
 
 
-def rows(entries: list[Entry], base: Entry) -> Iterator[str]:
+def rows(entries: list[SumRun], base: SumRun) -> Iterator[str]:
     """A row an entry, with ratios to the base in the same round."""
     for entry in entries:
         low, ratio, high = entry.over(base)

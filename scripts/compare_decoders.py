@@ -16,8 +16,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import mean
 
-from kbest_models import EWT, LATIN, Treebank, test_sentences, trained_parser
-from reports import Opening, report
+from support.reports.markdown import Opening, report
+from support.training.models import trained_parser
+from support.training.treebanks import EWT, LATIN, Treebank, gold_sentences
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.metrics import attachment_scores
@@ -75,7 +76,7 @@ def lines(options: argparse.Namespace) -> Iterator[str]:
     yield OPENING.text()
     for treebank in TREEBANKS:
         parser = trained_parser(treebank, options.treebanks, options.models, options.config, options.objective)
-        yield from table(treebank, parser, test_sentences(treebank, options.treebanks, options.sentences))
+        yield from table(treebank, parser, gold_sentences(treebank, options.treebanks, options.sentences))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

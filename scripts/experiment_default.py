@@ -13,7 +13,6 @@ training, dev sets included.
 
 import argparse
 import os
-import platform
 import sys
 import tempfile
 from collections import ChainMap
@@ -22,8 +21,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
-from kbest_models import part_of
-from training_runs import Record, append_record, read_records, train_and_score
+from support.reports.markdown import cpu_name
+from support.training.runs import Record, append_record, read_records, train_and_score
+from support.training.treebanks import part_of
 
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
@@ -35,7 +35,7 @@ EWT, LATIN, TURKISH = (
 )
 
 
-class Treebank(NamedTuple):
+class Parts(NamedTuple):
     """Parts of the files of a treebank: some training sentences, some dev sentences, all test sentences."""
 
     files: str  # what the names of its files start with
@@ -45,12 +45,12 @@ class Treebank(NamedTuple):
 
 
 TREEBANKS = {
-    "EWT-100": Treebank(EWT, slice(100), slice(None, None, 5)),
-    "EWT-1000": Treebank(EWT, slice(1000), slice(None, None, 5)),
-    "Latin": Treebank(LATIN, slice(-134), slice(-134, None), "train"),
-    "Latin, no dev set": Treebank(LATIN, dev=None),
-    "Turkish": Treebank(TURKISH),
-    "EWT": Treebank(EWT),
+    "EWT-100": Parts(EWT, slice(100), slice(None, None, 5)),
+    "EWT-1000": Parts(EWT, slice(1000), slice(None, None, 5)),
+    "Latin": Parts(LATIN, slice(-134), slice(-134, None), "train"),
+    "Latin, no dev set": Parts(LATIN, dev=None),
+    "Turkish": Parts(TURKISH),
+    "EWT": Parts(EWT),
 }
 
 # Settings by hand, over the config fast. The first six are for 1,000 sentences, the others for 100.
@@ -119,20 +119,13 @@ def experiment(names: Sequence[str], treebanks: Path, output: Path, work: Path) 
     return [records[name, setting] for name in names for setting in settings_of(name)]
 
 
-def files_of(treebank: Treebank, treebanks: Path, folder: Path) -> Settings:
+def files_of(treebank: Parts, treebanks: Path, folder: Path) -> Settings:
     """The training and the dev file as settings; parts of files are written into the folder."""
     source = f"{treebanks / treebank.files}{{}}.conllu"
     files: Settings = {"data.train": part_of(Path(source.format("train")), treebank.train, folder)}
     if treebank.dev is None:
         return {**files, "data.dev": "null"}
     return {**files, "data.dev": part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)}
-
-
-def cpu_name() -> str:
-    """The processor, as Linux names it."""
-    cpuinfo = Path("/proc/cpuinfo")
-    names = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    return next((line.partition(": ")[2] for line in names if line.startswith("model name")), platform.processor())
 
 
 def table(records: Sequence[Record]) -> Iterator[str]:

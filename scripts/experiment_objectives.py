@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from training_runs import Record, append_record, read_records, train_and_score
+from support.training.runs import Record, append_record, read_records, train_and_score
 
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank

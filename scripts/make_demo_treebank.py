@@ -2,10 +2,10 @@
 
 The sentences are projective but for relative clauses and topics moved behind a verb or an adverb. The grammar settles
 every head and label by the words, with one exception: the phrase in "verb object preposition noun" hangs from the verb
-with a probability that depends on the words (``VERB_ATTACHMENT`` in ``demo_grammar/lexicon.py``). Whoever knows the
-grammar decides for the likelier side and is wrong about one word, its head and its label, with probability
-min(p, 1 - p). The sum of these over a split is the expected number of errors of the best possible parser, UAS and LAS
-alike; the rest of the words is the ceiling.
+with a probability that depends on the words (``VERB_ATTACHMENT`` in ``support/demo_grammar/lexicon.py``). Whoever knows
+the grammar decides for the likelier side and is wrong about one word, its head and its label, with probability min(p, 1
+- p). The sum of these over a split is the expected number of errors of the best possible parser, UAS and LAS alike; the
+rest of the words is the ceiling.
 
 The dev and test splits use words that the training split lacks, and no sentence stands twice.
 """
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
-from demo_grammar.phrases import Draw
-from demo_grammar.sentences import DemoSentence, sentence
+from support.demo_grammar.phrases import Draw
+from support.demo_grammar.sentences import DemoSentence, sentence
 
 SIZES = {"train": 800, "dev": 100, "test": 100}
 MAX_WORDS = 30

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-LABELS = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
+ROLES = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
 
 
 def _treebank(count: int, seed: int) -> str:
@@ -17,9 +17,9 @@ def _treebank(count: int, seed: int) -> str:
         tags = [stream.choice(("ADJ", "NOUN")) for _ in range(stream.randint(0, 6))] + ["NOUN", "VERB"]
         lines = [f"# sent_id = {seed}-{number}"]
         for word, tag in enumerate(tags, 1):
-            which = stream.randrange(len(LABELS))
+            which = stream.randrange(len(ROLES))
             next_noun = tags.index("NOUN", word) + 1 if tag == "ADJ" else 0
-            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), LABELS[which]), "VERB": (0, "root")}[tag]
+            head, label = {"ADJ": (next_noun, "amod"), "NOUN": (len(tags), ROLES[which]), "VERB": (0, "root")}[tag]
             lines.append(f"{word}\t{tag.lower()}{which}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_")
         blocks.append("\n".join(lines) + "\n\n")
     return "".join(blocks)

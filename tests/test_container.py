@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from unprivileged import make_read_only, run_as_nobody
+from helpers.unprivileged import make_read_only, run_as_nobody
 
 import treeparse
 

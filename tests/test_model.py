@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, tree_scores
-from parsers import CONFIG, ENCODER, TRAINING, random_parser
-from sentences import learnable_sentences
+from helpers.oracles import all_trees, tree_scores
+from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
+from helpers.sentences import learnable_sentences
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem
 from treeparse.model import Parse, Parser, ParserConfig, labels

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from drawn_orders import assert_sequence_law
-from parsers import CONFIG, TRAINING, random_parser
-from sampling_oracles import LIMIT, chi_square_z
+from helpers.chi_square import LIMIT, chi_square_z
+from helpers.drawn_orders import assert_sequence_law
+from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.model import Parse, Parser

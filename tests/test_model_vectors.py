@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from sentences import learnable_sentences
+from helpers.sentences import learnable_sentences
 from torch import nn
 
 from treeparse.core import Sentence, TreeparseError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from sentences import learnable_sentences
+from helpers.sentences import learnable_sentences
 
 from treeparse.cli import main as cli
 from treeparse.model import Parser, ParserConfig

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.sentences import learnable_sentences
 from safetensors import safe_open
 from safetensors.torch import load, save_file
-from sentences import learnable_sentences
 from torch import Tensor, nn
 
 from treeparse.core import TreeparseError

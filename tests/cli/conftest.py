@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from parsed_files import SENTENCES, conllu, written
-from sentences import learnable_sentences
+from helpers.parsed_files import SENTENCES, conllu, written
+from helpers.sentences import learnable_sentences
 
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from parsed_files import SENTENCES, assert_same, conllu, lists_of, written
+from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
 
 from treeparse.cli.main import main
 from treeparse.core import Sentence

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
+from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 from typing import Any, get_args
 
 import pytest
-from parsed_files import conllu, written
-from sentences import learnable_sentences
+from helpers.parsed_files import conllu, written
+from helpers.sentences import learnable_sentences
 
 from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
+from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
 
 from treeparse.cli.main import main
 from treeparse.core import nonprojective_words

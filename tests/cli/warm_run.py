@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from helpers.sentences import learnable_sentences
 from numba.core.dispatcher import Dispatcher
-from sentences import learnable_sentences
 from torch import Tensor
 
 import treeparse.kernels

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from parsed_files import conllu, written
+from helpers.parsed_files import conllu, written
 
 from treeparse.core import DataError
 from treeparse.data.conllu import read_conllu, read_text

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.unprivileged import make_read_only, run_as_nobody
 from numba.core import config, event
 from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import CPUCodegen
-from unprivileged import make_read_only, run_as_nobody
 
 import treeparse.kernels
 

@@ -10,8 +10,8 @@ import itertools
 import networkx
 import numpy as np
 import pytest
+from helpers.oracles import all_trees, tree_scores
 from numpy.typing import NDArray
-from oracles import all_trees, tree_scores
 
 from treeparse.kernels.best import arborescence, gabow_tarjan
 from treeparse.kernels.lists.nonprojective import NonprojectiveKBest

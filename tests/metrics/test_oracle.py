@@ -4,7 +4,7 @@ import math
 import random
 
 import pytest
-from sentences import learnable_sentences
+from helpers.sentences import learnable_sentences
 
 from treeparse.core import Sentence, TreeparseError, tree_problem
 from treeparse.metrics import attachment_scores, oracle_scores

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 import torch
-from sentences import learnable_sentences
+from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, tree_scores
+from helpers.oracles import all_trees, tree_scores
 from torch import Tensor
 
 from treeparse.core import Batch, NoTreeError, TreeparseError

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 import bench_decoders
-import decoder_peers
 import numpy as np
 import pytest
 import torch
 from bench_decoders import KINDS, Contest, mistakes
-from oracles import all_trees
+from helpers.oracles import all_trees
+from support.peers import decoders as decoder_peers
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -18,7 +18,7 @@ def test_installed_decoders_find_the_same_trees(kind: str, monkeypatch: pytest.M
     decoders = [decoder_peers.best_trees(), *map(decoder_peers.reweighted_trees, (True, False))]
     decoders += [decoder for decoder in optional if decoder is not None]
     scores = KINDS[kind](np.random.default_rng(1), 6, 32)
-    entries = bench_decoders.race(decoders, scores, 1)
+    entries = bench_decoders.time_decoders(decoders, scores, 1)
     assert [entry.mistakes.tolist() for entry in entries] == [[0, 0, 0]] * len(decoders)
     assert all(entry.times for entry in entries)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import bench_samplers
 import numpy as np
 import pytest
-import sampler_laws
-import sampler_map
-import sampler_peers
 import torch
-from bench_samplers import KINDS, Contest, Entry
-from sampler_laws import law_of, quality
-from sampler_map import Map
-from sampler_peers import Array, Draw, Sampler
+from bench_samplers import KINDS, Contest, SamplerRun
+from support.peers import samplers as sampler_peers
+from support.peers.samplers import Array, DrawTrees, Sampler
+from support.sampling import laws as sampler_laws
+from support.sampling import speed_map
+from support.sampling.laws import law_of, quality
+from support.sampling.speed_map import Map
 
 from treeparse import NonProjectiveCRF
 from treeparse.kernels.samples.nonprojective import AUTO, COLBOURN, EXPANSION, WILSON
@@ -38,7 +38,7 @@ def changed(change: float, *, repeat: bool = False) -> Sampler:
     """Our sampler at another temperature, or one that repeats trees."""
     ours = sampler_peers.treeparse_distinct() if repeat else sampler_peers.treeparse()
 
-    def prepare(scores: Array, count: int) -> Draw:
+    def prepare(scores: Array, count: int) -> DrawTrees:
         draw = ours.prepare(scores * change, count)
         return lambda: draw()[:, [0] * count] if repeat else draw()
 
@@ -90,7 +90,7 @@ def test_which_sentences_are_trapped(kind: str, prefers: bool) -> None:
     assert (mutual.any((1, 2)) == prefers).all()
 
 
-def broken(draw: Draw) -> Sampler:
+def broken(draw: DrawTrees) -> Sampler:
     return Sampler("broken", lambda scores, count: draw)
 
 
@@ -101,14 +101,16 @@ def fail() -> None:
 @pytest.mark.parametrize(
     ("draw", "reason"), [(fail, "probabilities are not non-negative"), (partial(time.sleep, 9), "none in 0.05 s")]
 )
-def test_a_peer_that_fails_has_its_reason_for_a_row(draw: Draw, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bench_samplers, "LIMIT", 0.05)
+def test_a_peer_that_fails_has_its_reason_for_a_row(
+    draw: DrawTrees, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_samplers, "PATIENCE", 0.05)
     monkeypatch.setattr(bench_samplers, "MAX_ROUNDS", 1)
     monkeypatch.setattr(bench_samplers, "ROUND", 0.0)
     ours = sampler_peers.treeparse()
     contest = Contest("One root", [ours, broken(draw)])
     scores = KINDS["random"](np.random.default_rng(1), 5, 2)
-    entries = bench_samplers.race(contest, scores, 3)
+    entries = bench_samplers.time_samplers(contest, scores, 3)
     first, second = (bench_samplers.measured(contest, entry, entries, scores) for entry in entries)
     assert len(first) == len(second) and first[5] == "-"
     assert second[:3] == ["broken", "6", reason] and not any(second[3:])
@@ -122,7 +124,7 @@ def test_our_failures_are_raised() -> None:
 
 def test_speed_is_that_of_a_tree() -> None:
     """Ten trees in 2 s and two in 1 s, in the middle of three rounds; one of them is missing in each sentence."""
-    ten, two = (Entry(fail, sampler_peers.treeparse(), shape) for shape in ((5, 3), (1, 3)))
+    ten, two = (SamplerRun(fail, sampler_peers.treeparse(), shape) for shape in ((5, 3), (1, 3)))
     ten.heads, two.heads = (np.tile([[-1, 0, 1], [-1, 2, 0], [-1, -1, -1]], (items, 1, 1)) for items in (5, 1))
     ten.times, two.times = [2.0, 2.0, 4.0], [1.0, 1.0, 1.0]
     assert ten.speed(two) == pytest.approx(2.5) and two.speed(ten) == pytest.approx(0.4)
@@ -148,23 +150,23 @@ def test_a_sampler_of_one_sentence_that_finds_nothing_fails() -> None:
         draw()
 
 
-def cell(**milliseconds: float) -> sampler_map.Cell:
+def cell(**milliseconds: float) -> speed_map.Cell:
     result = {}
     for name, time_ in milliseconds.items():
-        result[{"auto": AUTO, "expansion": EXPANSION, "wilson": WILSON}[name]] = draws = sampler_map.Draws(fail, 1)
+        result[{"auto": AUTO, "expansion": EXPANSION, "wilson": WILSON}[name]] = draws = speed_map.Draws(fail, 1)
         draws.times = [time_ / 1000] * 3
     return result
 
 
 def test_what_a_choice_loses() -> None:
     found = cell(auto=1.1, expansion=3.0, wilson=1.0)
-    assert sampler_map.fastest(found) == WILSON and sampler_map.loss(found) == pytest.approx(0.1)
-    assert sampler_map.loss(cell(auto=0.5, expansion=1.0, wilson=2.0)) == pytest.approx(-0.5)
+    assert speed_map.fastest(found) == WILSON and speed_map.loss(found) == pytest.approx(0.1)
+    assert speed_map.loss(cell(auto=0.5, expansion=1.0, wilson=2.0)) == pytest.approx(-0.5)
 
 
 def test_the_map_says_how_trees_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where two words prefer each other or the root is far away, walks are long."""
-    monkeypatch.setattr(sampler_map, "MAX_ROUNDS", 1)
+    monkeypatch.setattr(speed_map, "MAX_ROUNDS", 1)
     chart = Map([0.0, -20.0], [1.0], words=6)
     near, far = chart.measure(0.0, 1.0), chart.measure(-20.0, 1.0)
     assert list(near) == [AUTO, EXPANSION, WILSON, COLBOURN] and near[EXPANSION].steps == 6
@@ -175,7 +177,7 @@ def test_the_map_says_how_trees_are_drawn(monkeypatch: pytest.MonkeyPatch) -> No
 def test_writes_tables_and_plot(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (bench_samplers, sampler_map):
+    for module in (bench_samplers, speed_map):
         monkeypatch.setattr(module, "MAX_ROUNDS", 2)
         monkeypatch.setattr(module, "ROUND", 0.0)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process

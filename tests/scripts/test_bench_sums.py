@@ -4,9 +4,9 @@ import bench_sums
 import numpy as np
 import pytest
 import torch
-from oracles import enumerated_sums
-from oracles import precise_log_partition as oracle
-from sum_methods import Method, lu, treeparse
+from helpers.oracles import enumerated_sums
+from helpers.oracles import precise_log_partition as oracle
+from support.peers.sums import Method, lu, treeparse
 
 
 def methods() -> list[Method]:

@@ -1,9 +1,9 @@
 """Both algorithms of the literature list what enumeration lists."""
 
-import camerini
 import numpy as np
 import pytest
-from oracles import all_trees, tree_scores
+from helpers.oracles import all_trees, tree_scores
+from support.kbest import camerini
 
 
 @pytest.mark.parametrize("original", [True, False], ids=["Camerini", "KBest"])

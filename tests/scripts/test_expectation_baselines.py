@@ -2,11 +2,11 @@
 
 from functools import partial
 
-import expectation_baselines as baselines
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, enumerated_sums, tree_scores
+from helpers.oracles import all_trees, enumerated_sums, tree_scores
+from support.expectations import baselines
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 5, 5])
 SIZE = LENGTHS.max() + 2  # one node of padding at least

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import experiment_default
 import pytest
-from experiment_default import TREEBANKS, Treebank, files_of
+from experiment_default import TREEBANKS, Parts, files_of
 
 from treeparse.data import load_treebank
 
@@ -25,7 +25,7 @@ def test_parts_of_treebanks(treebanks: Path, tmp_path: Path) -> None:
     def sent_ids(path: object) -> list[str | None]:
         return [sentence.sent_id for sentence in load_treebank([str(path)])]
 
-    treebank = Treebank(TREEBANKS["Latin"].files, slice(-4), slice(-4, None), "train")
+    treebank = Parts(TREEBANKS["Latin"].files, slice(-4), slice(-4, None), "train")
     files = files_of(treebank, treebanks, tmp_path / "parts")
     assert sent_ids(files["data.train"]) == [f"1-{number}" for number in range(36)]
     assert sent_ids(files["data.dev"]) == [f"1-{number}" for number in range(36, 40)]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import experiment_objectives
 import pytest
-import training_runs
+from support.training import runs as training_runs
 
 from treeparse.model import Parser
 

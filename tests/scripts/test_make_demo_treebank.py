@@ -6,11 +6,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from demo_grammar import lexicon
-from demo_grammar.morphology import Word
-from demo_grammar.phrases import Draw
-from demo_grammar.sentences import DemoSentence, sentence
 from make_demo_treebank import SIZES, adjacent_baseline, ceiling, draw_splits, to_conllu
+from support.demo_grammar import lexicon
+from support.demo_grammar.morphology import Word
+from support.demo_grammar.phrases import Draw
+from support.demo_grammar.sentences import DemoSentence, sentence
 
 from treeparse.core import nonprojective_words, tree_problem
 from treeparse.data.treebank import load_treebank

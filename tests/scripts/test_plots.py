@@ -3,12 +3,12 @@
 from importlib import import_module
 from pathlib import Path
 
-import plots
 import pytest
 import torch
-from reports import Opening, this_machine
+from support.reports import plots
+from support.reports.markdown import Opening, this_machine
 
-RESULTS = Path(plots.__file__).parent / "results"
+RESULTS = Path(plots.__file__).parents[2] / "results"
 REPORTS = sorted(path for path in RESULTS.glob("*.md") if path.stem != "README")
 PICTURES = sorted(RESULTS.glob("*.png"))
 

@@ -1,33 +1,24 @@
 """The samplers that treeparse is compared with do as the literature has it: one is biased, the other is exact."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
-import published_samplers as published
 import pytest
-from drawn_orders import assert_sequence_law, places_in, repeated, support
-from oracles import Array, all_trees, tree_scores
-from ranking import random_graph
-from sampling_oracles import LIMIT, chi_square_z, tree_counts
-from tree_samples import deviation
+import torch
+from helpers.chi_square import LIMIT, chi_square_z, tree_counts
+from helpers.drawn_orders import assert_sequence_law, places_in, repeated, support
+from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
+from helpers.ranking import random_graph, ranked_trees
+from helpers.tree_samples import deviation
+from support.sampling import published
+from support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
 
+from treeparse import NonProjectiveCRF
 from treeparse.kernels.samples import nonprojective as sampling
 
 COUNT = 20_000
 METHODS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")
-
-
-def graph_of_three_trees() -> Array:
-    """Scores of three words, all arcs of weight 1; two trees hang from word 2, one from word 1.
-
-    It and the next one stand for the graph of [Unb] Fig. 1, whose weights were not at hand. They show what the paper
-    says of it: WilsonRC draws by the root arcs' weights alone, and so trees of equal weight with unequal probabilities,
-    here, and trees of unequal weight with equal ones, there.
-    """
-    scores = np.full((4, 4), -np.inf)
-    for head, word in [(0, 1), (0, 2), (1, 2), (2, 1), (3, 1), (2, 3)]:
-        scores[head, word] = 0.0
-    return scores
 
 
 def graph_of_two_trees() -> Array:
@@ -37,7 +28,8 @@ def graph_of_two_trees() -> Array:
     return scores
 
 
-GRAPHS = pytest.mark.parametrize("scores", [graph_of_three_trees(), graph_of_two_trees()], ids=["three", "two"])
+THREE_TREES = graphs_of_three_trees()  # of [Unb] Fig. 1
+GRAPHS = pytest.mark.parametrize("scores", [*THREE_TREES, graph_of_two_trees()], ids=["three", "three too", "two"])
 
 
 def law_of_wilson_rc(scores: Array) -> tuple[np.ndarray, Array]:
@@ -57,10 +49,42 @@ def drawn_by_wilson_rc(scores: Array, count: int = COUNT) -> np.ndarray:
     return heads[0]
 
 
+@pytest.mark.parametrize("scores", THREE_TREES)
+def test_the_example_is_as_the_paper_describes_it(scores: Array) -> None:
+    """Six arcs and three trees of equal weight; two thirds below A, though the root arcs to A and C weigh the same."""
+    assert (np.isfinite(scores[:, 1:]).sum(), np.isfinite(scores[0]).nonzero()[0].tolist()) == (6, [A, C])
+    np.testing.assert_array_equal(np.exp(scores[np.isfinite(scores)]), WEIGHT)
+    trees, log_probs = support(scores, True)
+    assert len(trees) == 3
+    np.testing.assert_allclose(np.exp(log_probs), 1 / 3)
+    _, marginals = enumerated_sums(scores, True)
+    np.testing.assert_allclose(marginals[0], [0, 2 / 3, 0, 1 / 3])
+    found = NonProjectiveCRF(torch.from_numpy(scores)).marginals[0]
+    np.testing.assert_allclose(found, [0, 2 / 3, 0, 1 / 3])
+
+
+@pytest.mark.parametrize("scores", THREE_TREES)
+def test_wilson_rc_has_every_other_draw_of_the_example_below_c(scores: Array) -> None:
+    shares = (drawn_by_wilson_rc(scores) == 0).mean(0)
+    assert np.abs(shares - [0, 1 / 2, 0, 1 / 2]).max() < LIMIT / 2 / np.sqrt(COUNT)
+
+
+def test_all_graphs_that_fit_the_example_are_taken() -> None:
+    arcs = [(head, word) for head in (1, 2, 3) for word in (1, 2, 3) if head != word]
+    fitting = 0
+    for chosen in itertools.combinations(arcs, 4):
+        scores = np.full((4, 4), -np.inf)
+        for head, word in [(0, A), (0, C), *chosen]:
+            scores[head, word] = 0.0
+        trees = ranked_trees(scores, all_trees(3, True))[0]
+        fitting += (np.sort((trees == 0).argmax(1) + 1) == [A, A, C]).all() if len(trees) == 3 else False
+    assert fitting == len(THREE_TREES) == 2
+
+
 @GRAPHS
 def test_wilson_rc_is_biased(scores: Array) -> None:
     trees, law = law_of_wilson_rc(scores)
-    assert sorted(law[law > 0]) in ([0.25, 0.25, 0.5], [0.5, 0.5])
+    np.testing.assert_allclose(np.sort(law[law > 0]), [0.25, 0.25, 0.5] if len(scores) == 4 else [0.5, 0.5])
     weights = np.exp(tree_scores(scores, trees))
     counts = tree_counts(drawn_by_wilson_rc(scores)[:, 1:], trees)
     assert chi_square_z(counts, weights / weights.sum()) > 3 * LIMIT
@@ -83,8 +107,9 @@ def test_the_law_of_wilson_rc(n: int) -> None:
 
 
 def test_wilson_rc_gives_up_where_walks_do_not_end() -> None:
-    scores = graph_of_three_trees()
-    scores[1, 2] = -np.inf  # no tree below word 1
+    scores = np.full((4, 4), -np.inf)
+    for head, word in [(0, 1), (0, 2), (2, 1), (3, 1), (2, 3)]:  # no tree below word 1
+        scores[head, word] = 0.0
     heads, steps = published.wilson_rc(scores[None], np.array([3]), np.array([7], np.uint64), 100, limit=50)
     lost = heads[0, :, 1] < 0
     assert 30 < lost.sum() < 70

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import reproduce_expectations
 import torch
-from expectation_workloads import draw_lengths, pair_rates, random_batches, tagged_batches
+from support.expectations.workloads import draw_lengths, pair_rates, random_batches, tagged_batches
 
 from treeparse.core import Sentence
 
@@ -15,14 +15,16 @@ BARK = Sentence(("dogs", "bark"), upos=("NOUN", "VERB"), heads=(2, 0))
 
 
 def test_writes_tables_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    monkeypatch.setattr(reproduce_expectations, "MEANS", (9, 12))
-    monkeypatch.setattr(reproduce_expectations, "ROUND", 0.0)
+    paper = reproduce_expectations.PAPER_ENTROPY
+    monkeypatch.setattr(reproduce_expectations, "PAPER_ENTROPY", {mean: paper[mean] for mean in (9.23, 12.45)})
+    monkeypatch.setattr("support.reports.timing.ROUND", 0.0)
     monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
     output = tmp_path / "table.md"
     reproduce_expectations.main(["--quick", "--treebank", str(reproduce_expectations.DEMO), "--output", str(output)])
     text = output.read_text(encoding="utf-8")
     assert text == capsys.readouterr().out
-    assert text.count("| 9 |") == 2 and text.count(", demo-test |") == 2
+    assert text.count("| 9.23 |") == 2 and "| 4.1 | Finnish | 462.3 | 1,882 |" in text
+    assert text.count(", demo-test |") == 2
     assert "| T2h, compiled |" in text and "nan" not in text
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
@@ -33,7 +35,12 @@ def test_algorithms_that_disagree_are_not_timed() -> None:
         reproduce_expectations.Entry(lambda: [torch.tensor([1.0, torch.nan])], "wrong"),
     ]
     with pytest.raises(SystemExit, match="wrong differs from right by nan"):
-        reproduce_expectations.race(entries, 2)
+        reproduce_expectations.compare(entries, 2)
+
+
+def test_the_papers_ratios_are_those_of_its_times() -> None:
+    for row in reproduce_expectations.PAPER_ENTROPY.values():
+        assert row.smith_eisner / row.t1 == pytest.approx(row.ratio, abs=0.06)
 
 
 def test_lengths_have_their_mean_and_a_treebanks_spread() -> None:

@@ -3,13 +3,14 @@
 from pathlib import Path
 
 import compare_decoders
-import kbest_models
 import numpy as np
 import pytest
 import reproduce_kbest
 import torch
-from kbest_models import Scored, Treebank
-from oracles import all_trees, tree_scores
+from helpers.oracles import all_trees, tree_scores
+from support.graphs.scored import Scored
+from support.training import treebanks as parts
+from support.training.treebanks import Treebank
 
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
@@ -37,7 +38,8 @@ def test_models_are_trained_once(tiny_config: Path, tmp_path: Path, capsys, monk
     assert "epoch   3" in capsys.readouterr().out
     text = output.read_text(encoding="utf-8")
     assert text.count("| tiny | 50 |") == 1 and text.count("| tiny | HeadSelection |") == 3 and "nan" not in text
-    assert text.count("| none |") == len(reproduce_kbest.TIMED_TREES)
+    assert text.count("| none |") == len(reproduce_kbest.TIMED_SIZES)
+    assert "| EWT, in [KBest] | 10 | 1.42 (69.5 ms over 48.9 ms) |" in text
     assert output.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
 
     compare_decoders.main(options(tiny_config, tmp_path / "decoders.md"))
@@ -69,11 +71,16 @@ def test_violations_by_enumeration() -> None:
     assert sentences[-1] > sentences[0]
 
 
+def test_the_papers_ratios_are_those_of_its_times() -> None:
+    for original, simplified, ratio in reproduce_kbest.PAPER_TIMES.values():
+        assert original / simplified == pytest.approx(ratio, abs=0.006)
+
+
 def test_parts_of_a_treebank(tiny_config: Path, tmp_path: Path) -> None:
     whole = tiny_config.parent / "train.conllu"
-    assert kbest_models.part_of(whole, slice(None), tmp_path) == whole
-    first = load_treebank([kbest_models.part_of(whole, slice(-10), tmp_path / "first")])
-    rest = load_treebank([kbest_models.part_of(whole, slice(-10, None), tmp_path / "rest")])
+    assert parts.part_of(whole, slice(None), tmp_path) == whole
+    first = load_treebank([parts.part_of(whole, slice(-10), tmp_path / "first")])
+    rest = load_treebank([parts.part_of(whole, slice(-10, None), tmp_path / "rest")])
     assert len(rest) == 10
     assert [one.words for one in first + rest] == [one.words for one in load_treebank([whole])]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from drawn_orders import (
+from helpers.drawn_orders import (
     Drawn,
     assert_gumbel,
     assert_keys_law,
@@ -16,7 +16,7 @@ from drawn_orders import (
     repeated,
     support,
 )
-from oracles import Array, score_scale, tree_scores
+from helpers.oracles import Array, score_scale, tree_scores
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.compile import jit

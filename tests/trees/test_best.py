@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ranking import KINDS, random_graph, ranked_trees
+from helpers.ranking import KINDS, random_graph, ranked_trees
+from helpers.tree_cases import CASES, Case, Distribution, Enumerated
 from torch import Tensor
 from torch.autograd import gradcheck
-from tree_cases import CASES, Case, Distribution, Enumerated
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.kernels.lists.nonprojective import NonprojectiveKBest

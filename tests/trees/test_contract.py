@@ -5,10 +5,10 @@ import math
 
 import pytest
 import torch
+from helpers.tree_cases import CASES, Case, Distribution, Enumerated, every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import kl_divergence
-from tree_cases import CASES, Case, Distribution, Enumerated, every_case
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.trees.labels import sums as label_sums

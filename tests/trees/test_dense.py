@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import enumerated_product, enumerated_sums, precise_log_partition, score_scale
+from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from helpers.oracles import enumerated_product, enumerated_sums, precise_log_partition, score_scale
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from drawn_orders import (
+from helpers.drawn_orders import (
     EVERY_FAMILY,
     Options,
     assert_gumbel,
@@ -18,8 +18,8 @@ from drawn_orders import (
     repeated,
     support,
 )
-from oracles import Array, score_scale
-from ranking import random_graph
+from helpers.oracles import Array, score_scale
+from helpers.ranking import random_graph
 
 from treeparse.kernels.random import uniforms
 from treeparse.kernels.samples import nonprojective, projective, without_replacement

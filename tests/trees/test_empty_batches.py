@@ -6,9 +6,9 @@ from typing import Any, get_args
 
 import pytest
 import torch
+from helpers.tree_cases import Case, Distribution, every_case
 from torch import Tensor
 from torch.distributions import kl_divergence
-from tree_cases import Case, Distribution, every_case
 
 from treeparse import TreeparseError
 from treeparse.trees.families import DistinctMethod

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 import torch
-from drawn_orders import repeated, sequence_probabilities, support
+from helpers.drawn_orders import repeated, sequence_probabilities, support
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, TreeparseError

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.tree_cases import CASES, Case, generator
 from torch import Size, Tensor
 from torch.distributions import kl_divergence
-from tree_cases import CASES, Case, generator
 
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.trees import LabelSource

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
+from helpers.tree_cases import CASES, Case, Distribution, Enumerated
 from torch import Tensor
 from torch.autograd import gradcheck
-from tree_cases import CASES, Case, Distribution, Enumerated
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.kernels.ties import tree_key

@@ -9,9 +9,9 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from helpers.tree_cases import Case, Distribution, Enumerated, every_case, generator
 from torch import Tensor
 from torch.distributions import kl_divergence
-from tree_cases import Case, Distribution, Enumerated, every_case, generator
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
 from treeparse.trees.checks import MAX_SCORE

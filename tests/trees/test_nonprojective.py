@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, enumerated_log_marginals, enumerated_sums, score_scale, tree_scores
+from helpers.oracles import all_trees, enumerated_log_marginals, enumerated_sums, score_scale, tree_scores
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, NoTreeError, TreeparseError

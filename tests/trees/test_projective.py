@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 import torch
-from oracles import all_trees, enumerated_log_marginals, precise_projective_log_partition, score_scale
-from ranking import random_graph, ranked_trees
+from helpers.oracles import all_trees, enumerated_log_marginals, precise_projective_log_partition, score_scale
+from helpers.ranking import random_graph, ranked_trees
 from torch import Tensor
 from torch.distributions import kl_divergence
 

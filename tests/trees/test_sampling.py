@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
-from sampling_oracles import LIMIT, chi_square_z, tree_counts
+from helpers.chi_square import LIMIT, chi_square_z, tree_counts
+from helpers.tree_cases import Case, Enumerated, every_case, generator
 from torch import Tensor
-from tree_cases import Case, Enumerated, every_case, generator
 
 from treeparse import NoTreeError, TreeparseError
 

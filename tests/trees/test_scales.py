@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from oracles import precise_log_partition, score_scale
+from helpers.oracles import precise_log_partition, score_scale
 
 from treeparse import NonProjectiveCRF
 from treeparse.trees.families import Backend

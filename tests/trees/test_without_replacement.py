@@ -5,9 +5,9 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
+from helpers.drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
+from helpers.tree_cases import CASES, Case, Enumerated, every_case, generator
 from torch import Tensor
-from tree_cases import CASES, Case, Enumerated, every_case, generator
 
 from treeparse import NoTreeError, TreeparseError
 from treeparse.trees.families import DistinctMethod

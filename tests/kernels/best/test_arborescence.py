@@ -3,9 +3,9 @@
 import networkx
 import numpy as np
 import pytest
-from batches import assert_same_alone, mixed_batch
-from oracles import all_trees, tree_scores
-from ranking import KINDS, random_graph, ranked_trees
+from helpers.batches import assert_same_alone, mixed_batch
+from helpers.oracles import all_trees, tree_scores
+from helpers.ranking import KINDS, random_graph, ranked_trees
 
 from treeparse.kernels.best.arborescence import are_trees, best_trees
 

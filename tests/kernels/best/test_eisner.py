@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, mixed_batch
-from oracles import all_trees, tree_scores
-from ranking import random_graph, ranked_trees
+from helpers.batches import assert_same_alone, mixed_batch
+from helpers.oracles import all_trees, tree_scores
+from helpers.ranking import random_graph, ranked_trees
 
 from treeparse.core import nonprojective_words
 from treeparse.kernels.best import arborescence

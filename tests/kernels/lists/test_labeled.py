@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from oracles import all_trees, tree_scores
+from helpers.oracles import all_trees, tree_scores
 
 from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.kernels.ties import tree_key

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, mixed_batch
-from oracles import Array, all_trees, tree_scores
-from ranking import KINDS, Trees, random_graph, ranked_trees
+from helpers.batches import assert_same_alone, mixed_batch
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import KINDS, Trees, random_graph, ranked_trees
 
 from treeparse.kernels.best.arborescence import are_trees, best_trees
 from treeparse.kernels.lists.nonprojective import NonprojectiveKBest

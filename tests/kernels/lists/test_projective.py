@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, mixed_batch
-from oracles import all_trees
-from ranking import random_graph, ranked_trees, tree_keys
+from helpers.batches import assert_same_alone, mixed_batch
+from helpers.oracles import all_trees
+from helpers.ranking import random_graph, ranked_trees, tree_keys
 
 from treeparse.kernels.best.eisner import are_projective_trees, best_trees
 from treeparse.kernels.lists.projective import ProjectiveKBest

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from oracles import Array
-from ranking import random_graph
-from sampling_oracles import LIMIT
-from tree_samples import ROOTS, deviation, flat_graphs, hostile_graphs
+from helpers.chi_square import LIMIT
+from helpers.oracles import Array
+from helpers.ranking import random_graph
+from helpers.tree_samples import ROOTS, deviation, flat_graphs, hostile_graphs
 
 from treeparse.kernels.samples.ancestral import MAX_VISITS, MIN_ESCAPE, _fix_head, _invert
 from treeparse.kernels.samples.expansion import new_memory, set_up

@@ -4,11 +4,11 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from hostile_scores import forbidden_arcs
-from oracles import Array, all_trees, tree_scores
-from ranking import random_graph
-from sampling_oracles import LIMIT
-from tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
+from helpers.chi_square import LIMIT
+from helpers.hostile_scores import forbidden_arcs
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import random_graph
+from helpers.tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.samples.expansion import ORIGINAL, SHARES, WEIGHTS, Stages, new_memory, set_up
 from treeparse.kernels.samples.nonprojective import EXPANSION

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from batches import mixed_batch
-from ranking import random_graph
-from sampling_oracles import LIMIT
-from tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
+from helpers.batches import mixed_batch
+from helpers.chi_square import LIMIT
+from helpers.ranking import random_graph
+from helpers.tree_samples import ROOTS, deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.samples.nonprojective import (

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from batches import mixed_batch
-from oracles import Array, all_trees, tree_scores
-from ranking import KINDS, random_graph
-from sampling_oracles import LIMIT, chi_square_z, tree_counts
+from helpers.batches import mixed_batch
+from helpers.chi_square import LIMIT, chi_square_z, tree_counts
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import KINDS, random_graph
 
 from treeparse.kernels.best.eisner import are_projective_trees
 from treeparse.kernels.samples.projective import sample_trees

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from oracles import Array, all_trees, tree_scores
-from ranking import random_graph
+from helpers.oracles import Array, all_trees, tree_scores
+from helpers.ranking import random_graph
 
 from treeparse.kernels.samples.ancestral import MAX_VISITS, MIN_ESCAPE, _fix_head, _invert, _most_visits
 from treeparse.kernels.samples.expansion import ORIGINAL, new_memory, set_up

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from oracles import Array
-from ranking import KINDS, random_graph
-from sampling_oracles import LIMIT
-from tree_samples import deviation, draw, flat_graphs, hostile_graphs
+from helpers.chi_square import LIMIT
+from helpers.oracles import Array
+from helpers.ranking import KINDS, random_graph
+from helpers.tree_samples import deviation, draw, flat_graphs, hostile_graphs
 
 from treeparse.kernels.samples.nonprojective import WILSON, WILSON_MARGINAL, WILSON_REJECT
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins

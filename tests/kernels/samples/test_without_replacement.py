@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from drawn_orders import (
+from helpers.drawn_orders import (
     EVERY_FAMILY,
     FAMILIES,
     Drawn,
@@ -20,7 +20,7 @@ from drawn_orders import (
     repeated,
     support,
 )
-from oracles import Array, all_trees, score_scale, tree_scores
+from helpers.oracles import Array, all_trees, score_scale, tree_scores
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees

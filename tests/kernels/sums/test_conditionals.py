@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, batch_of_lengths, padded
-from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import (
+from helpers.batches import assert_same_alone, batch_of_lengths, padded
+from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from helpers.oracles import (
     all_trees,
     enumerated_log_marginals,
     precise_log_marginals,

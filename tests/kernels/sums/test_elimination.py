@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, batch_of_lengths
-from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import enumerated_sums, precise_log_partition, score_scale
+from helpers.batches import assert_same_alone, batch_of_lengths
+from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from helpers.oracles import enumerated_sums, precise_log_partition, score_scale
 
 from treeparse.kernels.sums.elimination import log_partition, log_partition_and_marginals
 

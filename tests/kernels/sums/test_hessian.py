@@ -5,10 +5,10 @@ from functools import partial
 import mpmath
 import numpy as np
 import pytest
-from batches import assert_same_alone, batch_of_lengths
-from hessian_products import checked_product
-from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import enumerated_product, score_scale
+from helpers.batches import assert_same_alone, batch_of_lengths
+from helpers.hessian_products import checked_product
+from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from helpers.oracles import enumerated_product, score_scale
 
 from treeparse.kernels.sums.hessian import hessian_vector_product
 

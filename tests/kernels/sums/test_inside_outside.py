@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from batches import assert_same_alone, batch_of_lengths
-from hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from oracles import (
+from helpers.batches import assert_same_alone, batch_of_lengths
+from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
+from helpers.oracles import (
     Array,
     enumerated_log_marginals,
     enumerated_product,
@@ -15,7 +15,7 @@ from oracles import (
     precise_projective_log_partition,
     score_scale,
 )
-from projective_sums import product_of, random_arcs, sums
+from helpers.projective_sums import product_of, random_arcs, sums
 
 from treeparse.kernels.sums.inside_outside import (
     hessian_vector_product,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hessian_products import Kernel, checked_product
+from helpers.hessian_products import Kernel, checked_product
 
 from treeparse.kernels.sums import hessian, inside_outside
 

@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hostile_scores import prefer_each_other
-from oracles import PRECISE, Array, projective_partition
-from projective_sums import product_of, random_arcs
+from helpers.hostile_scores import prefer_each_other
+from helpers.oracles import PRECISE, Array, projective_partition
+from helpers.projective_sums import product_of, random_arcs
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 

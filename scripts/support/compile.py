@@ -1,0 +1,11 @@
+"""How the algorithms of the literature are compiled, so that nothing but the algorithm sets them apart."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+
+
+def jit(function: Callable[..., Any]) -> Any:
+    """Compile as treeparse's kernels are compiled."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(function)

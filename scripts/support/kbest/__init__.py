@@ -1,0 +1,1 @@
+"""The K-best algorithms of the literature that treeparse is compared with."""

@@ -1,0 +1,1 @@
+"""Other projects' decoders, samplers and sums, each behind the same face as treeparse's."""

@@ -1,0 +1,104 @@
+"""The ways to sum over non-projective trees that bench_sums.py compares: the library, determinants, and peers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from support.peers.clones import dependent_major, import_package, import_supar, roots_on_diagonal
+from torch import Tensor
+
+from treeparse.trees import NonProjectiveCRF
+from treeparse.trees.families import Backend
+
+Array = NDArray[np.float64]
+Sum = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to take sums, as differentiable functions of scores in a layout of its own.
+
+    ``log_partition`` and ``entropy`` are ``(B,)``, ``marginals`` are laid out as the scores, ``restore`` brings them
+    to ``(B, n+1, n+1)``, ``constants`` are sums that are timed without gradient.
+    """
+
+    name: str
+    lay_out: Callable[[Array], Tensor]
+    log_partition: Sum
+    marginals: Sum
+    entropy: Sum | None = None
+    restore: Callable[[Array], Array] = lambda marginals: marginals
+    constants: Mapping[str, Sum] = field(default_factory=dict)
+
+
+def treeparse(dtype: torch.dtype, backend: Backend | None = None) -> Method:
+    """The distribution as its users call it."""
+
+    def distribution(scores: Tensor) -> NonProjectiveCRF:
+        return NonProjectiveCRF(scores, backend=backend, validate_args=False)
+
+    constants: dict[str, Sum] = {"covariance": lambda scores: distribution(scores).covariance(scores, scores)}
+    if backend is None:  # whatever the backend, they come from the kernel
+        constants["log marginals"] = lambda scores: distribution(scores).log_marginals
+    name = f"treeparse, {str(dtype).removeprefix('torch.')}"
+    return Method(
+        name if backend is None else f"{name}, {backend} form",
+        lambda scores: torch.tensor(scores, dtype=dtype),
+        lambda scores: distribution(scores).log_partition,
+        lambda scores: distribution(scores).marginals,
+        lambda scores: distribution(scores).entropy(),
+        constants=constants,
+    )
+
+
+def lu(dtype: torch.dtype) -> Method:
+    """The log determinant of the single-root Laplacian, the root's weights in place of its first row."""
+
+    def lay_out(scores: Array) -> Tensor:
+        loops = np.eye(scores.shape[-1]) == 1
+        return torch.tensor(np.where(loops, -np.inf, scores), dtype=dtype)
+
+    def log_partition(scores: Tensor) -> Tensor:
+        maxima = scores[:, :, 1:].detach().amax(1, keepdim=True)
+        weights = torch.exp(scores[:, :, 1:] - maxima)
+        laplacian = torch.diag_embed(weights[:, 1:].sum(1)) - weights[:, 1:]
+        return torch.logdet(torch.cat([weights[:, :1], laplacian[:, 1:]], 1)) + maxima.sum((1, 2))
+
+    def marginals(scores: Tensor) -> Tensor:
+        return torch.autograd.grad(log_partition(scores).sum(), scores, create_graph=True)[0]
+
+    return Method(f"LU, {str(dtype).removeprefix('torch.')}", lay_out, log_partition, marginals)
+
+
+def supar(directory: Path) -> Method:
+    """``supar.structs.MatrixTree``, without the rest of the package."""
+    matrix_tree = import_supar(directory, "supar.structs.tree").MatrixTree
+    return Method(
+        "SuPar",
+        lambda scores: torch.tensor(dependent_major(scores), dtype=torch.float32),
+        lambda scores: matrix_tree(scores).log_partition,
+        lambda scores: matrix_tree(scores).marginals,
+        lambda scores: matrix_tree(scores).entropy,
+        lambda marginals: marginals.transpose(0, 2, 1),
+    )
+
+
+def torch_struct(directory: Path) -> Method:
+    """``torch_struct.NonProjectiveDependencyCRF``, which has root arcs on the diagonal."""
+    crf = import_package(directory, "torch_struct").NonProjectiveDependencyCRF
+
+    def restore(marginals: Array) -> Array:
+        result = np.pad(marginals, ((0, 0), (1, 0), (1, 0)))
+        result[:, 0, 1:] = np.einsum("bii->bi", marginals)
+        return result
+
+    return Method(
+        "torch-struct",
+        lambda scores: torch.tensor(roots_on_diagonal(scores), dtype=torch.float32),
+        lambda scores: crf(scores).partition,
+        lambda scores: crf(scores).marginals,
+        restore=restore,
+    )

@@ -1,0 +1,1 @@
+"""Treebanks and their parts, parsers trained where they are missing, and records of runs."""

@@ -1,0 +1,60 @@
+"""Treebanks under a folder of them, and parts of these."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data import load_treebank
+
+
+@dataclass(frozen=True)
+class Treebank:
+    """Files under the folder of treebanks; training ends before a sentence, dev starts with one, as slices count."""
+
+    name: str
+    train: str
+    dev: str
+    test: str
+    train_stop: int | None = None
+    dev_start: int | None = None
+
+
+EWT = Treebank(
+    "EWT",
+    "UD_English-EWT/en_ewt-ud-train.conllu",
+    "UD_English-EWT/en_ewt-ud-dev.conllu",
+    "UD_English-EWT/en_ewt-ud-test.conllu",
+)
+EWT_500 = Treebank("EWT-500", EWT.train, EWT.dev, EWT.test, train_stop=500)
+TURKISH = Treebank(
+    "Turkish-IMST",
+    "UD_Turkish-IMST/tr_imst-ud-train.conllu",
+    "UD_Turkish-IMST/tr_imst-ud-dev.conllu",
+    "UD_Turkish-IMST/tr_imst-ud-test.conllu",
+)
+LATIN = Treebank(  # it has no dev file: the last tenth of its training sentences is held out
+    "Latin-Perseus",
+    "UD_Latin-Perseus/la_perseus-ud-train.conllu",
+    "UD_Latin-Perseus/la_perseus-ud-train.conllu",
+    "UD_Latin-Perseus/la_perseus-ud-test.conllu",
+    train_stop=-134,
+    dev_start=-134,
+)
+
+
+def part_of(path: Path, part: slice, folder: Path) -> Path:
+    """A CoNLL-U file with a part of the sentences of another one: that one itself, or a file in the folder."""
+    if part == slice(None):
+        return path
+    if not path.is_file():
+        raise TreeparseError(f"There is no file {path}.")
+    blocks = path.read_text(encoding="utf-8").rstrip("\n").split("\n\n")[part]
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / f"{path.stem}-{len(blocks)}.conllu"
+    copy.write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
+    return copy
+
+
+def gold_sentences(treebank: Treebank, treebanks: Path, at_most: int | None = None) -> list[Sentence]:
+    """The words and trees of the test file, or of its first sentences."""
+    return [sentence.words for sentence in load_treebank([treebanks / treebank.test])][:at_most]

@@ -1,0 +1,1 @@
+"""What tests share: oracles, small data, cases, and ways to run programs."""

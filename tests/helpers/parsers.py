@@ -1,0 +1,31 @@
+"""Small parsers for tests."""
+
+import torch
+from helpers.sentences import learnable_sentences
+
+from treeparse.model import Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+TRAINING = learnable_sentences(40, seed=1)
+ENCODER = BiLSTMConfig(
+    min_count=1,
+    word_size=16,
+    char_size=8,
+    char_filters=8,
+    char_widths=(3,),
+    hidden_size=16,
+    layers=2,
+    embedding_dropout=0.1,
+    dropout=0.1,
+)
+CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12, dropout=0.1)
+
+
+def random_parser(config: ParserConfig = CONFIG) -> Parser:
+    """A parser in double precision whose weights are far from the zeros at which scores start."""
+    torch.manual_seed(3)
+    parser = Parser.build(config, TRAINING).double().eval()
+    for name, parameter in parser.named_parameters():
+        if "embedding" not in name:
+            torch.nn.init.normal_(parameter, std=0.4)
+    return parser

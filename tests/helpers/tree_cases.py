@@ -1,0 +1,155 @@
+"""The kinds of distributions that the contract suite runs over, and their quantities by enumeration."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pytest
+import torch
+from helpers.oracles import all_trees
+from torch import Tensor
+
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+from treeparse.trees.families import Backend
+
+Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of distribution: its trees, its parameters and how it is made of them.
+
+    ``backend`` is that of a non-projective distribution, or says that it is a projective one.
+    """
+
+    single_root: bool
+    backend: Backend | Literal["projective"]
+    labels: int = 0  # 0: unlabelled
+
+    @property
+    def name(self) -> str:
+        return f"{'labeled-' if self.labels else ''}{self.backend}-{'single' if self.single_root else 'multi'}"
+
+    def parameters(
+        self, words: int, *, seed: int, batch: tuple[int, ...] = (), scale: float = 1.0, forbidden: float = 0.0
+    ) -> list[Tensor]:
+        """Random scores of arcs and, with labels, of labels; what must be ignored is NaN."""
+        generator = torch.Generator().manual_seed(seed)
+        shapes = [(*batch, words + 1, words + 1)]
+        if self.labels:
+            shapes.append((*shapes[0], self.labels))
+        result = []
+        for shape in shapes:
+            scores = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
+            scores[torch.rand(shape, generator=generator) < forbidden] = -torch.inf
+            result.append(scores)
+        for scores in result:
+            arcs = scores if scores is result[0] else scores.movedim(-1, 0)
+            arcs.diagonal(dim1=-2, dim2=-1).fill_(torch.nan)
+            arcs[..., 0] = torch.nan
+        return result
+
+    def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Distribution:
+        options["single_root"] = self.single_root
+        if self.backend == "projective":
+            base = ProjectiveCRF(parameters[0], lengths, **options)
+        else:
+            base = NonProjectiveCRF(parameters[0], lengths, backend=self.backend, **options)
+        return LabeledCRF(base, parameters[1]) if self.labels else base
+
+    def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
+        """Scores of one item's parts ``(*part)``."""
+        return parameters[0].unsqueeze(-1) + parameters[1] if self.labels else parameters[0]
+
+    def trees(self, words: int) -> list[Tensor]:
+        """All values of one item of so many words: heads ``(trees, words + 1)`` and, with labels, labels."""
+        heads = torch.as_tensor(all_trees(words, self.single_root, self.backend == "projective"))
+        if not self.labels:
+            return [torch.nn.functional.pad(heads, (1, 0), value=-1)]
+        labels = torch.tensor(list(itertools.product(range(self.labels), repeat=words)))
+        pairs = heads.repeat_interleave(len(labels), 0), labels.repeat(len(heads), 1)
+        return [torch.nn.functional.pad(part, (1, 0), value=-1) for part in pairs]
+
+    def parts(self, value: Sequence[Tensor]) -> Tensor:
+        """The parts ``(trees, words)`` of trees, as indices into the flattened parts."""
+        heads = value[0][:, 1:]
+        size = heads.shape[1] + 1
+        arcs = heads * size + torch.arange(1, size)
+        return arcs * self.labels + value[1][:, 1:] if self.labels else arcs
+
+
+BACKENDS = ("numba", "torch", "projective")
+CASES = [Case(single, backend, labels) for labels in (0, 2) for backend in BACKENDS for single in (True, False)]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def generator(seed: int) -> torch.Generator:
+    """A generator that begins with this seed."""
+    return torch.Generator().manual_seed(seed)
+
+
+class Enumerated:
+    """Every quantity of one item, by the sum over all of its trees."""
+
+    def __init__(self, case: Case, parameters: Sequence[Tensor]) -> None:
+        self.words = parameters[0].shape[-1] - 1
+        self.part_scores = case.part_scores(parameters)
+        self.values = case.trees(self.words)
+        self.parts = case.parts(self.values)
+        self.totals = self.part_scores.flatten()[self.parts].sum(1)
+
+    @property
+    def scale(self) -> float:
+        """By what errors are judged: the summed largest finite magnitudes of the words' parts, at least 1."""
+        finite = self.part_scores.nan_to_num(0.0, 0.0, 0.0).abs()
+        return max(1.0, finite.reshape(self.words + 1, self.words + 1, -1).amax((0, 2))[1:].sum().item())
+
+    @cached_property
+    def log_partition(self) -> Tensor:
+        return self.totals.logsumexp(0)
+
+    @property
+    def exists(self) -> bool:
+        return bool(self.log_partition > -torch.inf)
+
+    @cached_property
+    def log_probs(self) -> Tensor:
+        return self.totals - self.log_partition
+
+    @cached_property
+    def probs(self) -> Tensor:
+        return self.log_probs.exp()
+
+    @property
+    def marginals(self) -> Tensor:
+        flat = torch.zeros(self.part_scores.numel(), dtype=torch.float64)
+        for word in range(self.words):
+            flat.index_add_(0, self.parts[:, word], self.probs)
+        return flat.reshape(self.part_scores.shape)
+
+    def code_length(self, log_probs: Tensor) -> Tensor:
+        """-E_p of other log probabilities of the same trees."""
+        possible = self.log_probs > -torch.inf
+        return -(self.probs[possible] * log_probs[possible]).sum()
+
+    @property
+    def entropy(self) -> Tensor:
+        return self.code_length(self.log_probs)
+
+    def renyi_entropy(self, alpha: float) -> Tensor:
+        possible = self.log_probs[self.log_probs > -torch.inf]
+        if alpha == float("inf"):
+            return -possible.max()
+        return (alpha * possible).logsumexp(0) / (1 - alpha)
+
+    def sums(self, values: Tensor) -> Tensor:
+        """Every tree's sum ``(trees, R)`` of values ``(*part, R)``."""
+        return values.flatten(0, -2)[self.parts].sum(1)
+
+    def expectation(self, values: Tensor) -> Tensor:
+        return self.probs @ self.sums(values)
+
+    def second_moment(self, r: Tensor, s: Tensor) -> Tensor:
+        return torch.einsum("t,tr,ts->rs", self.probs, self.sums(r), self.sums(s))
