@@ -22,8 +22,8 @@ ALLOWED = {
     "nn": {"core"},
     "metrics": {"core"},
     "objectives": {"core", "trees"},
-    "model": {"core", "trees", "data", "nn", "objectives"},
-    "training": {"core", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "model": {"core", "version", "trees", "data", "nn", "objectives"},
+    "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "model", "training", "version"},
     "__main__": {"cli"},
 }

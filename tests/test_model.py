@@ -294,7 +294,7 @@ def test_impossible_decoders_and_lists_are_refused() -> None:
     with pytest.raises(TreeparseError, match="There is no decoder 'finest': choose one of best, nonprojective, proj"):
         replace(CONFIG, decoder=unknown)
     for call in (parser.parse, lambda sentences, decoder: parser.kbest(sentences, 1, decoder=decoder)):
-        with pytest.raises(TreeparseError, match="There is no decoder 'best'"):
+        with pytest.raises(TreeparseError, match="There is no decoder 'finest'"):
             call([["a"]], decoder=unknown)
     with pytest.raises(TreeparseError, match="minimum_risk chooses one tree, it has no list"):
         parser.kbest([["a"]], 1)

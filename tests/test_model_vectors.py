@@ -9,16 +9,14 @@ from helpers.sentences import learnable_sentences
 from torch import nn
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features import LexicalFeatures
 from treeparse.data.vectors import WordVectors, read_vectors
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.objectives import TreeLikelihood
 
-CONFIG = ParserConfig(
-    encoder=BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=0, hidden_size=8, layers=1),
-    arc_size=8,
-    label_size=8,
-)
+ENCODER = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=0, hidden_size=8, layers=1)
+CONFIG = ParserConfig(encoder=ENCODER, arc_size=8, label_size=8)
 TRAIN = learnable_sentences(20, seed=1)
 VECTORS = WordVectors(("unseen", "verb1", "Noun1"), torch.tensor([[2.0, 0.0], [0.0, -2.0], [1.0, 1.0]]))
 SCALE = float(VECTORS.table.std(correction=0))
@@ -40,7 +38,8 @@ def vectors_of(parser: Parser, *forms: str) -> torch.Tensor:
 
 
 def test_every_word_of_the_file_gets_its_vector_and_others_the_mean(parser: Parser) -> None:
-    assert parser.config == replace(CONFIG, encoder=replace(CONFIG.encoder, vector_size=2))
+    assert parser.config == replace(CONFIG, encoder=replace(ENCODER, vector_size=2))
+    assert isinstance(parser.indexer.features, LexicalFeatures)
     assert "unseen" not in parser.indexer.features.words
     found = vectors_of(parser, "unseen", "UNSEEN", "Verb1", "Noun1", "noun1", "other")
     mean = [1.0, -1 / 3]
@@ -90,6 +89,6 @@ def test_vectors_leave_the_other_first_weights_alone() -> None:
 
 @pytest.mark.parametrize(("vectors", "words"), [(None, "no pretrained vectors are given"), (VECTORS, "have size 2")])
 def test_vector_size_must_be_that_of_the_file(vectors: WordVectors | None, words: str) -> None:
-    config = replace(CONFIG, encoder=replace(CONFIG.encoder, vector_size=3))
+    config = replace(CONFIG, encoder=replace(ENCODER, vector_size=3))
     with pytest.raises(TreeparseError, match=f"encoder.vector_size is 3, but .*{words}"):
         Parser.build(config, TRAIN, vectors)

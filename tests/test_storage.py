@@ -6,7 +6,9 @@ import os
 import random
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,11 @@ from safetensors import safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError
-from treeparse.model import Parser, ParserConfig
+from treeparse.core import TreeparseError, added_setting
+from treeparse.model import Parser, ParserConfig, storage
+from treeparse.model.storage import from_plain
 from treeparse.nn import BiLSTMConfig
+from treeparse.version import installed_version
 
 CONFIG = ParserConfig(
     encoder=BiLSTMConfig(word_size=8, char_size=4, char_filters=4, tags=("upos",), hidden_size=8, layers=1),
@@ -135,6 +139,109 @@ def test_weights_that_are_a_pickle(folder: Path) -> None:
 def test_other_format(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     change_json(folder / "config.json", change)
     assert "another format" in refused(folder)
+
+
+def test_a_folder_names_the_version_that_wrote_it(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_bytes())
+    assert (config["format"], config["treeparse"]) == (1, installed_version())
+
+
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [
+        ("9.8.7", "treeparse 9.8.7"),
+        (None, "an early version"),
+        (["x"], "an unknown version"),
+        ("x" * 999, "an unknown"),
+    ],
+)
+def test_a_format_of_the_future_names_the_version(folder: Path, version: Any, named: str) -> None:
+    change_json(folder / "config.json", lambda c: c.update(format=99, treeparse=version))
+    problem = refused(folder)
+    assert "another format (99)" in problem and "reads (1)" in problem and f"written by {named}" in problem
+    assert len(problem) < 600
+
+
+def test_an_old_format_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it would be if the next one had other names for its settings."""
+    expected = Parser.from_pretrained(folder).state_dict()
+    change_json(folder / "config.json", lambda c: c.update(arcs=c.pop("arc_size")))
+    monkeypatch.setattr(storage, "FORMAT", 2)
+    monkeypatch.setattr(storage, "UPGRADES", {1: lambda c: {**c, "arc_size": c["arcs"]}})
+    assert "not known: arcs" in refused(folder)
+    upgrade = {1: lambda c: {("arc_size" if name == "arcs" else name): value for name, value in c.items()}}
+    monkeypatch.setattr(storage, "UPGRADES", upgrade)
+    parser = Parser.from_pretrained(folder)
+    assert parser.config == CONFIG and parser.state_dict().keys() == expected.keys()
+    parser.save_pretrained(folder)
+    assert json.loads((folder / "config.json").read_bytes())["format"] == 2
+    assert Parser.from_pretrained(folder).config == CONFIG
+
+
+def test_a_setting_that_came_later_has_its_value_of_before(folder: Path) -> None:
+    change_json(folder / "config.json", lambda c: c["encoder"].pop("recurrent_dropout"))
+    assert Parser.from_pretrained(folder).config == CONFIG
+
+
+@dataclass(frozen=True)
+class Inner:
+    size: int
+    widths: tuple[int, ...] = added_setting((1, 2), before=(3,))
+
+
+@dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    name: str = added_setting("today's", before="yesterday's")
+    own: bool = False
+
+
+def test_the_value_of_before_is_not_the_default() -> None:
+    data = {"inner": {"size": 1}, "own": True}
+    assert from_plain(Outer, data, "x") == Outer(Inner(1, (3,)), "yesterday's", True)
+    assert from_plain(Outer, {**data, "name": "mine"}, "x").name == "mine"
+    assert Outer(Inner(1)) == Outer(Inner(1, (1, 2)), "today's")
+    with pytest.raises(TreeparseError, match=r"x does not fit this version, .* not known: own\. It was written by an"):
+        from_plain(Outer, {"inner": {"size": 1}}, "x")
+
+
+@pytest.mark.parametrize("change", [lambda c: c.update(later=1), lambda c: c["encoder"].update(later=1)])
+def test_an_unknown_setting_names_the_version_that_knows_it(
+    folder: Path, change: Callable[[dict[str, Any]], object]
+) -> None:
+    change_json(folder / "config.json", lambda c: (change(c), c.update(treeparse="9.8.7")))
+    problem = refused(folder)
+    assert "not known: later. It was written by treeparse 9.8.7; if that is a later version, install it" in problem
+
+
+def test_an_unknown_encoder_names_the_version_that_knows_it(folder: Path) -> None:
+    change_json(folder / "config.json", lambda c: c.update(encoder={"type": "later"}, treeparse="9.8.7"))
+    assert 'type is "later", but must be "bilstm": the file was written by treeparse 9.8.7' in refused(folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("os.system", "derived from treeparse.model.OwnEncoder"),
+        ("treeparse.Parser", "no class of that name"),
+        ("treeparse.nn.BiLSTMEncoder", "derived from"),
+        ("intruder.Encoder", "has not been imported"),
+        ("Encoder", "has not been imported"),
+        ("", "has not been imported"),
+        ("x" * 10**5 + ".y", "has not been imported"),
+        (7, "class_path is 7, but must be of type str"),
+    ],
+)
+def test_a_class_path_runs_no_code(
+    folder: Path, path: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "intruder.py").write_text("raise AssertionError('code of the folder runs')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    encoder = {"class_path": path, "init_args": {"command": "touch intruded"}}
+    change_json(folder / "config.json", lambda config: config.update(encoder=encoder))
+    problem = refused(folder)
+    assert words in problem and len(problem) < 700
+    assert "intruder" not in sys.modules
 
 
 @pytest.mark.parametrize(

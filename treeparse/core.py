@@ -2,15 +2,18 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
-from typing import Self
+from typing import Any, Self, TypeVar, cast
 
 import torch
 from torch import Tensor
 
 ROOT_LABEL = "root"
 EMPTY = "_"
+BEFORE = "value of before"  # of a setting, in the metadata of its field
+
+T = TypeVar("T")
 
 
 class TreeparseError(ValueError):
@@ -207,3 +210,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that does not exist: ``; did you mean ...?``, or nothing if none is like it."""
     [*close] = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def added_setting(default: T, *, before: T) -> T:
+    """A dataclass's field of a setting that files of earlier versions lack.
+
+    They are read as if they held ``before``, which says what was done then; ``default`` may change, this never.
+    """
+    return cast(T, field(default=default, metadata={BEFORE: before}))
+
+
+def values_of_before(settings: Any) -> dict[str, Any]:
+    """The settings of a dataclass, or of one of its instances, that files may lack, with what they are read as."""
+    return {each.name: each.metadata[BEFORE] for each in fields(settings) if BEFORE in each.metadata}

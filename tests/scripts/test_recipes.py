@@ -1,5 +1,6 @@
 """The recipes are short, and do what they say: by enumeration, by optimality conditions, or by what they learn."""
 
+import re
 from pathlib import Path
 
 import demo
@@ -63,6 +64,17 @@ def test_the_objective_trains_by_its_class_path(tiny_config: Path, capsys: pytes
     assert cli(["train", "--config", str(tiny_config), "--objective", "minimum_risk.MinimumRisk"]) == 0
     (written,) = tiny_config.parent.glob("run/**/config.yaml")
     assert yaml.safe_load(written.read_text())["objective"]["class_path"] == "minimum_risk.MinimumRisk"
+
+
+def test_the_encoder_trains_by_its_class_path_and_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = str(tmp_path / "run")
+    encoder = ["--model.encoder.class_path", "own_encoder.Windows", "--model.encoder.init_args.width", "5"]
+    assert cli(["train", "--config", "demo", "--output", run, *encoder, "--optimization.epochs=3"]) == 0
+    (las,) = re.findall(r"best dev UAS .*LAS ([0-9.]+)%", capsys.readouterr().out)
+    assert float(las) > 50
+    parsed = str(tmp_path / "parsed.conllu")
+    assert cli(["predict", run, "data/demo-test.conllu", "-q", "-o", parsed, "--import", "own_encoder"]) == 0
+    assert cli(["check", "-q", parsed]) == 0
 
 
 def test_expected_rates_move_to_their_targets() -> None:

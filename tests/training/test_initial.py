@@ -11,6 +11,7 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features import LexicalFeatures
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.training import TrainConfig, load_config, train
@@ -71,6 +72,7 @@ def test_vocabularies_are_extended_and_old_ids_stay(source: str) -> None:
     assert parser.indexer.labels.items == ("det", "nsubj", "root", "obj", "punct")
     assert parser.indexer.root_label == 2
     features, before = parser.indexer.features, Parser.from_pretrained(source).indexer.features
+    assert isinstance(features, LexicalFeatures) and isinstance(before, LexicalFeatures)
     assert features.words.items == (*before.words.items, "zebra", "saw", "it", "!")
     assert features.tags["upos"].items == ("DET", "NOUN", "VERB", "PRON", "PUNCT")
     assert set(features.characters.items) - set(before.characters.items) == set("Tzrwi!") - set(before.characters.items)
@@ -97,6 +99,7 @@ def test_every_old_weight_is_where_it_was(source: str) -> None:
         labels = [score.labels_from(0, 4) for score in scores]
     torch.testing.assert_close(labels[1][..., :3], labels[0])
     name = "scorer.encoder.embedding.words.weight"
+    assert isinstance(old.indexer.features, LexicalFeatures)
     assert torch.equal(new.state_dict()[name][: len(old.indexer.features.words)], old.state_dict()[name])
 
 
@@ -124,6 +127,7 @@ def test_a_model_that_knows_everything(source: str) -> None:
 def test_rare_words_stay_unknown(source: str) -> None:
     model = replace(CONFIG, encoder=replace(ENCODER, min_count=2))
     parser, remark = started(source, model=model)
+    assert isinstance(parser.indexer.features, LexicalFeatures)
     assert parser.indexer.features.words.items[-2:] == ("sleeps", "zebra")
     assert "1 new word, 1 new character, 2 new UPOS tags" in remark  # zebra, its z; tags and labels are never rare
     assert parser.indexer.labels.items[-2:] == ("obj", "punct")

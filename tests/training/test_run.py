@@ -15,6 +15,7 @@ from treeparse import Parser
 from treeparse.core import Batch, TreeparseError
 from treeparse.data.treebank import load_treebank
 from treeparse.metrics import attachment_scores
+from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.module import ParserModule, epoch_seed
@@ -218,7 +219,8 @@ def test_pretrained_vectors_reach_the_model(tiny_config: Path, tmp_path: Path) -
     with pytest.raises(TreeparseError, match=r"data\.vectors matches 2 files"):
         train(config(tiny_config, data__vectors=tmp_path / "vectors.*"), quiet=True)
     directory = train(config(tiny_config, data__max_vectors=3, **options), quiet=True)
-    assert Parser.from_pretrained(directory).config.encoder.vector_size == 3
+    encoder = Parser.from_pretrained(directory).config.encoder
+    assert isinstance(encoder, BiLSTMConfig) and encoder.vector_size == 3
     again = {"output": tmp_path / "again", "init_from": directory}
     with pytest.raises(TreeparseError, match=r"leave out data\.vectors"):
         train(config(tiny_config, **options, **again), quiet=True)

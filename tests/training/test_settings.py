@@ -7,6 +7,7 @@ import yaml
 
 from treeparse.cli.config import shipped_configs
 from treeparse.core import TreeparseError
+from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import HeadSelection
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import (
@@ -28,7 +29,7 @@ def test_file_then_options_then_defaults(tmp_path: Path) -> None:
     config = load_config(path, ["--optimization.epochs", "9", "--data.train", "z.conllu", "--model.encoder.layers=2"])
     assert (config.optimization.epochs, config.optimization.learning_rate, config.seed) == (9, 3e-3, 7)
     assert (config.data.train, config.data.dev) == ("z.conllu", ["b.conllu"])
-    assert config.model.encoder.layers == 2
+    assert isinstance(config.model.encoder, BiLSTMConfig) and config.model.encoder.layers == 2
     assert config.optimization.schedule == "linear"
     assert config.objective["class_path"] == "treeparse.objectives.TreeLikelihood"
 
@@ -118,9 +119,11 @@ def test_shipped_configs_are_valid(name: str) -> None:
 
 def test_the_papers_sizes() -> None:
     model = load_config(shipped_configs()["dozat_manning"]).model
-    assert (model.encoder.layers, model.encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
-    assert (model.dropout, model.encoder.dropout, model.encoder.word_size) == (0.33, 0.33, 100)
-    assert model.encoder.recurrent_dropout == 0.33
+    encoder = model.encoder
+    assert isinstance(encoder, BiLSTMConfig)
+    assert (encoder.layers, encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
+    assert (model.dropout, encoder.dropout, encoder.word_size) == (0.33, 0.33, 100)
+    assert encoder.recurrent_dropout == 0.33
 
 
 def test_the_default_config_is_what_is_left_out(tmp_path: Path) -> None:

@@ -86,6 +86,27 @@ def modules_of_current_folder() -> Iterator[None]:
         sys.path[:] = before
 
 
+def add_import_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--import``, the modules of models' own encoders."""
+    parser.add_argument(
+        "--import",
+        dest="modules",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module first, from the current folder too: it has the class of the model's own encoder",
+    )
+
+
+def import_modules(args: argparse.Namespace) -> None:
+    """Import those of ``--import``."""
+    from treeparse.model.encoders.own import import_code
+
+    with modules_of_current_folder():
+        for module in args.modules:
+            import_code(module)
+
+
 def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--decoder``, the choice of a parse among all trees."""
     parser.add_argument(

@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import add_decoder_argument, output_file, resamples, seed
+from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules, output_file, resamples, seed
 from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", action="append", default=[], metavar="DIR", help="parse GOLD with this model")
     add_decoder_argument(parser)
+    add_import_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
     parser.add_argument(
         "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
@@ -113,6 +114,7 @@ def _parse(directory: str, gold: "list[Sentence]", args: argparse.Namespace) -> 
     from treeparse.core import pick_device
     from treeparse.model import Parser
 
+    import_modules(args)
     parser = Parser.from_pretrained(directory).to(pick_device(args.device))
     parses = parser.parse(gold, decoder=args.decoder)
     return [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]

@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from treeparse.cli.common import add_import_argument, import_modules
+
 NAME = "export"
 HELP = "write the parser of a run's best epoch so far"
 EPILOG = """examples:
@@ -18,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("run", metavar="RUN", help="the run's folder, train's --output")
     parser.add_argument("-o", "--output", metavar="DIR", help="the model's folder (default: RUN/model)")
+    add_import_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -25,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.training.checkpoint import RunDirectory
     from treeparse.training.export import export_model
 
+    import_modules(args)
     export = export_model(RunDirectory(args.run), None if args.output is None else Path(args.output))
     if not args.quiet:
         score = "" if export.best.dev_las is None else f", dev LAS {export.best.dev_las:.2%}"

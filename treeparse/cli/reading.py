@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
-from treeparse.cli.common import output_file, positive
+from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
         "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
     )
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
+    add_import_argument(parser)
 
 
 def parse_files(
@@ -114,8 +115,9 @@ def parse_files(
     paths = expand_paths(args.inputs)
     parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
+    import_modules(args)
     parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
-    check = RawTextCheck(parser.indexer.features.words)
+    check = RawTextCheck(parser.indexer.features.known_words())
     tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
     chunks = _chunks(_checked(_read(left, args, tally, prompt=size == 1), parser), size, chunk_words or CHUNK_WORDS)

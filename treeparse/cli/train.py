@@ -19,10 +19,12 @@ examples:
   treeparse train --config my.yaml --output runs/english
   treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
   treeparse train --config fast --output runs/own --objective mymodule.MyLoss
+  treeparse train --config fast --output runs/own --model.encoder.class_path mymodule.MyEncoder
   treeparse train --resume runs/english
   treeparse train --help-config
 
-mymodule.MyLoss is a class of your own: modules are looked for in the current folder too, after all that are installed.
+mymodule.MyLoss and mymodule.MyEncoder are classes of your own: modules are looked for in the current folder too, after
+all that are installed. Commands that take a model with such an encoder want --import mymodule.
 the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
@@ -52,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if args.help_config:
         from treeparse.training.settings import describe_settings
 
-        print(describe_settings())
+        print(describe_settings(args.overrides))
         return 0
     output = None
     try:
@@ -60,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             from treeparse.training.run import train
             from treeparse.training.settings import load_config
 
-            config = load_config(_config_path(args), _options(args))
+            of_run = args.resume is not None and args.config is None
+            config = load_config(_config_path(args), _options(args), of_run=of_run)
             output = config.output
             train(config, resume=args.resume is not None, quiet=args.quiet)
     except KeyboardInterrupt:

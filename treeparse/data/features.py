@@ -1,6 +1,7 @@
 """From words to the tensors that an encoder reads: word, character and tag ids."""
 
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from itertools import chain, repeat
 from typing import Any, Self
 
@@ -17,7 +18,38 @@ SPELLED_END = 16  # characters of a long form that are spelled at either end
 TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
 
 
-class LexicalFeatures:
+class Features(ABC):
+    """What an encoder reads of sentences: tensors by their names. Holds vocabularies, no weights; it can be pickled."""
+
+    @abstractmethod
+    def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The features of the sentences, for :class:`~treeparse.core.Batch`."""
+
+    @abstractmethod
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
+        """These features, every id as it is, and behind them the new ones of more training sentences.
+
+        What is new and seen less than ``min_count`` times there is unknown.
+        """
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which the encoder's kind makes equal features."""
+
+    def check(self, sentence: Sentence) -> None:
+        """Raise where the sentence lacks what the encoder reads, before it is in a batch."""
+        return
+
+    def known_words(self) -> Vocabulary | None:
+        """The lower-cased words of the training sentences with their counts; None where they are not kept."""
+        return None
+
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """Those that grow by training sentences, by the noun for what each holds: ``word``."""
+        return {}
+
+
+class LexicalFeatures(Features):
     """Ids of words, characters and tags over vocabularies of the training sentences.
 
     The features of ``B`` sentences, the longest of ``n`` words (node 0 is the root, padding is id 0):
@@ -67,6 +99,13 @@ class LexicalFeatures:
             {name: table.extended(t for s in sentences for t in _tags(s, name)) for name, table in self.tags.items()},
             self.vectors,
         )
+
+    def known_words(self) -> Vocabulary:
+        return self.words
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        tags = {f"{TAG_COLUMNS[name]} tag": table for name, table in self.tags.items()}
+        return {"word": self.words, "character": self.characters, **tags}
 
     def sizes(self) -> dict[str, int]:
         """The number of ids of each feature."""

@@ -1,7 +1,7 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -9,7 +9,7 @@ import torch
 
 from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
-from .features import LexicalFeatures, padded
+from .features import Features, LexicalFeatures, padded
 from .vocabulary import Vocabulary
 
 # What ends a line or a column to some reader of CoNLL-U, and halves of characters, which cannot be written.
@@ -19,26 +19,24 @@ _NOT_IN_LABELS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]
 class Indexer:
     """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled."""
 
-    def __init__(self, features: LexicalFeatures, labels: Vocabulary) -> None:
+    def __init__(self, features: Features, labels: Vocabulary) -> None:
         _check_labels([*labels.specials, *labels.items])
         self.features, self.labels = features, labels
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
-    def build(cls, sentences: Sequence[Sentence], features: LexicalFeatures) -> Self:
+    def build(cls, sentences: Sequence[Sentence], features: Features) -> Self:
         """The indexer of the training sentences; raises without sentences, without trees or without labels."""
         _check_trees(sentences)
         return cls(features, Vocabulary.build(_labels(sentences)))
 
-    def extended(self, sentences: Sequence[Sentence], *, min_count: int) -> Self:
-        """This indexer, every id as it is, and behind them the new ones of more training sentences.
+    def extended(self, sentences: Sequence[Sentence], features: Features) -> Self:
+        """The indexer of these features whose labels are this one's, and behind them the new ones of the sentences.
 
-        Raises as :meth:`build`, and where the model reads tags that a sentence does not have.
+        Raises as :meth:`build`.
         """
         _check_trees(sentences)
-        return type(self)(
-            self.features.extended(sentences, min_count=min_count), self.labels.extended(_labels(sentences))
-        )
+        return type(self)(features, self.labels.extended(_labels(sentences)))
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """One batch of the sentences, on the CPU, with what is known of their trees.
@@ -75,9 +73,11 @@ class Indexer:
         return {"features": self.features.to_json(), "labels": self.labels.to_json()}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        """The indexer that :meth:`to_json` wrote."""
-        return cls(LexicalFeatures.from_json(data["features"]), Vocabulary.from_json(data["labels"]))
+    def from_json(
+        cls, data: dict[str, Any], features: Callable[[dict[str, Any]], Features] = LexicalFeatures.from_json
+    ) -> Self:
+        """The indexer that :meth:`to_json` wrote; ``features`` makes its features of their part of the data."""
+        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]))
 
 
 def _check_trees(sentences: Sequence[Sentence]) -> None:

@@ -28,8 +28,9 @@ class RawTextCheck:
     The sign of a paragraph are sentence ends, as tokens, in the middle of sentences, one a sentence or more.
     """
 
-    def __init__(self, words: Vocabulary) -> None:
-        self._words = words  # lower-cased
+    def __init__(self, words: Vocabulary | None) -> None:
+        """``words`` are those of the training data, lower-cased; without them only paragraphs are found."""
+        self._words = Vocabulary((), ()) if words is None else words
         self._marks: str | None = None  # those that training has as tokens; found when first needed
         self._sentences = self._attached = self._alone = self._inner_ends = 0
         self._example: str | None = None

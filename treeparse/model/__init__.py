@@ -2,4 +2,6 @@
 
 from treeparse.data.parses import Parse as Parse
 from treeparse.model.config import ParserConfig as ParserConfig
+from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
+from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
 from treeparse.model.parser import Parser as Parser

@@ -1,13 +1,13 @@
 """The settings that fix a parser's architecture."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from treeparse.core import TreeparseError
+from treeparse.core import added_setting
 from treeparse.data.indexer import Indexer
-from treeparse.data.vectors import WordVectors
-from treeparse.nn import BiLSTMConfig
+from treeparse.model.encoders import default_encoder, encoder_kind
+from treeparse.nn import EncoderConfig
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
-from treeparse.nn.size import SMALLEST, ScorerSize
+from treeparse.nn.size import ScorerSize
 from treeparse.trees.decoders import Decoder, TreeKind, decoder_named
 
 
@@ -16,7 +16,7 @@ class ParserConfig:
     """Everything that fixes a parser's architecture.
 
     Attributes:
-        encoder: the encoder's settings.
+        encoder: the encoder's settings, whose class says which encoder it is.
         arc_size: size of the vectors between which arcs are scored.
         label_size: size of the vectors between which labels are scored.
         dropout: dropout of these vectors, shared by the words of a sentence.
@@ -27,13 +27,13 @@ class ParserConfig:
             highest expected LAS.
     """
 
-    encoder: BiLSTMConfig = field(default_factory=BiLSTMConfig)
+    encoder: EncoderConfig = field(default_factory=default_encoder)
     arc_size: int = 400
     label_size: int = 64
     dropout: float = 0.25
     single_root: bool = True
-    trees: TreeKind = "nonprojective"
-    decoder: Decoder = "best"
+    trees: TreeKind = added_setting("nonprojective", before="nonprojective")
+    decoder: Decoder = added_setting("best", before="nonprojective")
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):
@@ -45,16 +45,12 @@ class ParserConfig:
 
 def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
     """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
-    features, labels = (SMALLEST, 1) if indexer is None else (indexer.features.sizes(), len(indexer.labels))
-    return ScorerSize(config.encoder, config.arc_size, config.label_size, features, labels)
-
-
-def with_vector_size(encoder: BiLSTMConfig, vectors: WordVectors | None) -> BiLSTMConfig:
-    """The encoder's settings for these pretrained vectors."""
-    size = 0 if vectors is None else vectors.size
-    if encoder.vector_size not in (0, size):
-        given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
-        raise TreeparseError(
-            f"encoder.vector_size is {encoder.vector_size}, but {given}: leave it 0, it is set by them."
-        )
-    return replace(encoder, vector_size=size)
+    features, labels = (None, 1) if indexer is None else (indexer.features, len(indexer.labels))
+    return ScorerSize(
+        config.encoder,
+        lambda encoder: encoder_kind(encoder).size(features),
+        lambda encoder: encoder_kind(encoder).smaller(),
+        config.arc_size,
+        config.label_size,
+        labels,
+    )

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.features import UNKNOWN, LexicalFeatures
 from treeparse.data.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
-from treeparse.model.config import ParserConfig, scorer_size, with_vector_size
+from treeparse.model.config import ParserConfig, scorer_size
+from treeparse.model.encoders import encoder_kind
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.model.storage import (
@@ -31,7 +31,7 @@ from treeparse.model.storage import (
     read_model,
     write_model,
 )
-from treeparse.nn import BiaffineScorer, BiLSTMEncoder
+from treeparse.nn import BiaffineScorer
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
 from treeparse.trees import LabeledCRF
@@ -51,16 +51,9 @@ class Parser(nn.Module):
         super().__init__()
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
-        words = indexer.features.words
-        self._raw_text = RawTextCheck(words)
-        encoder = BiLSTMEncoder(
-            config.encoder,
-            indexer.features.sizes(),
-            unknown=words.special(UNKNOWN),
-            specials=len(words.specials),
-        )
+        self._raw_text = RawTextCheck(indexer.features.known_words())
         self.scorer = BiaffineScorer(
-            encoder,
+            encoder_kind(config.encoder).module(indexer.features),
             labels=len(indexer.labels),
             arc_size=config.arc_size,
             label_size=config.label_size,
@@ -72,21 +65,15 @@ class Parser(nn.Module):
         """An untrained parser with the vocabularies of the training sentences.
 
         ``vectors`` give the encoder its frozen table of pretrained vectors and its ``vector_size``; they are saved with
-        the model. Raises where ``config`` has a ``vector_size`` already that is not theirs.
+        the model. Raises where ``config`` has a ``vector_size`` already that is not theirs, and where the encoder reads
+        no vectors.
         """
-        config = replace(config, encoder=with_vector_size(config.encoder, vectors))
-        features = LexicalFeatures.build(
-            sentences,
-            min_count=config.encoder.min_count,
-            tags=config.encoder.tags,
-            vectors=None if vectors is None else vectors.vocabulary(),
-        )
-        indexer = Indexer.build(sentences, features)
+        config = replace(config, encoder=encoder_kind(config.encoder).completed(vectors))
+        kind = encoder_kind(config.encoder)
+        indexer = Indexer.build(sentences, kind.features(sentences, vectors))
         check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)
         parser = cls(config, indexer)
-        if vectors is not None:
-            table = parser.get_parameter("scorer.encoder.embedding.vectors.weight")
-            table.copy_(vectors.embedding())  # frozen: no gradient is asked for
+        kind.initialise(parser.scorer.encoder, vectors)
         return parser
 
     @classmethod
@@ -94,13 +81,14 @@ class Parser(nn.Module):
         """The parser that :meth:`save_pretrained` wrote, or a run's, from its folder; on the CPU and ready to parse.
 
         Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
-        in its shape, and no other. Nothing in the directory is run.
+        in its shape, and no other. Nothing in the directory is run, and nothing imported for it: where it names an
+        encoder of one's own (:class:`~treeparse.model.OwnEncoder`), that class must have been imported before.
         """
         directory = model_folder(directory)
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with _no_parser(directory):
-            indexer = Indexer.from_json(vocabulary)
+            indexer = Indexer.from_json(vocabulary, encoder_kind(settings.encoder).restored)
             size = scorer_size(settings, indexer)
             wanted, held = size.weights(), sum(tensor.numel() for tensor in weights.values())
         if wanted > 2 * held + WEIGHTS_AMISS:  # not to be allocated only to find that they do not fit

@@ -1,14 +1,18 @@
 """A model's folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``; plain data, nothing that runs.
 
 The config holds digests of the other two files, ``digests``, by which damage to them is found. It may be edited.
+
+A folder loads for good. Settings that came after it was written have the values by which it was made
+(`treeparse.core.added_setting`). What cannot be read so raises ``FORMAT``, and has its entry in ``UPGRADES``.
 """
 
 import hashlib
 import json
 import math
+import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -17,14 +21,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, values_of_before
 from treeparse.data.files import atomic_folder
+from treeparse.model.encoders import KINDS, settings_class
+from treeparse.nn import EncoderConfig
+from treeparse.version import installed_version
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
 RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders in that of a training run
 DIGESTED = (VOCABULARY, WEIGHTS)
 FORMAT = 1
+UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # what turns a config of a format into the next
+VERSION = "treeparse"  # the key of the version that wrote a file
 
 T = TypeVar("T")
 
@@ -38,7 +47,12 @@ def write_model(
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
         shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
         digests = {name: _digest(folder / name) for name in DIGESTED}
-        _write_json(folder / CONFIG, {"format": FORMAT, **config, "digests": digests}, indent=2)
+        _write_json(folder / CONFIG, {**file_header(), **config, "digests": digests}, indent=2)
+
+
+def file_header() -> dict[str, Any]:
+    """What a file of settings says of itself: its format, and the version that wrote it."""
+    return {"format": FORMAT, VERSION: installed_version()}
 
 
 def model_folder(directory: str | Path) -> Path:
@@ -64,13 +78,34 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
                 f"{directory} is no model folder: it has no {name}. Give one that training wrote, such as RUN/model."
             )
     try:
-        config = _read_mapping(folder / CONFIG)
-        if config.pop("format", None) != FORMAT:
-            raise TreeparseError(f"{folder / CONFIG} is of another format than {FORMAT}, the one this version reads.")
+        config = upgraded(_read_mapping(folder / CONFIG), str(folder / CONFIG))
         _check_digests(folder, config.pop("digests", None))
         return config, _read_mapping(folder / VOCABULARY), _read_weights(folder / WEIGHTS)
     except OSError as error:
         raise TreeparseError(f"The model in {directory} cannot be read: {error}.") from error
+
+
+def upgraded(config: dict[str, Any], where: str) -> dict[str, Any]:
+    """A config of any format so far in the present one, without its number; raises for other formats."""
+    found = config.pop("format", None)
+    if type(found) is not int or not (found == FORMAT or found in UPGRADES):
+        known = ", ".join(map(str, sorted({*UPGRADES, FORMAT})))
+        raise TreeparseError(
+            f"{where} is of another format ({json.dumps(found):.20}) than this version, treeparse "
+            f"{installed_version()}, reads ({known}): it was written by {file_writer(config)}, install that one."
+        )
+    for number in range(found, FORMAT):
+        config = UPGRADES[number](config)
+    return config
+
+
+def file_writer(header: Mapping[Any, Any]) -> str:
+    """The version that wrote a file, by what `file_header` put there."""
+    version = header.get(VERSION)
+    if version is None:
+        return "an early version of treeparse"
+    is_one = isinstance(version, str) and re.fullmatch(r"[\w.+-]{1,40}", version)
+    return f"treeparse {version}" if is_one else "an unknown version of treeparse"
 
 
 def _check_digests(folder: Path, digests: Any) -> None:
@@ -108,31 +143,49 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 def from_plain(kind: type[T], data: Any, where: str) -> T:
     """The frozen dataclass ``kind``, nested ones included, from JSON's plain data.
 
-    Raises a ``TreeparseError`` that starts with ``where`` unless every field is there, in its type and range, and no
-    other.
+    Settings that came later have the values of before. A version in ``data`` is named by errors, and else passed over.
+
+    Raises a ``TreeparseError`` that starts with ``where`` unless every other field is there, in its type and range, and
+    no other.
     """
     if not isinstance(data, dict):
         raise TreeparseError(f"{where} should hold a mapping with the settings of {kind.__name__}, but holds {data!r}.")
+    writer = file_writer(data)
+    return _from_mapping(kind, {name: value for name, value in data.items() if name != VERSION}, where, writer)
+
+
+def _from_mapping(kind: type[T], data: Mapping[str, Any], where: str, writer: str) -> T:
     types = get_type_hints(kind)
+    before = {name: value for name, value in values_of_before(kind).items() if name not in data}
+    given = {*before, *data}
     wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if wanted != data.keys():
-        odd = ", ".join(sorted(wanted ^ data.keys()))
-        raise TreeparseError(f"{where} does not fit this version: these settings are missing or not known: {odd}.")
-    values = {name: _convert(types[name], value, f"{where}, {name}") for name, value in data.items()}
+    if wanted != given:
+        odd = ", ".join(sorted(wanted ^ given))
+        later = "" if wanted > given else "; if that is a later version, install it"
+        raise TreeparseError(
+            f"{where} does not fit this version, treeparse {installed_version()}: these settings are missing or not "
+            f"known: {odd}. It was written by {writer}{later}."
+        )
+    values = {name: _convert(types[name], value, f"{where}, {name}", writer) for name, value in data.items()}
     try:
-        return kind(**values)
+        return kind(**before, **values)
     except TreeparseError as error:  # of a value out of its range
         raise TreeparseError(f"{where}: {error}") from error
 
 
-def _convert(kind: Any, value: Any, where: str) -> Any:
+def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     """A field's value from JSON's, which must be of the field's type."""
     if is_dataclass(kind):
-        return from_plain(kind, value, where)  # type: ignore[type-var]
+        if not isinstance(value, dict):
+            raise TreeparseError(f"{where} should hold a mapping with settings, but holds {value!r:.100}.")
+        found: Any = _encoder_class(value, where, writer) if kind is EncoderConfig else kind
+        return _from_mapping(found, value, where, writer)
     if get_origin(kind) is tuple and isinstance(value, list):
-        return tuple(_convert(get_args(kind)[0], item, where) for item in value)
+        return tuple(_convert(get_args(kind)[0], item, where, writer) for item in value)
     if get_origin(kind) is Literal:
         expected, fits = " or ".join(map(json.dumps, get_args(kind))), value in get_args(kind)
+    elif get_origin(kind) is Mapping:
+        expected, fits = "a mapping", isinstance(value, dict)
     elif kind is float:
         expected, fits = "a finite number", type(value) in (int, float) and abs(value) < math.inf
     else:  # not isinstance: True is an int
@@ -140,6 +193,16 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
     if not fits:
         raise TreeparseError(f"{where} is {json.dumps(value)}, but must be {expected}.")
     return value
+
+
+def _encoder_class(data: Mapping[str, Any], where: str, writer: str) -> type[EncoderConfig]:
+    """The class of an encoder's settings."""
+    if (found := settings_class(data)) is not None:
+        return found
+    known = " or ".join(map(json.dumps, KINDS))
+    raise TreeparseError(
+        f"{where}, type is {json.dumps(data['type']):.100}, but must be {known}: the file was written by {writer}."
+    )
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:

@@ -4,6 +4,7 @@ from .biaffine import ArcBiaffine as ArcBiaffine
 from .biaffine import LabelBiaffine as LabelBiaffine
 from .bilstm import BiLSTMEncoder as BiLSTMEncoder
 from .config import BiLSTMConfig as BiLSTMConfig
+from .config import EncoderConfig as EncoderConfig
 from .dropout import SharedDropout as SharedDropout
 from .encoder import Encoder as Encoder
 from .scorer import BiaffineScorer as BiaffineScorer

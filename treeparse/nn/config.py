@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.core import TreeparseError, added_setting, did_you_mean
 
 Tag = Literal["upos", "xpos", "feats"]
 TAGS: tuple[Tag, ...] = get_args(Tag)
@@ -15,7 +15,12 @@ WIDEST = 1000  # characters
 
 
 @dataclass(frozen=True)
-class BiLSTMConfig:
+class EncoderConfig:
+    """The base of the settings of every encoder; they say which one it is, by ``type`` or by the path of a class."""
+
+
+@dataclass(frozen=True)
+class BiLSTMConfig(EncoderConfig):
     """A BiLSTM over word, character and tag embeddings (Dozat and Manning 2017).
 
     Attributes:
@@ -50,7 +55,7 @@ class BiLSTMConfig:
     word_dropout: float = 0.1
     embedding_dropout: float = 0.25
     dropout: float = 0.25
-    recurrent_dropout: float = 0.0
+    recurrent_dropout: float = added_setting(0.0, before=0.0)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "char_widths", _several(self.char_widths))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -39,17 +39,17 @@ def _with_underscores(value: Any) -> Any:
 # What settings are called elsewhere.
 _SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
 
-_SPELLINGS: Mapping[str, Callable[[Any], Any]] = {
-    "model.decoder": _with_underscores,
-    "model.encoder.tags": _in_brackets,
-    "model.encoder.char_widths": _in_brackets,
-}
+_SPELLINGS: Mapping[str, Callable[[Any], Any]] = {"model.decoder": _with_underscores}
 
 
 class Keys:
-    """The keys of all settings, and which was meant by one that does not exist."""
+    """The keys of all settings, and which was meant by one that does not exist.
 
-    def __init__(self, defaults: Namespace) -> None:
+    ``lists`` are the keys of settings of several values, of which one may stand alone, or all with commas.
+    """
+
+    def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
+        self._spellings = {**_SPELLINGS, **dict.fromkeys(lists, _in_brackets)}
         self.leaves = set(defaults.keys()) - {"config"}
         self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"}
 
@@ -71,6 +71,10 @@ class Keys:
             example = min(leaf for leaf in self.leaves if leaf.startswith(f"{key}."))
             raise TreeparseError(f"{key} is {value!r:.100}, but it is a section: set what is in it, as {example}.")
 
+    def spelled(self, key: str, value: Any) -> Any:
+        """The value of a setting as jsonargparse reads it."""
+        return self._spellings[key](value) if key in self._spellings else value
+
     def _closest(self, key: str) -> list[str]:
         """The key that is most like another, by its last part or as a whole; none if none is like it."""
         keys = sorted(self.leaves | self.sections)
@@ -86,11 +90,11 @@ class Keys:
         )
 
 
-def file_arguments(path: str | Path, keys: Keys) -> list[str]:
-    """The settings of a file as the arguments ``--config TEXT``.
+def file_settings(path: str | Path) -> dict[Any, Any]:
+    """The settings of a file.
 
     Raises:
-        TreeparseError: for what is no file of settings, and for unknown keys.
+        TreeparseError: for what is no file of settings.
         yaml.YAMLError: the file is no YAML, or beyond the bounds of `check_yaml`.
     """
     if not Path(path).is_file():
@@ -103,6 +107,11 @@ def file_arguments(path: str | Path, keys: Keys) -> list[str]:
         raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
     if not isinstance(settings, dict):
         raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
+    return settings
+
+
+def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
+    """The settings of a file as the arguments ``--config TEXT``; raises ``TreeparseError`` for unknown keys."""
     # JSON, whose strings are quoted: YAML 1.1, as it is written, and jsonargparse differ in what 1e5 is.
     return ["--config", json.dumps(_spelled(settings, keys), ensure_ascii=False)]
 
@@ -117,7 +126,7 @@ def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[
             found[name] = _spelled(value, keys, f"{key}.")
         elif key not in keys.sections or value is not None:
             keys.check_value(key, value)
-            found[name] = _SPELLINGS[key](value) if key in _SPELLINGS else value
+            found[name] = keys.spelled(key, value)
     return found
 
 
@@ -146,4 +155,17 @@ def _option_value(key: str, text: str, keys: Keys) -> str:
             raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
         except yaml.YAMLError:
             pass  # jsonargparse says what is wrong, if it is: the name of a file may start so
-    return _SPELLINGS[key](text) if key in _SPELLINGS else text
+    return keys.spelled(key, text)
+
+
+def option_values(options: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The keys and the texts of dotted options, in order."""
+    key = ""
+    for option in options:
+        if option.startswith("--"):
+            name, equals, value = option.partition("=")
+            key = name.removeprefix("--").removesuffix("+")
+            if equals:
+                yield key, value
+        else:
+            yield key, option

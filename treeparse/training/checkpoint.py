@@ -22,7 +22,8 @@ from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_output, atomic_write
 from treeparse.data.indexer import Indexer
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, from_plain
+from treeparse.model.encoders import encoder_kind
+from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, file_header, from_plain, upgraded
 from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
 from treeparse.training.history import EpochRecord, best_record, write_csv
 from treeparse.training.state import RunState as RunState
@@ -57,7 +58,7 @@ class RunDirectory:
 
     def write_parser(self, parser: Parser) -> None:
         """Save all of the parser but its weights; before the first state."""
-        values = {"config": asdict(parser.config), "vocabulary": parser.indexer.to_json()}
+        values = {**file_header(), "config": asdict(parser.config), "vocabulary": parser.indexer.to_json()}
         atomic_write(self.parser, json.dumps(values, ensure_ascii=False))
 
     def read_parser(self) -> Parser:
@@ -69,8 +70,11 @@ class RunDirectory:
             )
         try:
             values = json.loads(self.parser.read_bytes())
-            config = from_plain(ParserConfig, values["config"], f"{self.parser}, config")
-            return Parser(config, Indexer.from_json(values["vocabulary"]))
+            # The first runs wrote no header; what they wrote is of the first format.
+            header = {"format": 1} | {name: values[name] for name in file_header() if name in values}
+            where = f"{self.parser}, config"
+            config = from_plain(ParserConfig, upgraded({**values["config"], **header}, where), where)
+            return Parser(config, Indexer.from_json(values["vocabulary"], encoder_kind(config.encoder).restored))
         except TreeparseError:
             raise
         except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:

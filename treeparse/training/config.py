@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import yaml
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, added_setting
 from treeparse.model import ParserConfig
 from treeparse.training.bounds import check_most, check_seed
 
@@ -36,7 +36,7 @@ class DataConfig:
 
     train: list[str] | str
     dev: list[str] | str | None = None
-    dev_share: float = 0.0
+    dev_share: float = added_setting(0.0, before=0.0)
     batch_words: int | Auto = "auto"
     batch_squared: int | None = 40000
     workers: int = 0
@@ -44,7 +44,7 @@ class DataConfig:
     vectors: str | None = None
     max_vectors: int | None = None
     skip_invalid: bool = False
-    partial: bool = False
+    partial: bool = added_setting(False, before=False)
 
     def __post_init__(self) -> None:
         _at_least("data.batch_words", self.batch_words, 1)
@@ -87,7 +87,7 @@ class OptimizationConfig:
 
     epochs: int | Auto = "auto"
     steps: int | Auto = "auto"
-    dev_every: int | Auto = "auto"
+    dev_every: int | Auto = added_setting("auto", before=1)
     learning_rate: float = 2e-3
     betas: tuple[float, float] = (0.9, 0.95)
     eps: float = 1e-8

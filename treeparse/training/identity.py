@@ -1,12 +1,14 @@
 """What fixes the outcome of a run, and whether a run may go on under the settings and data it is resumed with."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import Sentence, TreeparseError, values_of_before
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import differing_settings
 
@@ -17,8 +19,6 @@ FREE_SETTINGS = {
     "optimization": ("steps",),  # the epochs that they ask for count
     "trainer": ("device",),
 }
-# Settings that older runs lack, with what they did.
-ADDED_SETTINGS = {"data": {"dev_share": 0.0}, "optimization": {"dev_every": 1}}
 
 
 def run_identity(
@@ -55,7 +55,7 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
     Its patience may change, and its epochs too where the learning rate is constant: past steps are then what they would
     have been under the new settings.
     """
-    earlier, settings = _binding(_with_added(before["settings"])), deepcopy(dict(now["settings"]))
+    earlier, settings = _binding(deepcopy(dict(before["settings"]))), deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
     for name in ("patience", "epochs") if constant else ("patience",):
         settings["optimization"][name] = earlier["optimization"].get(name)
@@ -77,6 +77,14 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
         )
 
 
-def _with_added(settings: Mapping[str, Any]) -> dict[str, Any]:
-    added = {name: values | settings[name] for name, values in ADDED_SETTINGS.items()}
-    return deepcopy({**settings, **added})
+def with_values_of_before(settings: Mapping[str, Any], config: Any) -> dict[str, Any]:
+    """The settings of an earlier run, with what they lack because it came later.
+
+    Args:
+        settings: of all a run, or of one section, as plain data.
+        config: the present settings, a dataclass, which say what there is.
+    """
+    nested = {name: value for name, value in vars(config).items() if is_dataclass(value)}
+    found = json.loads(json.dumps(values_of_before(config))) | settings  # with lists for tuples, as in settings
+    sections = {name: found[name] for name in nested if isinstance(found.get(name), Mapping)}
+    return found | {name: with_values_of_before(values, nested[name]) for name, values in sections.items()}

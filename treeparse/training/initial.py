@@ -10,24 +10,16 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import TAG_COLUMNS
 from treeparse.data.files import expand_paths
 from treeparse.data.indexer import Indexer
 from treeparse.data.vectors import read_vectors
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model import Parser, ParserConfig
+from treeparse.model.encoders import encoder_kind
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
 FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder"}
-FREE_ENCODER_SETTINGS = {
-    "min_count",
-    "vector_size",  # the pretrained vectors are always those of the model
-    "word_dropout",
-    "embedding_dropout",
-    "dropout",
-    "recurrent_dropout",
-}
 NAMED_LABELS = 10
 
 
@@ -56,8 +48,9 @@ def _pretrained(config: TrainConfig, directory: str, sentences: Sequence[Sentenc
         raise TreeparseError(f"The model in {directory} brings its own word vectors, if any: leave out data.vectors.")
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
-    encoder = replace(config.model.encoder, vector_size=source.config.encoder.vector_size)
-    indexer = source.indexer.extended(sentences, min_count=encoder.min_count)
+    encoder = encoder_kind(config.model.encoder).continuing(source.config.encoder)
+    features = encoder_kind(encoder).extended(source.indexer.features, sentences)
+    indexer = source.indexer.extended(sentences, features)
     parser = Parser(replace(config.model, encoder=encoder), indexer)
     _copy(source.state_dict(), parser.state_dict())
     return parser, f"starting from {directory}: {_added(source.indexer, indexer, sum(map(len, sentences)))}"
@@ -65,6 +58,12 @@ def _pretrained(config: TrainConfig, directory: str, sentences: Sequence[Sentenc
 
 def _check_sizes(wanted: ParserConfig, found: ParserConfig, directory: str) -> None:
     """Raise where the weights of a model do not fit the config, with all settings that differ."""
+    encoders = [encoder_kind(config.encoder).name for config in (found, wanted)]
+    if encoders[0] != encoders[1]:
+        raise TreeparseError(
+            f"The weights in {directory} do not fit the model that the config describes: its encoder is {encoders[0]} "
+            f"there and {encoders[1]} here. Give the config the encoder of the other, or train without init_from."
+        )
     here, there = _sizes(wanted), _sizes(found)
     differing = {name: value for name, value in there.items() if here.get(name, value) != value}
     if differing:
@@ -80,13 +79,9 @@ def _check_sizes(wanted: ParserConfig, found: ParserConfig, directory: str) -> N
 
 def _sizes(config: ParserConfig) -> dict[str, Any]:
     """The settings that fix the weights' shapes and meaning, by the names of their options."""
-    model = json.loads(_shown(asdict(config)))  # with lists for tuples
-    encoder = model.pop("encoder")
-    free = set(FREE_ENCODER_SETTINGS)
-    free |= set() if config.encoder.char_filters else {"char_size", "char_widths"}
-    free |= set() if config.encoder.tags else {"tag_size"}
-    sizes = {f"model.{name}": value for name, value in model.items() if name not in FREE_MODEL_SETTINGS}
-    return sizes | {f"model.encoder.{name}": value for name, value in encoder.items() if name not in free}
+    sizes = {name: value for name, value in asdict(config).items() if name not in {*FREE_MODEL_SETTINGS, "encoder"}}
+    sizes |= {f"encoder.{name}": value for name, value in encoder_kind(config.encoder).shaping().items()}
+    return {f"model.{name}": json.loads(_shown(value)) for name, value in sizes.items()}  # with lists for tuples
 
 
 def _shown(value: Any) -> str:
@@ -108,9 +103,8 @@ def _added(old: Indexer, new: Indexer, words: int) -> str:
         more = f" and {len(labels) - NAMED_LABELS} more" if len(labels) > NAMED_LABELS else ""
         share = sum(counts) / words
         parts.append(f"labels new to the model: {', '.join(labels[:NAMED_LABELS])}{more} ({share:.1%} of the words)")
-    before, after = old.features, new.features
-    tables = [("word", before.words, after.words), ("character", before.characters, after.characters)]
-    tables += [(f"{TAG_COLUMNS[name]} tag", table, after.tags[name]) for name, table in before.tags.items()]
+    after = new.features.vocabularies()
+    tables = [(noun, table, after[noun]) for noun, table in old.features.vocabularies().items()]
     sizes = [(noun, len(_new_items(*pair)[0])) for noun, *pair in tables]
     if any(size for _, size in sizes):
         parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes if size))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ from treeparse.training.config import TrainConfig
 from treeparse.training.export import export_model
 from treeparse.training.fit import Training, fit, repeatable
 from treeparse.training.history import EpochRecord, best_record
-from treeparse.training.identity import check_identity, run_identity
+from treeparse.training.identity import check_identity, run_identity, with_values_of_before
 from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
 from treeparse.training.plan import planned, settled, workload
@@ -36,7 +37,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         raise TreeparseError(
             f"There is a run in {run.path} already: go on with --resume {run.path}, or name another --output."
         )
-    state = run.read_state() if resume else None
+    state = _state_to_resume(run, config) if resume else None
     with without_notices(), repeatable(config.trainer.device):
         training = _prepare(config, state, console)
         run.begin(training.config.to_yaml(), replace=resume)
@@ -45,6 +46,15 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         export_model(run)
     _say_result(run, history, console)
     return run.model
+
+
+def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
+    """The state of a run, its settings with what they lack because it came later; None before the first epoch."""
+    state = run.read_state()
+    if state is None:
+        return None
+    settings = with_values_of_before(state.identity["settings"], config)
+    return replace(state, identity={**state.identity, "settings": settings})
 
 
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:

@@ -10,38 +10,52 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.core import TreeparseError, did_you_mean, values_of_before
 from treeparse.model import ParserConfig
 from treeparse.model.config import scorer_size
+from treeparse.model.encoders import DEFAULT, KINDS
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
-from treeparse.training.arguments import MODE, Keys, file_arguments, option_arguments
+from treeparse.training.arguments import MODE, Keys, file_arguments, file_settings, option_arguments
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
+
+OTHER_ENCODERS = f"""
+An encoder of your own goes by its class, a subclass of treeparse.model.OwnEncoder, and its own settings by init_args:
+--help-config --{KEY}.class_path mymodule.MyEncoder lists them.
+"""
 
 
-def load_config(path: str | Path | None, options: Sequence[str] = ()) -> TrainConfig:
+def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> TrainConfig:
     """Read a config file and then dotted options (``["--optimization.epochs", "3"]``), which win.
+
+    Of an encoder of one's own, the module is imported. A file ``of_run`` is one that a run wrote, of all its settings:
+    what it lacks came later, and is as it was then. Elsewhere, what is left out has its default.
 
     Raises ``TreeparseError`` for unknown keys, wrong types, missing values, files that are no YAML, and a model that is
     too large for this machine.
     """
-    parser = _argument_parser()
-    keys = Keys(parser.get_defaults())
     try:
-        arguments = [] if path is None else file_arguments(path, keys)
-        settings = parser.parse_args(arguments + option_arguments(options, keys))
+        encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
+        parser = _argument_parser(encoder)
+        if of_run:
+            parser.set_defaults(_values_of_before(encoder))
+        keys = Keys(parser.get_defaults(), list_settings(encoder))
+        settings = parser.parse_args(file_arguments(given, keys) + option_arguments(options, keys))
         values = parser.instantiate(settings)
+        sizes = values.model.as_dict()
+        model = ParserConfig(**{**sizes, "encoder": encoder_config(sizes["encoder"])})
     except TreeparseError:
         raise
     except (ArgumentError, ValueError, TypeError, yaml.YAMLError) as error:
         raise TreeparseError(_sentence(str(error), path)) from error
-    check_memory(scorer_size(values.model), copies=TRAINING_COPIES)
+    check_memory(scorer_size(model), copies=TRAINING_COPIES)
     return TrainConfig(
         data=values.data,
         output=values.output,
         seed=values.seed,
         init_from=values.init_from,
-        model=values.model,
+        model=model,
         objective=_plain(settings.objective),
         optimization=values.optimization,
         trainer=values.trainer,
@@ -65,9 +79,17 @@ def build_objective(settings: Mapping[str, Any]) -> Objective:
         raise TreeparseError(_sentence(str(error), None)) from error
 
 
-def describe_settings() -> str:
-    """Every key with its meaning, type and default, as text."""
-    return _argument_parser().format_help().partition("\n\n")[2]
+def describe_settings(options: Sequence[str] = ()) -> str:
+    """Every key with its meaning, type and default, as text; those of the encoder that the options name."""
+    encoder, _ = chosen_encoder({}, options)
+    return _argument_parser(encoder).format_help().partition("\n\n")[2] + OTHER_ENCODERS
+
+
+def _values_of_before(encoder: str) -> dict[str, Any]:
+    """The settings that the config of a run may lack, with what they are then."""
+    sections = {"data": DataConfig, "model": ParserConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
+    sections |= {KEY: KINDS[encoder].settings} if encoder in KINDS else {}
+    return {f"{key}.{name}": v for key, kind in sections.items() for name, v in values_of_before(kind).items()}
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -80,7 +102,7 @@ def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     ]
 
 
-def _argument_parser() -> ArgumentParser:
+def _argument_parser(encoder: str = DEFAULT) -> ArgumentParser:
     parser = ArgumentParser(
         prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
     )
@@ -89,7 +111,8 @@ def _argument_parser() -> ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="seed of first weights, order of the data and dropout")
     parser.add_argument("--init_from", type=str | None, default=None, help="a model, or a run, to start from")
     parser.add_class_arguments(DataConfig, "data")
-    parser.add_class_arguments(ParserConfig, "model")
+    parser.add_class_arguments(ParserConfig, "model", skip={"encoder"}, instantiate=False)
+    add_encoder_arguments(parser, encoder)
     _add_objective(parser)
     parser.add_class_arguments(OptimizationConfig, "optimization")
     parser.add_class_arguments(TrainerConfig, "trainer")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from treeparse.core import TreeparseError
+from treeparse.model.storage import VERSION, file_writer
 from treeparse.training.checks import (
     REMEDY,
     MisfitError,
@@ -20,6 +21,7 @@ from treeparse.training.checks import (
     misfits_of,
 )
 from treeparse.training.history import EpochRecord
+from treeparse.version import installed_version
 
 FORMAT = 1
 
@@ -45,7 +47,8 @@ class RunState:
 def state_to_plain(state: RunState) -> dict[str, Any]:
     """Tensors and plain values that :func:`state_from_plain` turns back into the state."""
     values = {field.name: getattr(state, field.name) for field in fields(RunState) if field.name != "source"}
-    return values | {"format": FORMAT, "history": [asdict(record) for record in state.history]}
+    header = {"format": FORMAT, VERSION: installed_version()}
+    return header | values | {"history": [asdict(record) for record in state.history]}
 
 
 def state_from_plain(plain: Mapping[str, Any], source: str) -> RunState:
@@ -55,10 +58,14 @@ def state_from_plain(plain: Mapping[str, Any], source: str) -> RunState:
     """
     number = plain.get("format")
     if type(number) is not int or number != FORMAT:
-        raise TreeparseError(f"{source} was written by another version of treeparse: {REMEDY}.")
-    values: dict[str, Any] = {name: value for name, value in plain.items() if name != "format"} | {"source": source}
+        raise TreeparseError(
+            f"{source} was written by another version of treeparse than {installed_version()}, {file_writer(plain)}: "
+            f"go on with that one, or {REMEDY}."
+        )
+    values: dict[str, Any] = {name: value for name, value in plain.items() if name not in ("format", VERSION)}
+    values["source"] = source
     with misfits_of(source):
-        check_fields(RunState, values, "it")
+        check_fields(RunState, values, f"it, written by {file_writer(plain)},")
         check(values["step"] >= 0 and values["threads"] >= 1, "its numbers of steps or threads cannot be")
         for name in ("settings", "digests"):
             check_plain(mapping(values["identity"].get(name), f"its {name}"), f"its {name}")

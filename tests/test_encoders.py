@@ -1,0 +1,380 @@
+"""Encoders by registry: a kind of another sort than the BiLSTM, and classes of users' own, from config to model."""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import own_encoder
+import pytest
+import torch
+import yaml
+from helpers.sentences import learnable_sentences
+from torch import Tensor, nn
+
+from treeparse.cli.main import main
+from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.features import Features, LexicalFeatures
+from treeparse.data.vectors import WordVectors
+from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
+from treeparse.model.config import scorer_size
+from treeparse.model.encoders import encoder_kind
+from treeparse.model.encoders.kind import EncoderKind
+from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
+from treeparse.nn.size import EncoderSize
+from treeparse.training import load_config, train
+from treeparse.training.settings import describe_settings
+
+PACKAGE = Path(encoders.__file__).parents[2]
+TRAIN = learnable_sentences(30, seed=1)
+WINDOWS = "own_encoder.Windows"
+
+
+def own(**settings: Any) -> ParserConfig:
+    return ParserConfig(OwnEncoderConfig.of(own_encoder.Windows, **settings), arc_size=8, label_size=8)
+
+
+def written(path: Path, **values: object) -> Path:
+    settings = {"output": "runs/x", "data": {"train": "a.conllu"}, **values}
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
+
+
+def test_only_its_own_files_know_the_bilstm() -> None:
+    naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
+    files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py", "nn/size.py")
+    assert naming == {*map(Path, files), Path("model/encoders/bilstm.py"), Path("model/encoders/__init__.py")}
+
+
+# A kind that reads no words at all, but their lengths, and has weights that come from elsewhere.
+
+
+@dataclass(frozen=True)
+class LengthConfig(EncoderConfig):
+    type: Literal["length"] = "length"
+    longest: int = 5
+    revision: str = ""
+
+
+class Lengths(Features):
+    def __init__(self, longest: int) -> None:
+        self.longest = longest
+
+    def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        rows = [torch.tensor([0, *(min(len(form), self.longest) for form in s.forms)]) for s in sentences]
+        return {"lengths": nn.utils.rnn.pad_sequence(rows, batch_first=True)}
+
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        return {"longest": self.longest}
+
+
+class LengthEncoder(Encoder):
+    def __init__(self, longest: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(longest + 1, 4)
+        self.output_size = 4
+
+    def forward(self, batch: Batch) -> Tensor:
+        return self.table(batch.features["lengths"])
+
+
+@dataclass(frozen=True)
+class Length(EncoderKind[LengthConfig]):
+    settings = LengthConfig
+
+    @property
+    def name(self) -> str:
+        return self.config.type
+
+    def completed(self, vectors: WordVectors | None) -> LengthConfig:
+        return replace(super().completed(vectors), revision="abc")
+
+    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Lengths:
+        return Lengths(self.config.longest)
+
+    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
+        return features.extended(sentences)
+
+    def restored(self, data: dict[str, Any]) -> Lengths:
+        return Lengths(data["longest"])
+
+    def module(self, features: Features) -> LengthEncoder:
+        assert isinstance(features, Lengths)
+        return LengthEncoder(features.longest)
+
+    def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
+        nn.init.constant_(module.get_parameter("table.weight"), 7.0)
+
+    def size(self, features: Features | None) -> EncoderSize:
+        return EncoderSize(4 * (self.config.longest + 1), 4)
+
+    def continuing(self, earlier: LengthConfig) -> LengthConfig:
+        return replace(self.config, revision=earlier.revision)
+
+    def shaping(self) -> Mapping[str, Any]:
+        return {"longest": self.config.longest}
+
+
+@pytest.fixture
+def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, object]:
+    monkeypatch.setitem(encoders.KINDS, "length", Length)  # type: ignore[arg-type]
+    return encoders.KINDS
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_kind_of_another_sort(tmp_path: Path) -> None:
+    config = load_config(written(tmp_path / "c.yaml", model={"encoder": {"type": "length", "longest": 3}}))
+    assert config.model.encoder == LengthConfig(longest=3)
+    parser = Parser.build(config.model, TRAIN)
+    assert parser.config.encoder == LengthConfig(longest=3, revision="abc")  # completed by what was built
+    table = parser.get_parameter("scorer.encoder.table.weight")
+    assert table.shape == (4, 4) and (table == 7).all()
+    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    nn.init.constant_(table, 8.0)
+    parser.save_pretrained(tmp_path / "model")
+    loaded = Parser.from_pretrained(tmp_path / "model")
+    assert loaded.config == parser.config and (loaded.get_parameter("scorer.encoder.table.weight") == 8).all()
+    assert loaded.parse(TRAIN) == parser.eval().parse(TRAIN)
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_kind_of_another_sort_trains(tiny_config: Path) -> None:
+    """Over the settings of the file, which are a BiLSTM's: they are left out."""
+    model = train(load_config(tiny_config, ["--model.encoder.type", "length", "--optimization.epochs=1"]), quiet=True)
+    assert json.loads((model / "config.json").read_bytes())["encoder"]["type"] == "length"
+    more = ["--model.encoder.type=length", "--optimization.epochs=1", "--init_from", str(model)]
+    again = train(load_config(tiny_config, [*more, "--output", str(model.parent.parent / "more")]), quiet=True)
+    assert len(Parser.from_pretrained(again).parse([["a", "bb"]])) == 1
+    assert Parser.from_pretrained(again).config.encoder == LengthConfig(revision="abc")
+    with pytest.raises(TreeparseError, match="its encoder is length there and bilstm here"):
+        train(load_config(tiny_config, ["--init_from", str(model), "--output", "other"]), quiet=True)
+
+
+@pytest.mark.usefixtures("kinds")
+def test_an_option_names_another_encoder_than_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "c.yaml", model={"arc_size": 9, "encoder": {"hidden_size": 7, "layers": 3}})
+    for options in (["--model.encoder.type=length"], ["--model.encoder", "{type: length}"]):
+        model = load_config(path, options).model
+        assert (model.encoder, model.arc_size) == (LengthConfig(), 9)
+    kept = load_config(path, ["--model.encoder.type=bilstm", "--model.encoder.layers=2"]).model.encoder
+    assert kept == BiLSTMConfig(hidden_size=7, layers=2)
+    with pytest.raises(TreeparseError, match=r"There is no setting --model.encoder.longst .*mean --model.encoder.long"):
+        load_config(path, ["--model.encoder.type=length", "--model.encoder.longst=3"])
+
+
+def test_there_is_no_such_encoder(tmp_path: Path) -> None:
+    with pytest.raises(TreeparseError, match=r"no encoder 'bilst', but bilstm; .*class_path.*; did you mean bilstm\?"):
+        load_config(written(tmp_path / "c.yaml"), ["--model.encoder.type", "bilst"])
+    with pytest.raises(TreeparseError, match="no encoder '7'"):
+        load_config(written(tmp_path / "c.yaml", model={"encoder": {"type": 7}}))
+
+
+# Classes of users' own.
+
+
+def test_an_encoder_of_ones_own_is_built_saved_and_loaded(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    parser = Parser.build(own(size=6, min_count=1), TRAIN).eval()
+    assert isinstance(parser.scorer.encoder, own_encoder.Windows)
+    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    for parameter in parser.parameters():
+        nn.init.normal_(parameter)
+    parser.save_pretrained(tmp_path / "model")
+    saved = json.loads((tmp_path / "model" / "config.json").read_bytes())["encoder"]
+    settings = {"size": 6, "width": 3, "layers": 2, "min_count": 1}  # defaults too, which may be others later
+    assert saved == {"class_path": WINDOWS, "init_args": settings}
+    loaded = Parser.from_pretrained(tmp_path / "model")
+    assert loaded.config == parser.config and loaded.parse(TRAIN) == parser.parse(TRAIN)
+
+
+def test_no_word_of_the_example_sees_padding() -> None:
+    parser = Parser.build(own(min_count=1), TRAIN).eval()
+    alone, longer = TRAIN[0], max(TRAIN, key=len)
+    assert len(longer) > len(alone)
+    with torch.inference_mode():
+        [expected], both = (parser.scorer.encoder(parser.collate(batch)) for batch in ([alone], [alone, longer]))
+    torch.testing.assert_close(both[0, : len(alone) + 1], expected)
+
+
+@pytest.fixture
+def trained(tiny_config: Path) -> Path:
+    options = ["--model.encoder.class_path", WINDOWS, "--model.encoder.init_args.size=16"]
+    assert (
+        main(["train", "--config", str(tiny_config), "-q", *options, "--model.encoder.init_args.min_count", "1"]) == 0
+    )
+    return tiny_config.parent / "run"
+
+
+def test_a_model_is_loaded_where_its_class_was_imported(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, out = tmp_path / "dev.conllu", tmp_path / "parsed.conllu"
+    expected = Parser.from_pretrained(trained).parse([["noun1", "verb2"]])
+    monkeypatch.delitem(sys.modules, "own_encoder")
+    with pytest.raises(TreeparseError, match=r"config.json, encoder: .*'own_encoder.Windows'.* --import own_encoder"):
+        Parser.from_pretrained(trained)
+    assert "own_encoder" not in sys.modules
+    commands: list[list[str]] = [
+        ["predict", str(trained), str(text), "-o", str(out)],
+        ["kbest", str(trained), str(text), "-k", "2", "-o", str(out)],
+        ["sample", str(trained), str(text), "-k", "2", "-o", str(out)],
+        ["evaluate", "--model", str(trained), str(text)],
+        ["export", str(trained), "-o", str(tmp_path / "copy")],
+    ]
+    for command in commands:
+        assert main([*command, "-q"]) == 2
+        assert "--import own_encoder." in capsys.readouterr().err
+    for command in commands:
+        assert main([*command, "-q", "--import", "own_encoder"]) == 0
+    assert Parser.from_pretrained(tmp_path / "copy").parse([["noun1", "verb2"]]) == expected
+    assert main(["predict", str(trained), str(text), "--import", "no_such_module"]) == 2
+    assert "The module 'no_such_module' cannot be imported (ModuleNotFoundError" in capsys.readouterr().err
+
+
+def test_a_run_of_ones_own_encoder_goes_on_and_another_starts_from_it(trained: Path, tmp_path: Path) -> None:
+    assert yaml.safe_load((trained / "config.yaml").read_text())["model"]["encoder"]["class_path"] == WINDOWS
+    assert main(["train", "--resume", str(trained), "-q"]) == 0
+    file, encoder = str(tmp_path / "config.yaml"), ["--model.encoder.class_path", WINDOWS]
+    more = ["train", "--config", file, "-q", "--output", str(tmp_path / "more"), "--init-from", str(trained), *encoder]
+    treebank = tmp_path / "train.conllu"
+    treebank.write_text(treebank.read_text().replace("adj1", "zebra"), encoding="utf-8")
+    options = ["--model.encoder.init_args.size=16", "--model.encoder.init_args.min_count=1"]
+    assert main([*more, *options, "--optimization.epochs=1"]) == 0
+    features = Parser.from_pretrained(tmp_path / "more").indexer.features
+    assert isinstance(features, LexicalFeatures) and {"adj1", "zebra"} <= {*features.words.items}
+    with pytest.raises(TreeparseError, match=r"model.encoder.init_args.size is 16 there and 64 here"):
+        config = load_config(file, [*encoder, "--init_from", str(trained), "--output", str(tmp_path / "other")])
+        train(config, quiet=True)
+
+
+def test_the_settings_of_ones_own_encoder(tmp_path: Path) -> None:
+    path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": WINDOWS, "init_args": {"size": 5}}})
+    assert load_config(path).model.encoder == OwnEncoderConfig.of(own_encoder.Windows, size=5)
+    config = load_config(path, ["--model.encoder.init_args.width=5"])
+    assert config.model.encoder == OwnEncoderConfig.of(own_encoder.Windows, size=5, width=5)
+    (tmp_path / "again.yaml").write_text(config.to_yaml(), encoding="utf-8")
+    assert load_config(tmp_path / "again.yaml") == config
+    text = describe_settings(["--model.encoder.class_path", WINDOWS])
+    assert "--model.encoder.init_args.width " in text and "hidden_size" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["init_args.sise=3"],
+            "There is no setting --model.encoder.init_args.sise .*mean --model.encoder.init_args.size",
+        ),
+        (["init_args.size=big"], "model.encoder.init_args.size.*int.*big"),
+        (["init_args.features=3"], "There is no setting --model.encoder.init_args.features"),
+        (["class_path=own_encoder.Doors"], "'own_encoder.Doors' is none: its module has no class of that name"),
+        (["class_path=torch.nn.Linear"], "'torch.nn.Linear' is none: .*derived from treeparse.model.OwnEncoder"),
+        (["class_path=no_such.Thing"], "module 'no_such' cannot be imported"),
+        (["class_path=Windows"], "There is no encoder 'Windows'"),
+    ],
+)
+def test_faults_of_ones_own_encoder_are_sentences(tmp_path: Path, options: list[str], words: str) -> None:
+    path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": WINDOWS}})
+    with pytest.raises(TreeparseError, match=words) as caught:
+        load_config(path, [f"--model.encoder.{option}" for option in options])
+    assert "\n" not in str(caught.value)
+
+
+class Sizeless(OwnEncoder):
+    def __init__(self, features: LexicalFeatures, sizes: list[int]) -> None:
+        super().__init__()
+
+    def forward(self, batch: Batch) -> Tensor:
+        raise NotImplementedError
+
+
+class Plain(own_encoder.Windows):
+    def __init__(self, features: LexicalFeatures) -> None:
+        super().__init__(features)
+
+
+class Untyped(own_encoder.Windows):
+    def __init__(self, features: LexicalFeatures, size) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(features, size)
+
+
+def test_classes_that_no_model_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Inner(own_encoder.Windows):
+        pass
+
+    with pytest.raises(TreeparseError, match=r"Inner could not be found again .* at the top of a module"):
+        OwnEncoderConfig.of(Inner)
+    with pytest.raises(TreeparseError, match=r"does not take its settings \(got an unexpected keyword argument 'sise'"):
+        own(sise=3)
+    monkeypatch.setattr(own_encoder, "Sizeless", Sizeless, raising=False)
+    with pytest.raises(TreeparseError, match=r"does not take its settings \(missing a required argument: 'sizes'"):
+        OwnEncoderConfig("own_encoder.Sizeless")
+    with pytest.raises(TreeparseError, match="cannot be saved"):
+        OwnEncoderConfig("own_encoder.Sizeless", {"sizes": {1, 2}})
+    config = OwnEncoderConfig("own_encoder.Sizeless", {"sizes": (1, 2)})
+    assert config.init_args == {"sizes": [1, 2]}  # as it is once it was saved
+    with pytest.raises(TreeparseError, match="Sizeless sets no output_size"):
+        Parser.build(ParserConfig(config), TRAIN)
+    with pytest.raises(TreeparseError, match="Windows reads no pretrained vectors"):
+        Parser.build(own(), TRAIN, WordVectors(("a",), torch.ones(1, 2)))
+
+
+def test_ones_own_encoder_beyond_the_machine_names_its_setting() -> None:
+    with pytest.raises(TreeparseError, match=r"GB on this machine: lower encoder.init_args.size \(10000000\)\.$"):
+        Parser.build(own(size=10**7), TRAIN)
+
+
+def test_counting_weights_leaves_the_generator_alone() -> None:
+    parser = Parser.build(own(), TRAIN)
+    state = torch.get_rng_state()
+    scorer_size(parser.config, parser.indexer).weights()
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_a_class_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_encoder, "Plain", Plain, raising=False)
+    monkeypatch.setattr(Plain, "__module__", "own_encoder")
+    config = load_config(written(tmp_path / "c.yaml"), ["--model.encoder.class_path", "own_encoder.Plain"])
+    (tmp_path / "again.yaml").write_text(config.to_yaml(), encoding="utf-8")
+    assert load_config(tmp_path / "again.yaml") == config
+    assert config.model.encoder == OwnEncoderConfig("own_encoder.Plain", {})
+
+
+def test_a_setting_without_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_encoder, "Untyped", Untyped, raising=False)
+    options = ["--model.encoder.class_path", "own_encoder.Untyped"]
+    problem = r"settings of own_encoder.Untyped are none, for want of a type: .*size"
+    with pytest.raises(TreeparseError, match=problem):
+        load_config(written(tmp_path / "c.yaml"), options)
+    with pytest.raises(TreeparseError, match=problem):
+        describe_settings(options)
+
+
+def test_tags_and_counts_are_settings_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = (
+        "from torch import nn\nfrom treeparse.model import OwnEncoder\n"
+        "class Tagged(OwnEncoder):\n"
+        "    def __init__(self, features, tags: list[str], min_count: int = 2):\n"
+        "        super().__init__()\n"
+        "        self.output_size = 4\n"
+        "        self.table = nn.Embedding(features.sizes()[tags[0]], 4)\n"
+        "        self.tag = tags[0]\n"
+        "    def forward(self, batch):\n"
+        "        return self.table(batch.features[self.tag])\n"
+    )
+    (tmp_path / "tagged_encoder.py").write_text(module, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    path = written(tmp_path / "c.yaml", model={"encoder": {"class_path": "tagged_encoder.Tagged"}})
+    config = load_config(path, ["--model.encoder.init_args.tags", "[upos]"]).model
+    sentences = [Sentence(("a",), upos=("X",), heads=(0,), labels=("root",))]
+    parser = Parser.build(config, sentences)
+    assert encoder_kind(config.encoder).name == "tagged_encoder.Tagged"
+    with pytest.raises(TreeparseError, match="The model reads UPOS"):
+        parser.parse([["a"]])
+    assert len(parser.parse(sentences)) == 1

@@ -1,0 +1,87 @@
+"""The BiLSTM as a kind of encoder: words, characters, tags and pretrained vectors under LSTM layers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features import UNKNOWN, Features, LexicalFeatures
+from treeparse.data.vectors import WordVectors
+from treeparse.model.encoders.kind import EncoderKind
+from treeparse.nn import BiLSTMConfig, BiLSTMEncoder, Encoder
+from treeparse.nn.size import EncoderSize, bilstm_size, smaller_bilstms
+
+# Settings on which no weight depends: a run may have others than the model that it starts from.
+FREE = {
+    "min_count",
+    "vector_size",  # the pretrained vectors are always those of the model
+    "word_dropout",
+    "embedding_dropout",
+    "dropout",
+    "recurrent_dropout",
+}
+
+
+@dataclass(frozen=True)
+class BiLSTM(EncoderKind[BiLSTMConfig]):
+    """`LexicalFeatures` under a `BiLSTMEncoder`."""
+
+    settings = BiLSTMConfig
+
+    @property
+    def name(self) -> str:
+        return self.config.type
+
+    def completed(self, vectors: WordVectors | None) -> BiLSTMConfig:
+        """The settings for these pretrained vectors; raises where they have a ``vector_size`` that is not theirs."""
+        size = 0 if vectors is None else vectors.size
+        if self.config.vector_size not in (0, size):
+            given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
+            raise TreeparseError(
+                f"encoder.vector_size is {self.config.vector_size}, but {given}: leave it 0, it is set by them."
+            )
+        return replace(self.config, vector_size=size)
+
+    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> LexicalFeatures:
+        return LexicalFeatures.build(
+            sentences,
+            min_count=self.config.min_count,
+            tags=self.config.tags,
+            vectors=None if vectors is None else vectors.vocabulary(),
+        )
+
+    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
+        return features.extended(sentences, min_count=self.config.min_count)
+
+    def restored(self, data: dict[str, Any]) -> LexicalFeatures:
+        return LexicalFeatures.from_json(data)
+
+    def module(self, features: Features) -> BiLSTMEncoder:
+        assert isinstance(features, LexicalFeatures)
+        words = features.words
+        return BiLSTMEncoder(
+            self.config, features.sizes(), unknown=words.special(UNKNOWN), specials=len(words.specials)
+        )
+
+    def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
+        if vectors is not None:
+            table = module.get_parameter("embedding.vectors.weight")
+            table.copy_(vectors.embedding())  # frozen: no gradient is asked for
+
+    def size(self, features: Features | None) -> EncoderSize:
+        if features is None:
+            return bilstm_size(self.config)
+        assert isinstance(features, LexicalFeatures)
+        return bilstm_size(self.config, features.sizes())
+
+    def smaller(self) -> Iterator[tuple[str, BiLSTMConfig]]:
+        return smaller_bilstms(self.config)
+
+    def continuing(self, earlier: BiLSTMConfig) -> BiLSTMConfig:
+        return replace(self.config, vector_size=earlier.vector_size)
+
+    def shaping(self) -> Mapping[str, Any]:
+        free = set(FREE)
+        free |= set() if self.config.char_filters else {"char_size", "char_widths"}
+        free |= set() if self.config.tags else {"tag_size"}
+        return {name: value for name, value in asdict(self.config).items() if name not in free}
