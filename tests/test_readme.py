@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,19 @@ def test_the_line_on_distributions_runs() -> None:
     parser = Parser.build(ParserConfig(arc_size=4, label_size=4), learnable_sentences(10, seed=1))
     distribution = eval(line, {"parser": parser, "sentences": [["They", "saw", "her"], ["Go"]]})
     assert distribution.log_partition.shape == (2,)
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_example_of_the_guide_to_distributions_runs() -> None:
+    import treeparse.trees
+
+    [block] = re.findall(r"from samples::\n\n(.*?)\n\n", treeparse.trees.__doc__ or "", re.DOTALL)
+    names = {**vars(treeparse.trees), "torch": torch, "lengths": torch.randint(5, 21, (32,))}
+    exec(textwrap.dedent(block), names)
+    methods = set(dir(treeparse.trees.NonProjectiveCRF)) | set(dir(treeparse.trees.LabeledCRF)) | set(names)
+    [guide] = re.findall(r"Which method::\n\n(.*?)\n\n", treeparse.trees.__doc__ or "", re.DOTALL)
+    named = set(re.findall(r"\b[a-z]+_[a-z_]+\b|\b(?:mode|topk|sample|entropy|tempered)\b", guide))
+    assert len(named) > 20 and named - {"kl_divergence"} <= methods

@@ -1,6 +1,48 @@
 """Distributions over dependency trees, as ``torch.distributions``, and estimators over their samples.
 
-Papers are cited by short names, such as [Exp]: ``help(treeparse.references)`` lists them.
+Which distribution::
+
+    a score for every arc             NonProjectiveCRF: all trees, crossing arcs included; sums in O(n^3), the best
+                                      tree in O(n^2)
+    no crossing arcs                  ProjectiveCRF, with the same face; sums and the best tree in O(n^3)
+    scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
+    too many labels to be held        the same, over a LabelSource: slices of heads, and chosen arcs
+    arcs or labels that cannot be     the same, with -inf at them
+    heads or labels that are known    ``given``
+    several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds
+    CUDA scores                       the same: non-projective sums stay there (``backend="torch"`` takes them so on the
+                                      CPU); projective sums, best trees and lists are computed on the CPU
+
+Which method::
+
+    a loss for a gold tree                            log_prob
+    a probability for every arc                       marginals; log_marginals for the most improbable ones
+    how unsure the model is, or to make it surer      entropy, renyi_entropy, log_norm
+    to draw two models together                       cross_entropy, torch.distributions.kl_divergence
+    expected accuracy, or its loss                    expected_uas, expected_las, risk
+    expectations of features, differentiable          expectation, dense or sparse
+    variances and second moments                      covariance, second_moment
+    the best tree, the K best, all in order           mode, topk, best_first
+    the tree of the highest expected UAS or LAS       minimum_risk
+    random trees                                      sample: exact at any score scale
+    random trees, each of them once                   sample_without_replacement, with Gumbel keys
+    the mean of any function of a tree                sample_mean; without replacement unordered_set, horvitz_thompson
+    sharper or flatter probabilities                  tempered
+
+Everything is in nats, computed in float64 and rounded to the dtype of the scores at the end. Finite scores lie between
+-1e12 and 1e12, beyond which float64 cannot tell trees apart: -inf, not a large number, is for what cannot be. Of trees
+of equal score the better one is, everywhere, that whose arcs are shorter in sum, then that of greater fixed
+pseudo-random keys of its arcs.
+
+For the expectation of a function that is no sum over arcs there are unbiased estimates, and gradients, from samples::
+
+    p = NonProjectiveCRF(torch.randn(32, 21, 21, requires_grad=True), lengths)
+    heads, log_probs, keys = p.sample_without_replacement(8)  # (32, 8, 21): different trees, in the order drawn
+    cost = (heads != p.mode.unsqueeze(-2)).any(-1).double()  # any function of a whole tree
+    log_probs = p.log_prob(heads.movedim(-2, 0)).movedim(0, -1)  # the same with their graph
+    unordered_set(log_probs, cost).mean().backward()  # the score-function gradient, with a baseline built in
+
+Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """
 
 from treeparse.trees.crf import TreeCRF as TreeCRF
