@@ -82,7 +82,7 @@ DIFFERENCES = """
   law.
 - [Unb] Figs. 2a and 2b: both of the paper's samplers are faster than Colbourn's; WilsonMarginal is the faster one on
   random weights, on trained ones they are alike. Here WilsonMarginal is the faster one on both, because WilsonReject
-  pays for its search of the best constant.
+  pays for its search of the best constant; that makes it slower than Colbourn's, too, up to some ten words.
 - [Samp] has O(K n^3 + K^2 n) for the list, [Unb] O(K n^3) for the trie. Compiled, the K^2 n is small: only trees
   that have the same heads so far are looked at again. For few words the list is as fast as the trie up to thousands
   of trees; the authors' Python slows down by hundreds. For more words the trie is faster because treeparse opens its
