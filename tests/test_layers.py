@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -162,3 +163,28 @@ def test_public_names_exist_and_unknown_ones_do_not() -> None:
     assert set(treeparse.__all__) <= set(dir(treeparse))
     with pytest.raises(AttributeError, match="no attribute 'Parsley'"):
         _ = treeparse.Parsley
+
+
+DISTRIBUTIONS = {"NonProjectiveCRF", "ProjectiveCRF", "LabeledCRF", "DISTRIBUTIONS"}
+
+
+def makers_of_distributions(path: Path) -> Iterator[str]:
+    """The functions of a file that make a distribution: by its class, or by the table of classes."""
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(function, ast.FunctionDef):
+            used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+            calls = {node.func.id for node in ast.walk(function) if is_call_by_name(node)}
+            if calls & DISTRIBUTIONS or "DISTRIBUTIONS" in used:
+                yield f"{module_name(path, PACKAGE)}.{function.name}"
+
+
+def is_call_by_name(node: ast.AST) -> TypeGuard[Any]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+
+
+def test_one_function_turns_scores_into_a_distribution() -> None:
+    """All else starts from a distribution: in ``trees`` from one that is there, elsewhere from the parser's."""
+    above = [path for path in MODULES if layer_of(path) not in ("trees", "kernels", "core")]
+    made = {maker for path in above for maker in makers_of_distributions(path)}
+    # The command warm compiles kernels by distributions of no sentence.
+    assert {maker for maker in made if ".warm." not in maker} == {"treeparse.model.parser.distribution"}

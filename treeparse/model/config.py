@@ -30,7 +30,7 @@ class ParserConfig:
     encoder: EncoderConfig = field(default_factory=default_encoder)
     arc_size: int = 400
     label_size: int = 64
-    dropout: float = 0.25
+    dropout: float = 0.33
     single_root: bool = True
     trees: TreeKind = added_setting("nonprojective", before="nonprojective")
     decoder: Decoder = added_setting("best", before="nonprojective")

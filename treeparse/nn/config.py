@@ -47,14 +47,14 @@ class BiLSTMConfig(EncoderConfig):
     vector_size: int = 0
     char_size: int = 50
     char_filters: int = 80
-    char_widths: tuple[int, ...] = (3, 4)
+    char_widths: tuple[int, ...] = (2, 3, 4, 5)
     tags: tuple[Tag, ...] = ()
     tag_size: int = 50
     hidden_size: int = 256
     layers: int = 2
-    word_dropout: float = 0.1
-    embedding_dropout: float = 0.25
-    dropout: float = 0.25
+    word_dropout: float = 0.2
+    embedding_dropout: float = 0.33
+    dropout: float = 0.33
     recurrent_dropout: float = added_setting(0.0, before=0.0)
 
     def __post_init__(self) -> None:

@@ -1,0 +1,44 @@
+"""Long sentences and many labels in bounded memory: label scores of all arcs at once would take 0.8 GB and more."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# 1e8 label scores: 400 MB in single precision, 800 MB in double.
+PROGRAM = """
+import json, resource, sys
+import torch
+from treeparse import Parser, Sentence
+from treeparse.model import ParserConfig
+from treeparse.nn import BiLSTMConfig
+
+torch.manual_seed(1)
+torch.set_num_threads(1)
+words, labels = 500, 400
+names = ("root", *(f"label{place}" for place in range(1, labels)))
+train = Sentence(tuple(f"w{place}" for place in range(labels)), heads=(0, *[1] * (labels - 1)), labels=names)
+encoder = BiLSTMConfig(word_size=8, char_filters=0, hidden_size=8, layers=1, min_count=1)
+parser = Parser.build(ParserConfig(encoder=encoder, arc_size=8, label_size=8), [train]).eval()
+for name, parameter in parser.scorer.named_parameters():
+    if name.startswith(("arcs", "labels")):
+        torch.nn.init.normal_(parameter, std=0.3)
+sentences = [[f"w{place % labels}" for place in range(words)]]
+calls = {
+    "parse": lambda: parser.parse(sentences),
+    "minimum_risk": lambda: parser.parse(sentences, decoder="minimum_risk"),
+    "kbest": lambda: parser.kbest(sentences, 5),
+    "sample": lambda: parser.sample(sentences, 5),
+}
+parser.distribution(parser.collate([["w1", "w2"]])).log_partition
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+(calls[sys.argv[1]])()
+print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024))
+"""
+
+
+@pytest.mark.parametrize("job", ["parse", "minimum_risk", "kbest", "sample"])
+def test_a_long_sentence_takes_little_memory(job: str) -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM, job], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) < 200  # MB
