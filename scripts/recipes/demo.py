@@ -17,7 +17,6 @@ def sentences(part: str = "train") -> list[Sentence]:
 
 def small_parser(train: list[Sentence], size: int = 32) -> Parser:
     """An untrained parser of tags and frequent words, without dropout."""
-    encoder = BiLSTMConfig(
-        tags=("upos",), word_size=size, char_filters=0, hidden_size=size, layers=1, embedding_dropout=0.0, dropout=0.0
-    )
+    rates = dict.fromkeys(("word_dropout", "embedding_dropout", "dropout"), 0.0)
+    encoder = BiLSTMConfig(tags=("upos",), word_size=size, char_filters=0, hidden_size=size, layers=1, **rates)
     return Parser.build(ParserConfig(encoder=encoder, arc_size=size, label_size=size, dropout=0.0), train)

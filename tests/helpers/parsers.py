@@ -15,6 +15,7 @@ ENCODER = BiLSTMConfig(
     char_widths=(3,),
     hidden_size=16,
     layers=2,
+    word_dropout=0.1,
     embedding_dropout=0.1,
     dropout=0.1,
 )
