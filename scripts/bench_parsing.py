@@ -23,7 +23,7 @@ from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
-from treeparse.nn import Scores
+from treeparse.nn import BiaffineScores
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 
 Times = dict[str, float]
@@ -122,7 +122,7 @@ def _scorer_of(parser: Parser, clock: Clock) -> Iterator[Cut]:
     def begin(*_: object) -> None:
         start[0] = time.perf_counter()
 
-    def end(module: object, arguments: object, scores: Scores) -> Scores:
+    def end(module: object, arguments: object, scores: BiaffineScores) -> BiaffineScores:
         clock.seconds["scorer within"] += time.perf_counter() - start[0]
         cut.made = [getattr(scores, name) for name in names]
         if not torch.is_grad_enabled():

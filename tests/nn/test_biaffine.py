@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.nn import ArcBiaffine, LabelBiaffine, Scores
+from treeparse.nn import ArcBiaffine, BiaffineScores, LabelBiaffine
 from treeparse.nn.biaffine import Projection
 
 
@@ -59,7 +59,7 @@ def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
     biaffine = LabelBiaffine(3, 5)
     randomise(biaffine)
     label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
-    scores = Scores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
+    scores = BiaffineScores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
     arcs = [(0, 2, 1), (0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)]
     expected = torch.cat([biaffine(label_heads[b, None, h], label_dependents[b, None, d]) for b, h, d in arcs])
     torch.testing.assert_close(scores.labels_of(*torch.tensor(arcs).T), expected)

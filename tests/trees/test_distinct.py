@@ -25,7 +25,7 @@ from treeparse.kernels.random import uniforms
 from treeparse.kernels.samples import nonprojective, projective, without_replacement
 from treeparse.kernels.sums import elimination, inside_outside
 from treeparse.trees.families.distinct import DrawKernels, DrawnArrays, Sampler, sample_distinct
-from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.sources import LabelTensor
 
 SCALES = (0.0, 1.0, 4.0)
@@ -52,7 +52,7 @@ def kernels_of(sampler: Sampler, *, single_root: bool, projective: bool = False,
     return DrawKernels(
         sampler,
         partial(log_partition, **options),
-        partial(without_replacement.sample_trees, projective=projective, **options),
+        partial(without_replacement.sample_distinct_trees, projective=projective, **options),
     )
 
 
@@ -157,7 +157,7 @@ def test_labelled_trees() -> None:
     log_probs = np.repeat(log_probs, labels**n) + label_logs[trees[:, :n], words, trees[:, n:]].sum(1)
     family: Options = {"single_root": True}
     is_arc = torch.ones(6000, n + 1, n + 1, dtype=torch.bool)
-    labels_of_all = LabelScores(LabelTensor(torch.from_numpy(np.repeat(label_logs[None], 6000, 0))), is_arc)
+    labels_of_all = FlatLabels(LabelTensor(torch.from_numpy(np.repeat(label_logs[None], 6000, 0))), is_arc)
 
     def draw(count: int) -> DrawnArrays:
         batch = repeated(scores, 6000, 9)

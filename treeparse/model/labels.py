@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Size, Tensor
 
-from treeparse.nn import Scores
+from treeparse.nn import BiaffineScores
 
 MIXED = 2**24  # numbers held at once while labels are scored arc by arc
 TABLE = 2**24  # numbers that are kept of arcs looked up
@@ -23,7 +23,7 @@ class BiaffineLabels:
 
     bound = 0.0
 
-    def __init__(self, scores: Scores, root_label: int) -> None:
+    def __init__(self, scores: BiaffineScores, root_label: int) -> None:
         self.scores, self.root_label = scores, root_label
         self.count = scores.label_biaffine.heads.out_features
         self.shape = Size((*scores.arcs.shape, self.count))

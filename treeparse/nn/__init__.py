@@ -8,4 +8,4 @@ from .config import EncoderConfig as EncoderConfig
 from .dropout import SharedDropout as SharedDropout
 from .encoder import Encoder as Encoder
 from .scorer import BiaffineScorer as BiaffineScorer
-from .scorer import Scores as Scores
+from .scorer import BiaffineScores as BiaffineScores

@@ -11,7 +11,7 @@ from .encoder import Encoder
 
 
 @dataclass(frozen=True)
-class Scores:
+class BiaffineScores:
     """The scores of a batch: all arcs at once, labels for the arcs that are asked for."""
 
     arcs: Tensor  # (B, n+1, n+1) log weights, head first; column 0, diagonal and padding hold anything
@@ -39,7 +39,7 @@ class BiaffineScorer(nn.Module):
         self.arcs = ArcBiaffine(arc_size)
         self.labels = LabelBiaffine(label_size, labels)
 
-    def forward(self, batch: Batch) -> Scores:
+    def forward(self, batch: Batch) -> BiaffineScores:
         nodes = self.encoder(batch)
         arc_heads, arc_dependents, label_heads, label_dependents = (role(nodes) for role in self.projections)
-        return Scores(self.arcs(arc_heads, arc_dependents), label_heads, label_dependents, self.labels)
+        return BiaffineScores(self.arcs(arc_heads, arc_dependents), label_heads, label_dependents, self.labels)

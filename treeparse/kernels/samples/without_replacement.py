@@ -142,9 +142,6 @@ def sample_distinct_trees(
     return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
 
 
-sample_trees = sample_distinct_trees  # as treeparse.trees still calls it
-
-
 def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
     """Keys ``(B, K)`` of trees, from the log mass ``(B, K)`` that was left before each was drawn, -inf past the last.
 

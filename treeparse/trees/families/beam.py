@@ -36,7 +36,7 @@ class Beam(NamedTuple):
 
 
 @torch.no_grad()
-def sample_trees(
+def sample_by_beam(
     scores: Tensor,
     lengths: Tensor,
     seeds: np.ndarray,

@@ -37,8 +37,8 @@ class Sampler(Protocol):
     def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
 
 
-class Trie(Protocol):
-    """``treeparse.kernels.samples.without_replacement.sample_trees`` of a family of trees."""
+class TrieSampler(Protocol):
+    """``treeparse.kernels.samples.without_replacement.sample_distinct_trees`` of a family of trees."""
 
     def __call__(
         self,
@@ -64,11 +64,11 @@ class DrawKernels:
 
     sample: Sampler
     log_partition: Callable[[FloatArray, IntArray], FloatArray]
-    trie: Trie
+    trie: TrieSampler
 
 
 @dataclass(frozen=True)
-class Items:
+class Remaining:
     """Some items of a batch, by the arguments of ``sample_distinct`` and their log partition ``(B,)``."""
 
     scores: FloatArray
@@ -77,10 +77,10 @@ class Items:
     log_z: FloatArray
     labels: LabelDraws | None
 
-    def select(self, places: IntArray) -> "Items":
+    def select(self, places: IntArray) -> "Remaining":
         """The items at these places."""
         labels = None if self.labels is None else self.labels.of_items(torch.from_numpy(places).to(self.labels.device))
-        return Items(self.scores[places], self.lengths[places], self.seeds[places], self.log_z[places], labels)
+        return Remaining(self.scores[places], self.lengths[places], self.seeds[places], self.log_z[places], labels)
 
     def draw(self, sampler: Sampler, draws: int) -> IntArray:
         """Rows ``(B, draws, W)`` drawn with replacement."""
@@ -99,7 +99,7 @@ class Items:
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
         return np.minimum(logs, 0.0)
 
-    def finish(self, draw: Trie, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    def finish(self, draw: TrieSampler, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
         """As many trees without replacement as there is room for in ``known`` ``(B, K, W)``, which begin the list."""
         logs = None if self.labels is None else floats(self.labels.log_probs())
         return draw(self.scores, self.lengths, self.seeds, known.shape[1], known=known, label_logs=logs)
@@ -119,7 +119,7 @@ def sample_distinct(
     ``labels`` are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
     """
     log_z = np.nan_to_num(kernels.log_partition(scores, lengths), neginf=0.0)
-    batch, rest = np.arange(len(seeds)), Items(scores, lengths, seeds, log_z, labels)
+    batch, rest = np.arange(len(seeds)), Remaining(scores, lengths, seeds, log_z, labels)
     draws, found = count, None
     while found is None or len(batch):
         rows = rest.draw(kernels.sample, draws)

@@ -63,7 +63,7 @@ class LabelDraws(Protocol):
         ...
 
 
-class Drawn(NamedTuple):
+class DistinctTrees(NamedTuple):
     """Different trees of every item in the order in which they were drawn; past the last -1, -inf and -inf."""
 
     rows: Tensor  # (B, K, n+1) heads or, with labels, (B, K, 2n+2) heads and labels
@@ -128,7 +128,7 @@ class Family(ABC):
         *,
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
-    ) -> Drawn:
+    ) -> DistinctTrees:
         """Different trees in the order drawn, each from all that are left; with ``labels``, different labelled trees.
 
         Raises:

@@ -17,7 +17,7 @@ from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import beam
 from treeparse.trees.families.arrays import floats, integers, run
 from treeparse.trees.families.distinct import DrawKernels
-from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
 
 
@@ -68,15 +68,15 @@ class Nonprojective(Family):
         *,
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
-    ) -> Drawn:
+    ) -> DistinctTrees:
         """None takes "repeat" for scores in CPU memory, "beam", which stays on their device, for others."""
         check_distinct_method(method, crossing=True)
         (arcs,) = parts
         method = method or ("repeat" if arcs.device.type == "cpu" else "beam")
         if method == "beam":
             logs = None if labels is None else labels.log_probs()
-            found = beam.sample_trees(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
-            return Drawn(*found)
+            found = beam.sample_by_beam(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
+            return DistinctTrees(*found)
         return draw_on_cpu(self._draw_kernels, arcs, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class Nonprojective(Family):
         return DrawKernels(
             self._sample,
             partial(elimination.log_partition, **options),
-            partial(without_replacement.sample_trees, **options),
+            partial(without_replacement.sample_distinct_trees, **options),
         )
 
     def _sample(

@@ -7,7 +7,7 @@ import numpy as np
 from torch import Tensor
 
 from treeparse.trees.families import dense
-from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.nonprojective import Nonprojective
 
 
@@ -54,7 +54,7 @@ class NonprojectiveOnDevice(Family):
         *,
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
-    ) -> Drawn:
+    ) -> DistinctTrees:
         return self._kernels.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.arrays import floats, integers, run
 from treeparse.trees.families.distinct import DrawKernels
-from treeparse.trees.families.family import DistinctMethod, Drawn, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.samplers import check_distinct_method, draw_on_cpu
 
 
@@ -68,7 +68,7 @@ class Projective(Family):
         *,
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
-    ) -> Drawn:
+    ) -> DistinctTrees:
         """None takes "repeat"."""
         check_distinct_method(method, crossing=False)
         (arcs,) = parts
@@ -86,7 +86,7 @@ class Projective(Family):
         return DrawKernels(
             partial(sampling.sample_trees, **options),
             partial(inside_outside.log_partition, **options),
-            partial(without_replacement.sample_trees, projective=True, **options),
+            partial(without_replacement.sample_distinct_trees, projective=True, **options),
         )
 
     @property

@@ -10,7 +10,7 @@ from torch import Tensor
 from treeparse.core import TreeparseError
 from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
-from treeparse.trees.families.family import DistinctMethod, Drawn, LabelDraws, Method
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method
 
 METHODS = (None, *get_args(Method))  # in the order of the kernels' numbers; None takes what is fast
 
@@ -24,14 +24,14 @@ def draw_on_cpu(
     *,
     method: DistinctMethod,
     labels: LabelDraws | None,
-) -> Drawn:
+) -> DistinctTrees:
     """Trees drawn without replacement by "repeat" or "trie"."""
     arguments = floats(scores), integers(lengths), seeds, count
     if method == "trie":
         found = kernels.trie(*arguments, label_logs=None if labels is None else floats(labels.log_probs()))
     else:
         found = sample_distinct(kernels, *arguments, labels=labels)
-    return Drawn(*(torch.from_numpy(part).to(scores.device) for part in found))
+    return DistinctTrees(*(torch.from_numpy(part).to(scores.device) for part in found))
 
 
 def check_method(method: str | None, *, single_root: bool) -> None:

@@ -19,7 +19,7 @@ from treeparse.trees.labels import sums
 from treeparse.trees.labels.best import best_under_bounds
 from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.kbest import LabeledKBest
-from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.sources import LabelsGiven, LabelSource, LabelsScaled, LabelTensor
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.seeds import Generators, item_seeds
@@ -75,11 +75,11 @@ class LabeledCRF(TreeDistribution):
 
     @cached_property
     @torch.enable_grad()
-    def labels(self) -> LabelScores:
+    def labels(self) -> FlatLabels:
         """The label scores of the flat batch, as they are read."""
         given = self.label_scores
         source = LabelTensor(given) if isinstance(given, Tensor) else given
-        return LabelScores(source, self.base.flat.is_arc & (self.base.flat.arcs > -torch.inf))
+        return FlatLabels(source, self.base.flat.is_arc & (self.base.flat.arcs > -torch.inf))
 
     @cached_property
     @torch.enable_grad()

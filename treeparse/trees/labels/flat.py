@@ -7,7 +7,7 @@ from torch import Tensor
 
 from treeparse.trees.flat import FlatTrees, power
 from treeparse.trees.labels import sums
-from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.values import LabelValues
 
 
@@ -20,7 +20,7 @@ class FlatLabeledTrees:
         labels: the labels' scores.
     """
 
-    def __init__(self, base: FlatTrees, arcs: FlatTrees, labels: LabelScores) -> None:
+    def __init__(self, base: FlatTrees, arcs: FlatTrees, labels: FlatLabels) -> None:
         self.base, self.arcs, self.labels = base, arcs, labels
 
     @property

@@ -7,7 +7,7 @@ from torch import Tensor
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.lists.labeled import LabeledTrees
 from treeparse.trees.families import KBest
-from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.scores import FlatLabels
 
 FIRST_TREES = 4  # looked at to begin with; they double where they do not suffice
 
@@ -22,7 +22,7 @@ class LabeledKBest:
         labels: the labels' scores, which are read at the arcs of those trees alone that are looked at.
     """
 
-    def __init__(self, trees: KBest, scores: Tensor, lengths: Tensor, labels: LabelScores) -> None:
+    def __init__(self, trees: KBest, scores: Tensor, lengths: Tensor, labels: FlatLabels) -> None:
         self._trees, self._arc_scores, self._label_scores = trees, scores.detach(), labels
         items, nodes = scores.shape[:2]
         self._labeled = LabeledTrees(lengths.cpu().numpy(), nodes)

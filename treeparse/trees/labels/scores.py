@@ -15,7 +15,7 @@ from treeparse.trees.labels.sources import LabelSource
 SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
 
-class LabelScores:
+class FlatLabels:
     """Log weights of labels ``(B, n+1, n+1, L)`` in any dtype, float64 once they are read.
 
     Args:
@@ -46,11 +46,11 @@ class LabelScores:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
         return self.reduce(lambda scores: scores.amax(-1)).detach()
 
-    def code_length(self, q: "LabelScores") -> Tensor:
+    def code_length(self, q: "FlatLabels") -> Tensor:
         """Expected code length of every arc's label under q's scores ``(B, n+1, n+1)``."""
         return sums.by_heads(sums.code_length, self.is_arc, [self.source, q.source])
 
-    def forbidden_by(self, q: "LabelScores") -> Tensor:
+    def forbidden_by(self, q: "FlatLabels") -> Tensor:
         """Arcs ``(B, n+1, n+1)`` bool with a label that q forbids and these scores do not."""
 
         def some_label(own: Tensor, other: Tensor) -> Tensor:
@@ -72,11 +72,11 @@ class LabelScores:
         total = self.log_sums.detach().expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
         return (self.of_labeled_trees(heads, labels).detach() - torch.where(heads >= 0, total, 0.0)).sum(-1)
 
-    def of_items(self, items: Tensor) -> "LabelScores":
+    def of_items(self, items: Tensor) -> "FlatLabels":
         """The scores of some items ``(I,)``, in order."""
         if len(items) == len(self.is_arc):
             return self
-        return LabelScores(self.source.of_items(items), self.is_arc[items])
+        return FlatLabels(self.source.of_items(items), self.is_arc[items])
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """The scores of arcs ``(A, L)``."""

@@ -7,7 +7,7 @@ from torch import Size, Tensor
 
 from treeparse.trees.arc_values import ArcValues, DenseValues, SparseValues, count_of_values, sparse_entries
 from treeparse.trees.labels import sums
-from treeparse.trees.labels.scores import LabelScores
+from treeparse.trees.labels.scores import FlatLabels
 
 
 class LabelValues:
@@ -20,7 +20,7 @@ class LabelValues:
         marginals: float64 probabilities of arcs ``(B, n+1, n+1)``.
     """
 
-    def __init__(self, values: Tensor, shape: Size, labels: LabelScores, marginals: Tensor) -> None:
+    def __init__(self, values: Tensor, shape: Size, labels: FlatLabels, marginals: Tensor) -> None:
         self.labels, self.marginals, self.shape = labels, marginals, shape
         self.count = count_of_values(values, shape)
         self.sparse = values.layout == torch.sparse_coo
