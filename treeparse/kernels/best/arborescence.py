@@ -29,10 +29,10 @@ def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, thre
     return heads
 
 
-def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool) -> np.ndarray:
+def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> np.ndarray:
     """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool."""
     result = np.empty(len(heads), np.bool_)
-    run_batch(_are_trees, lambda n: 2 * n, lengths, heads, single_root, result, threads=1)
+    run_batch(_are_trees, lambda n: 2 * n, lengths, heads, single_root, result, threads=threads)
     return result
 
 

@@ -36,13 +36,13 @@ def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, thre
     return heads
 
 
-def are_projective_trees(heads: IntArray, lengths: IntArray, *, single_root: bool) -> np.ndarray:
+def are_projective_trees(heads: IntArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> np.ndarray:
     """Which head lists ``(B, n+1)`` are projective trees, ``(B,)`` bool.
 
     They are trees in the sense of ``arborescence.are_trees``, and no two arcs cross with node 0 left of all words.
     """
-    result = are_trees(heads, lengths, single_root=single_root)
-    run_batch(_keep_projective, lambda n: 4 * n, lengths, heads, result, threads=1)
+    result = are_trees(heads, lengths, single_root=single_root, threads=threads)
+    run_batch(_keep_projective, lambda n: 4 * n, lengths, heads, result, threads=threads)
     return result
 
 
