@@ -251,10 +251,8 @@ class TreeCRF(TreeDistribution):
     def _score(self, value: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
         heads = check_heads(value, self.scores)
-        shape = heads.shape[:-1]
-        samples = shape[: len(shape) - len(self.batch_shape)].numel()
-        total, possible = self.flat.scores_of(heads.reshape(samples, self.batch_shape.numel(), heads.shape[-1]))
-        return total.reshape(shape), possible.reshape(shape)
+        total, possible = self.flat.scores_of(self.flat.samples_of(heads))
+        return total.reshape(heads.shape[:-1]), possible.reshape(heads.shape[:-1])
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All trees ``(trees, *batch, n+1)``, by head of word 1, then 2, ...; items with fewer trees are padded by -1.

@@ -44,6 +44,11 @@ class FlatTrees:
         """A value ``(B, ...)`` as ``(*batch, ...)``."""
         return value if len(self.shape) == 1 else value.reshape(self.shape + value.shape[1:])
 
+    def samples_of(self, trees: Tensor) -> Tensor:
+        """Heads or labels of trees ``(*sample, *batch, n+1)`` as ``(S, B, n+1)``."""
+        samples = trees.shape[: trees.dim() - 1 - len(self.shape)].numel()
+        return trees.reshape(samples, len(self.lengths), trees.shape[-1])
+
     @cached_property
     def is_arc(self) -> Tensor:
         """Where arcs are ``(B, n+1, n+1)`` bool."""

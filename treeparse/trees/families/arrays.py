@@ -19,10 +19,18 @@ def integers(tensor: Tensor) -> IntArray:
     return tensor.detach().to("cpu", torch.int64).contiguous().numpy()
 
 
-def run(kernel: Callable[..., Any], scores: Tensor, lengths: Tensor, *vectors: Tensor, **options: bool) -> Any:
-    """A kernel's answer as tensors of the scores' device; CUDA tensors are copied to the CPU and back."""
-    arrays = floats(scores), integers(lengths), *map(floats, vectors)
-    found = kernel(*arrays, **options, threads=torch.get_num_threads())
+def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
+    """A kernel's answer as tensors of the first argument's device; CUDA tensors are copied to the CPU and back."""
+    arguments = [_array(value) if isinstance(value, Tensor) else value for value in (first, *others)]
+    return tensors(kernel(*arguments, **options, threads=torch.get_num_threads()), first.device)
+
+
+def tensors(found: Any, device: torch.device) -> Any:
+    """An array, or each of a tuple of them, as a tensor of a device."""
     if isinstance(found, tuple):
-        return tuple(torch.from_numpy(array).to(scores.device) for array in found)
-    return torch.from_numpy(found).to(scores.device)
+        return tuple(torch.from_numpy(array).to(device) for array in found)
+    return torch.from_numpy(found).to(device)
+
+
+def _array(tensor: Tensor) -> FloatArray | IntArray:
+    return floats(tensor) if tensor.is_floating_point() else integers(tensor)

@@ -7,7 +7,8 @@ same is done after so many draws that repeats dominate for certain, whatever rou
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -66,6 +67,12 @@ class DrawKernels:
     log_partition: Callable[[FloatArray, IntArray], FloatArray]
     trie: TrieSampler
 
+    @classmethod
+    def of(cls, *kernels: Callable[..., Any], single_root: bool) -> "DrawKernels":
+        """The three kernels for such trees, in as many threads as torch has."""
+        options = {"single_root": single_root, "threads": torch.get_num_threads()}
+        return cls(*(partial(kernel, **options) for kernel in kernels))
+
 
 @dataclass(frozen=True)
 class Remaining:
@@ -90,6 +97,7 @@ class Remaining:
         drawn = self.labels.sample_of_trees(_tensor_of(heads, self.labels), self.seeds)
         return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
 
+    @torch.no_grad()
     def log_probs(self, rows: IntArray) -> FloatArray:
         """Log probabilities of rows ``(B, S, W) -> (B, S)``."""
         heads, *given = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)

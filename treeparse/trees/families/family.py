@@ -51,7 +51,7 @@ class LabelDraws(Protocol):
         ...
 
     def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both; constants."""
+        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both."""
         ...
 
     def sample_of_trees(self, heads: Tensor, seeds: np.ndarray) -> Tensor:
@@ -74,7 +74,7 @@ class DistinctTrees(NamedTuple):
 class Family(ABC):
     """Plain functions of float64 scores of parts and int64 lengths ``(B,)``, without autograd.
 
-    Results are on the scores' device. DrawKernels take one uint64 seed an item ``(B,)``.
+    Results are on the scores' device. Draws take one uint64 seed an item ``(B,)``.
 
     Attributes:
         single_root: whether exactly one word hangs from node 0.

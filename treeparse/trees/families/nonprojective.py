@@ -1,11 +1,9 @@
 """All dependency trees, crossing arcs included, by the compiled kernels."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
@@ -55,9 +53,9 @@ class Nonprojective(Family):
         self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
     ) -> Tensor:
         check_method(method, single_root=self.single_root)
-        (arcs,) = parts
-        heads = self._sample(floats(arcs), integers(lengths), seeds, count, method=METHODS.index(method))
-        return torch.from_numpy(heads).to(arcs.device)
+        options = {"single_root": self.single_root, "method": METHODS.index(method)}
+        heads, _ = run(sampling.sample_trees, *parts, lengths, seeds, count, **options)
+        return heads
 
     def sample_without_replacement(
         self,
@@ -77,28 +75,15 @@ class Nonprojective(Family):
             logs = None if labels is None else labels.log_probs()
             found = beam.sample_by_beam(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
             return DistinctTrees(*found)
-        return draw_on_cpu(self._draw_kernels, arcs, lengths, seeds, count, method=method, labels=labels)
+        kernels = DrawKernels.of(
+            _sample, elimination.log_partition, without_replacement.sample_distinct_trees, single_root=self.single_root
+        )
+        return draw_on_cpu(kernels, arcs, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        kernel = arborescence.are_trees
-        return torch.from_numpy(kernel(integers(heads), integers(lengths), single_root=self.single_root)).to(
-            heads.device
-        )
+        return run(arborescence.are_trees, heads, lengths, single_root=self.single_root)
 
-    @property
-    def _draw_kernels(self) -> DrawKernels:
-        options = self._options
-        return DrawKernels(
-            self._sample,
-            partial(elimination.log_partition, **options),
-            partial(without_replacement.sample_distinct_trees, **options),
-        )
 
-    def _sample(
-        self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, method: int = sampling.AUTO
-    ) -> IntArray:
-        return sampling.sample_trees(scores, lengths, seeds, count, method=method, **self._options)[0]
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"single_root": self.single_root, "threads": torch.get_num_threads()}
+def _sample(scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, **options: Any) -> IntArray:
+    heads, _ = sampling.sample_trees(scores, lengths, seeds, count, **options)
+    return heads

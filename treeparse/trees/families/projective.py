@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
@@ -54,10 +53,7 @@ class Projective(Family):
     ) -> Tensor:
         if method is not None:
             raise TreeparseError(f"Projective trees are drawn in one way: leave out the sampler {method!r}.")
-        (arcs,) = parts
-        draw = sampling.sample_trees
-        heads = draw(floats(arcs), integers(lengths), seeds, count, **self._options)
-        return torch.from_numpy(heads).to(arcs.device)
+        return run(sampling.sample_trees, *parts, lengths, seeds, count, single_root=self.single_root)
 
     def sample_without_replacement(
         self,
@@ -72,23 +68,11 @@ class Projective(Family):
         """None takes "repeat"."""
         check_distinct_method(method, crossing=False)
         (arcs,) = parts
-        return draw_on_cpu(self._draw_kernels, arcs, lengths, seeds, count, method=method or "repeat", labels=labels)
+        trie = partial(without_replacement.sample_distinct_trees, projective=True)
+        kernels = DrawKernels.of(
+            sampling.sample_trees, inside_outside.log_partition, trie, single_root=self.single_root
+        )
+        return draw_on_cpu(kernels, arcs, lengths, seeds, count, method=method or "repeat", labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        kernel = eisner.are_projective_trees
-        return torch.from_numpy(kernel(integers(heads), integers(lengths), single_root=self.single_root)).to(
-            heads.device
-        )
-
-    @property
-    def _draw_kernels(self) -> DrawKernels:
-        options = self._options
-        return DrawKernels(
-            partial(sampling.sample_trees, **options),
-            partial(inside_outside.log_partition, **options),
-            partial(without_replacement.sample_distinct_trees, projective=True, **options),
-        )
-
-    @property
-    def _options(self) -> dict[str, Any]:
-        return {"single_root": self.single_root, "threads": torch.get_num_threads()}
+        return run(eisner.are_projective_trees, heads, lengths, single_root=self.single_root)

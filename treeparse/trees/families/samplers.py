@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import get_args
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.trees.families.arrays import floats, integers
+from treeparse.trees.families.arrays import floats, integers, tensors
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method
 
@@ -31,7 +30,7 @@ def draw_on_cpu(
         found = kernels.trie(*arguments, label_logs=None if labels is None else floats(labels.log_probs()))
     else:
         found = sample_distinct(kernels, *arguments, labels=labels)
-    return DistinctTrees(*(torch.from_numpy(part).to(scores.device) for part in found))
+    return DistinctTrees(*tensors(found, scores.device))
 
 
 def check_method(method: str | None, *, single_root: bool) -> None:

@@ -265,12 +265,8 @@ class LabeledCRF(TreeDistribution):
         Words whose head or label is -1, so unknown, count nothing. Differentiable in the label scores.
         """
         heads, labels = torch.broadcast_tensors(*self._check_trees(heads, labels))
-        known = self._lists(torch.where(labels >= 0, heads, -1))
-        values = self.labels.of_labeled_trees(known, self._lists(labels))
-        totals = self.labels.log_sums.expand(len(known), *self.labels.is_arc.shape)
-        totals = totals.gather(2, known.clamp(0, known.shape[-1] - 1).unsqueeze(2)).squeeze(2)
-        logs = torch.where(known >= 0, values - torch.where(known >= 0, totals, 0.0), 0.0)
-        return self._round(logs.sum(-1).reshape(heads.shape[:-1]))
+        known, names = map(self.base.flat.samples_of, (torch.where(labels >= 0, heads, -1), labels))
+        return self._round(self.labels.log_probs_of_trees(known, names).reshape(heads.shape[:-1]))
 
     def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """All labelled trees ``(trees, *batch, n+1)`` twice, small n and L only; items with fewer are padded by -1."""
@@ -328,7 +324,7 @@ class LabeledCRF(TreeDistribution):
         pair: Any = value if labels is None else (value, labels)
         trees = torch.broadcast_tensors(*self._check_trees(*pair))
         shape = trees[0].shape[:-1]
-        heads, names = (self._lists(part) for part in trees)
+        heads, names = map(self.base.flat.samples_of, trees)
         total, possible = self.base.flat.scores_of(heads)
         fits = torch.where(heads >= 0, (names >= 0) & (names < self.labels.count), names == -1).all(-1)
         values = self.labels.of_labeled_trees(heads, names).sum(-1)
@@ -342,11 +338,6 @@ class LabeledCRF(TreeDistribution):
         right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), self.lengths, known, weights)
-
-    def _lists(self, trees: Tensor) -> Tensor:
-        """Heads or labels ``(*sample, *batch, n+1)`` as ``(S, B, n+1)``."""
-        samples = trees.shape[: trees.dim() - self.scores.dim() + 1].numel()
-        return trees.reshape(samples, self.batch_shape.numel(), trees.shape[-1])
 
     def _check_trees(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return check_heads(heads, self.scores), check_heads(labels, self.scores, name="Labels")

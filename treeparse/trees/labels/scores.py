@@ -67,10 +67,14 @@ class FlatLabels:
         return self.reduce(sums.log_probs).detach()
 
     def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both; constants."""
-        places = heads.clamp_min(0).unsqueeze(2)
-        total = self.log_sums.detach().expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
-        return (self.of_labeled_trees(heads, labels).detach() - torch.where(heads >= 0, total, 0.0)).sum(-1)
+        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both.
+
+        Words without a head count nothing.
+        """
+        places = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
+        totals = self.log_sums.expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
+        values = self.of_labeled_trees(heads, labels) - torch.where(heads >= 0, totals, 0.0)
+        return torch.where(heads >= 0, values, 0.0).sum(-1)
 
     def of_items(self, items: Tensor) -> "FlatLabels":
         """The scores of some items ``(I,)``, in order."""
