@@ -33,11 +33,15 @@ def tiny_config(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Such a config whose run is finished, for tests that do not change the run."""
+    """Such a config whose run is finished, by one thread, for tests that do not change the run."""
+    import torch
+
     from treeparse.training import load_config, train
 
-    path = _tiny_config(tmp_path_factory.mktemp("trained"))
+    path, threads = _tiny_config(tmp_path_factory.mktemp("trained")), torch.get_num_threads()
+    torch.set_num_threads(1)
     train(load_config(path), quiet=True)
+    torch.set_num_threads(threads)
     return path
 
 

@@ -44,10 +44,10 @@ def test_a_quiet_command_says_nothing(probe: None, capsys: pytest.CaptureFixture
 
 
 def wait_policy(program: str, **variables: str) -> tuple[str, str]:
-    """What OMP_WAIT_POLICY is after a program, and what the OpenMP library, once it is loaded, says of itself."""
+    """What OMP_WAIT_POLICY is after a program, and what the OpenMP library says of itself where it was loaded."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     done = subprocess.run(
-        [sys.executable, "-c", program + "; import os, torch; print(os.environ.get('OMP_WAIT_POLICY'))"],
+        [sys.executable, "-c", program + "; import os; print(os.environ.get('OMP_WAIT_POLICY'))"],
         env=environment | {"OMP_DISPLAY_ENV": "TRUE"} | variables,
         capture_output=True,
         text=True,
@@ -58,7 +58,7 @@ def wait_policy(program: str, **variables: str) -> tuple[str, str]:
 
 def test_threads_of_commands_sleep_where_they_wait() -> None:
     command = "from treeparse.cli.main import main; main(['config'])"
-    policy, display = wait_policy(command)
+    policy, display = wait_policy(command + "; import torch")
     assert policy == "PASSIVE"
     assert "OMP_WAIT_POLICY" not in display or "OMP_WAIT_POLICY = 'PASSIVE'" in display
     assert wait_policy(command, OMP_WAIT_POLICY="ACTIVE")[0] == "ACTIVE"

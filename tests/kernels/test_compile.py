@@ -141,13 +141,14 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("compiler", ["jit", "part_jit"])
-def test_a_change_in_a_helper_of_another_file_is_seen(tmp_path: Path, compiler: str) -> None:
-    package = write_package(tmp_path, KERNEL, HELPER.format(compiler, "x + 1.0"))
-    assert answer(tmp_path) == (20.0, 0)
-    assert answer(tmp_path) == (20.0, 1)
-    (package / "helper.py").write_text(HELPER.format(compiler, "x + 22.0"), encoding="utf-8")
-    assert answer(tmp_path) == (230.0, 0)
-    assert answer(tmp_path) == (230.0, 1)
+def test_a_change_in_a_helper_of_another_file_is_seen(kernels: Kernels, compiler: str) -> None:
+    helper = kernels.package / "helper.py"
+    helper.write_text(HELPER.format(compiler, "x + 1.0"), encoding="utf-8")
+    assert kernels.answer() == (20.0, 0)
+    assert kernels.answer() == (20.0, 1)
+    helper.write_text(HELPER.format(compiler, "x + 22.0"), encoding="utf-8")
+    assert kernels.answer() == (230.0, 0)
+    assert kernels.answer() == (230.0, 1)
 
 
 def test_a_change_in_a_folder_below_is_seen(kernels: Kernels) -> None:

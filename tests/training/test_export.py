@@ -3,13 +3,12 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.forked import run_script
 from safetensors.torch import load_file
 
 from treeparse import Parser
@@ -73,9 +72,7 @@ def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
 
 
 def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path) -> None:
-    child = Path(__file__).with_name("killed_run.py")
-    done = subprocess.run([sys.executable, child, tiny_config, "second epoch"], check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert run_script(Path(__file__).with_name("killed_run.py"), tiny_config, "second epoch") == -signal.SIGKILL
     for name in ("train.conllu", "dev.conllu"):  # needed no more
         (tmp_path / name).unlink()
     run = tmp_path / "run"

@@ -2,13 +2,12 @@
 
 import csv
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from helpers.forked import run_script
 from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -44,10 +43,14 @@ def weights(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]
     ],
 )
 def test_killed_and_resumed(
-    tiny_config: Path, tmp_path: Path, point: str, completed: int, capsys: pytest.CaptureFixture[str]
+    tiny_config: Path,
+    trained_config: Path,
+    tmp_path: Path,
+    point: str,
+    completed: int,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    child = subprocess.run([sys.executable, Path(__file__).with_name("killed_run.py"), tiny_config, point], check=False)
-    assert child.returncode == -signal.SIGKILL
+    assert run_script(Path(__file__).with_name("killed_run.py"), tiny_config, point) == -signal.SIGKILL
     assert not (tmp_path / "run" / "model").exists()
 
     train(load_config(tiny_config), resume=True)
@@ -55,9 +58,9 @@ def test_killed_and_resumed(
     assert [f"epoch {epoch:3d}" in shown for epoch in range(1, EPOCHS + 1)] == [
         epoch > completed for epoch in range(1, EPOCHS + 1)
     ]
-    train(load_config(tiny_config, ["--output", str(tmp_path / "unbroken")]), quiet=True)
 
-    for found, expected in zip(weights(tmp_path / "run"), weights(tmp_path / "unbroken"), strict=True):
+    unbroken = trained_config.parent / "run"
+    for found, expected in zip(weights(tmp_path / "run"), weights(unbroken), strict=True):
         assert found.keys() == expected.keys()
         assert all(torch.equal(found[name], expected[name]) for name in expected)
     with (tmp_path / "run" / "metrics.csv").open(encoding="utf-8") as file:

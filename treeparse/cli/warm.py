@@ -107,9 +107,11 @@ def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable
     if jobs == 1:
         yield map
         return
-    from multiprocessing import get_context
+    from multiprocessing import get_all_start_methods, get_context
 
-    with get_context("spawn").Pool(min(jobs, len(CALLS))) as pool:
+    context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
+    context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
+    with context.Pool(min(jobs, len(CALLS))) as pool:
         yield pool.imap_unordered
 
 

@@ -35,7 +35,8 @@ class _PartCompiler(Compiler):
 
 def _compiler(**options: Any) -> Any:
     def compile_function(function: Callable[..., Any]) -> Any:
-        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
+        # Nobody calls kernels from C: wrappers for that would take a tenth of the time that compiling takes.
+        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
         if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
             dispatcher._cache = KernelCache(function)
         return dispatcher
