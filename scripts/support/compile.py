@@ -8,4 +8,5 @@ import numba
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile as treeparse's kernels are compiled."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})(function)
+    options: Any = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    return numba.njit(fastmath={"reassoc", "contract", "nsz"}, **options)(function)
