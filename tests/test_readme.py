@@ -2,11 +2,13 @@
 
 import re
 import shlex
+import sys
 import textwrap
 from pathlib import Path
 
 import pytest
 import torch
+import yaml
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli import main as cli
@@ -40,12 +42,38 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     encoder = BiLSTMConfig(word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1, min_count=1)
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), learnable_sentences(10, seed=1))
     parser.save_pretrained(tmp_path / "model")
-    first, *rest = blocks("python")
+    first, *rest = (block for block in blocks("python") if "OwnEncoder" not in block)
     names: dict[str, object] = {}
     exec(first.replace("runs/mine", str(tmp_path / "model")), names)
     assert len(capsys.readouterr().out.splitlines()) == 7
     for block in rest:
         exec(block, names)
+
+
+def test_the_encoder_trains_and_its_model_parses(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [block] = (block for block in blocks("python") if "OwnEncoder" in block)
+    assert len(block.splitlines()) <= 30
+    (tmp_path / "mine.py").write_text(block, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    [options] = re.findall(r"`(--model.encoder.class_path .*?)`", README)
+    config = yaml.safe_load(tiny_config.read_text(encoding="utf-8"))
+    del config["model"]["encoder"]
+    tiny_config.write_text(yaml.safe_dump(config), encoding="utf-8")
+    try:
+        assert cli.main(["train", "--quiet", "--config", str(tiny_config), *shlex.split(options)]) == 0
+        [imported] = re.findall(r"--import \w+", block)
+        run, words = str(tmp_path / "run"), str(tmp_path / "dev.conllu")
+        capsys.readouterr()
+        assert cli.main(["predict", run, words, *shlex.split(imported)]) == 0
+        parsed = capsys.readouterr().out
+        assert Parser.from_pretrained(run).scorer.encoder.output_size == 50
+    finally:
+        sys.modules.pop("mine", None)
+    (tmp_path / "parsed.conllu").write_text(parsed, encoding="utf-8")
+    assert parsed.count("\n\n") == 12
+    assert cli.main(["check", str(tmp_path / "parsed.conllu")]) == 0
 
 
 def test_the_line_on_distributions_runs() -> None:
