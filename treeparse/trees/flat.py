@@ -36,9 +36,10 @@ class FlatTrees:
             self.arcs = arcs if validate else summable(arcs)
         self.lengths = lengths.reshape(-1)
 
-    def with_arcs(self, arcs: Tensor) -> "FlatTrees":
-        """The same trees under other scores of arcs ``(B, n+1, n+1)``."""
-        return FlatTrees(self.family, self.unflat(arcs), self.unflat(self.lengths), validate=self.validate)
+    def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
+        """The same trees under other scores of arcs ``(B, n+1, n+1)``; ``validate`` as here if None."""
+        validate = self.validate if validate is None else validate
+        return FlatTrees(self.family, self.unflat(arcs), self.unflat(self.lengths), validate=validate)
 
     def unflat(self, value: Tensor) -> Tensor:
         """A value ``(B, ...)`` as ``(*batch, ...)``."""

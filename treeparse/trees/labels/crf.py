@@ -11,11 +11,11 @@ from torch import Size, Tensor
 from treeparse.core import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import check_count, check_heads, check_label_scores
-from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
+from treeparse.trees.labels.base import LabeledBase
 from treeparse.trees.labels.best import best_under_bounds
 from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.kbest import LabeledKBest
@@ -48,14 +48,16 @@ class LabeledCRF(TreeDistribution):
         NoTreeError: as the base does.
     """
 
-    def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, base: LabeledBase, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None
+    ) -> None:
         self.base, self.label_scores = base, label_scores
         self.scores, self.lengths = base.scores, base.lengths
         validate = base.flat.validate if validate_args is None else validate_args
         super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
         check_label_scores(label_scores, base.scores, base.lengths, values=validate)
 
-    def _with(self, base: TreeCRF, label_scores: Tensor | LabelSource) -> Self:
+    def _with(self, base: LabeledBase, label_scores: Tensor | LabelSource) -> Self:
         """The same with another base and other label scores, which are not checked."""
         result = type(self)(base, label_scores, validate_args=False)
         result._validate_args = self._validate_args
@@ -63,7 +65,7 @@ class LabeledCRF(TreeDistribution):
 
     @cached_property
     @torch.enable_grad()
-    def arcs(self) -> TreeCRF:
+    def arcs(self) -> LabeledBase:
         """The distribution of the trees, whatever their labels; float64."""
         scores = self.base.flat.arcs + self.labels.log_sums
         return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
@@ -98,8 +100,7 @@ class LabeledCRF(TreeDistribution):
 
     def _over(self, arcs: Tensor) -> FlatTrees:
         """The trees under other scores of arcs ``(B, n+1, n+1)``."""
-        base = self.base.flat
-        return FlatTrees(base.family, base.unflat(arcs), self.lengths, validate=bool(self._validate_args))
+        return self.base.flat.with_arcs(arcs, validate=bool(self._validate_args))
 
     @property
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -1,0 +1,70 @@
+"""Labels ask of the trees below them nothing but what ``LabeledBase`` says."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.distributions import kl_divergence
+
+from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+from treeparse.trees.labels.base import LabeledBase
+
+MEMBERS = {name for name in (*vars(LabeledBase), *LabeledBase.__annotations__) if not name.startswith("_")}
+BASES = {"with_scores", "given", "tempered", "expand"}  # what gives a base again
+
+
+class OtherTrees:
+    """A distribution over trees of which nothing else can be seen."""
+
+    def __init__(self, trees: Any) -> None:
+        self._trees = trees
+
+    def __getattr__(self, name: str) -> Any:
+        assert name in MEMBERS, f"{name} is asked for, which is no member of LabeledBase"
+        found = getattr(self._trees, name)
+        if name in BASES:
+            return lambda *args, **options: OtherTrees(found(*args, **options))
+        if name == "comparable":
+            return lambda other: found(other._trees)
+        return found
+
+
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(1)
+
+
+METHODS: dict[str, Callable[[LabeledCRF], Any]] = {
+    "log_partition": lambda p: p.log_partition,
+    "marginals": lambda p: p.marginals,
+    "mode": lambda p: p.mode,
+    "topk": lambda p: p.topk(5),
+    "best_first": lambda p: next(p.best_first()),
+    "minimum_risk": lambda p: p.minimum_risk(),
+    "sample": lambda p: p.sample((3,), generator=generator()),
+    "without_replacement": lambda p: p.sample_without_replacement(3, generator=generator()),
+    "log_prob": lambda p: p.log_prob(p.mode),
+    "score": lambda p: p.score(p.mode),
+    "label_log_prob": lambda p: p.label_log_prob(*p.mode),
+    "enumerate_support": lambda p: p.enumerate_support(),
+    "expected_uas": lambda p: p.expected_uas(p.mode[0]),
+    "expected_las": lambda p: p.expected_las(*p.mode),
+    "entropy": lambda p: p.entropy(),
+    "renyi_entropy": lambda p: p.renyi_entropy(2.0),
+    "kl_divergence": lambda p: kl_divergence(p, p.tempered(2.0)),
+    "covariance": lambda p: p.covariance(p.marginals, p.marginals),
+    "given": lambda p: p.given(*p.mode).log_partition,
+    "tempered": lambda p: p.tempered(2.0).log_partition,
+    "expand": lambda p: p.expand((2, 2)).log_partition,
+}
+
+
+@pytest.mark.parametrize("distribution", [NonProjectiveCRF, ProjectiveCRF])
+@pytest.mark.parametrize("method", METHODS)
+def test_labels_over_trees_of_another_kind(method: str, distribution: type[Any]) -> None:
+    stream = torch.Generator().manual_seed(3)
+    base = distribution(torch.randn(2, 5, 5, generator=stream), torch.tensor([4, 3]))
+    label_scores = torch.randn(2, 5, 5, 3, generator=stream)
+    found = METHODS[method](LabeledCRF(OtherTrees(base), label_scores))  # pyright: ignore[reportArgumentType]
+    expected = METHODS[method](LabeledCRF(base, label_scores))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)

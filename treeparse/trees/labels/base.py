@@ -1,0 +1,52 @@
+"""What a distribution over labelled trees asks of the distribution over trees that it puts labels on."""
+
+from functools import cached_property
+from typing import Any, Protocol, Self
+
+from torch import Size, Tensor
+
+from treeparse.trees.distribution import TreeDistribution
+from treeparse.trees.flat import FlatTrees
+
+
+class LabeledBase(Protocol):
+    """A distribution over trees whose arcs have scores ``(*batch, n+1, n+1)``, whatever other parts trees may have.
+
+    Labels add to the scores of arcs: all that is said of them comes from the base with other scores of its arcs.
+    """
+
+    scores: Tensor
+    lengths: Tensor
+    single_root: bool
+
+    @property
+    def batch_shape(self) -> Size: ...
+
+    @property
+    def event_shape(self) -> Size: ...
+
+    @cached_property
+    def flat(self) -> FlatTrees: ...
+
+    @property
+    def log_partition(self) -> Tensor: ...
+
+    def log_prob(self, value: Tensor) -> Tensor: ...
+
+    def with_scores(self, scores: Tensor, lengths: Tensor | None = None, *, validate_args: bool | None = None) -> Self:
+        """The same with other scores of arcs."""
+        ...
+
+    def given(self, heads: Tensor) -> Self: ...
+
+    def tempered(self, temperature: float) -> Self: ...
+
+    def expand(self, batch_shape: Any) -> Self: ...
+
+    def enumerate_support(self) -> Tensor: ...
+
+    def expected_uas(self, heads: Tensor) -> Tensor: ...
+
+    def comparable(self, q: Any) -> TreeDistribution:
+        """q, or an error that says why it cannot be compared with this distribution."""
+        ...
