@@ -1,10 +1,10 @@
 """The kinds of distributions that the contract suite runs over, and their quantities by enumeration."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from functools import cached_property, partial
+from typing import Any
 
 import pytest
 import torch
@@ -12,25 +12,37 @@ from helpers.oracles import all_trees
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
-from treeparse.trees.families import Backend
+from treeparse.trees.crf import TreeCRF
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
 
 
 @dataclass(frozen=True)
-class Case:
-    """One kind of distribution: its trees, its parameters and how it is made of them.
+class Kind:
+    """A family of trees and how it is computed with: the distribution over them, and whether arcs may cross."""
 
-    ``backend`` is that of a non-projective distribution, or says that it is a projective one.
-    """
+    name: str
+    distribution: Callable[..., TreeCRF]
+    crossing: bool
+
+
+NUMBA = Kind("numba", partial(NonProjectiveCRF, backend="numba"), crossing=True)
+TORCH = Kind("torch", partial(NonProjectiveCRF, backend="torch"), crossing=True)
+PROJECTIVE = Kind("projective", ProjectiveCRF, crossing=False)
+KINDS = (NUMBA, TORCH, PROJECTIVE)  # one more here, and the suite runs over it
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of distribution: its trees, its parameters and how it is made of them."""
 
     single_root: bool
-    backend: Backend | Literal["projective"]
+    kind: Kind
     labels: int = 0  # 0: unlabelled
 
     @property
     def name(self) -> str:
-        return f"{'labeled-' if self.labels else ''}{self.backend}-{'single' if self.single_root else 'multi'}"
+        return f"{'labeled-' if self.labels else ''}{self.kind.name}-{'single' if self.single_root else 'multi'}"
 
     def parameters(
         self, words: int, *, seed: int, batch: tuple[int, ...] = (), scale: float = 1.0, forbidden: float = 0.0
@@ -52,11 +64,7 @@ class Case:
         return result
 
     def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Distribution:
-        options["single_root"] = self.single_root
-        if self.backend == "projective":
-            base = ProjectiveCRF(parameters[0], lengths, **options)
-        else:
-            base = NonProjectiveCRF(parameters[0], lengths, backend=self.backend, **options)
+        base = self.kind.distribution(parameters[0], lengths, single_root=self.single_root, **options)
         return LabeledCRF(base, parameters[1]) if self.labels else base
 
     def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
@@ -65,7 +73,7 @@ class Case:
 
     def trees(self, words: int) -> list[Tensor]:
         """All values of one item of so many words: heads ``(trees, words + 1)`` and, with labels, labels."""
-        heads = torch.as_tensor(all_trees(words, self.single_root, self.backend == "projective"))
+        heads = torch.as_tensor(all_trees(words, self.single_root, not self.kind.crossing))
         if not self.labels:
             return [torch.nn.functional.pad(heads, (1, 0), value=-1)]
         labels = torch.tensor(list(itertools.product(range(self.labels), repeat=words)))
@@ -80,8 +88,7 @@ class Case:
         return arcs * self.labels + value[1][:, 1:] if self.labels else arcs
 
 
-BACKENDS = ("numba", "torch", "projective")
-CASES = [Case(single, backend, labels) for labels in (0, 2) for backend in BACKENDS for single in (True, False)]
+CASES = [Case(single, kind, labels) for labels in (0, 2) for kind in KINDS for single in (True, False)]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 import torch
-from helpers.tree_cases import CASES, Case, Distribution, Enumerated, every_case
+from helpers.tree_cases import CASES, NUMBA, TORCH, Case, Distribution, Enumerated, every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import kl_divergence
@@ -125,7 +125,7 @@ def test_first_derivatives(case: Case) -> None:
     inputs = smooth(case, lengths)
     other = case.make([part.detach() + 0.3 * torch.ones_like(part).cumsum(-1) for part in inputs], lengths)
     known = [part[:1].squeeze(0) for part in as_list(case.make(inputs, lengths).enumerate_support())]
-    for quantity in (
+    quantities = (
         lambda p: p.log_partition,
         lambda p: p.marginals,
         lambda p: p.log_prob(as_value(known)),
@@ -137,8 +137,13 @@ def test_first_derivatives(case: Case) -> None:
         lambda p: kl_divergence(p, other),
         lambda p: p.expected_uas(known[0]),
         lambda p: p.risk(*known),
-    ):
-        assert gradcheck(lambda *x, quantity=quantity: quantity(case.make(x, lengths)), inputs)
+    )
+
+    def all_of(*inputs: Tensor) -> tuple[Tensor, ...]:
+        p = case.make(inputs, lengths)  # once for all
+        return tuple(quantity(p) for quantity in quantities)
+
+    assert gradcheck(all_of, inputs)
 
 
 @every_case
@@ -359,7 +364,7 @@ def test_an_item_is_the_same_in_a_batch_and_alone(case: Case) -> None:
         batched = p.log_partition[item], p.marginals[item, : n + 1, : n + 1], p.covariance(v, v)[item]
         for one, other in zip(found, batched, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
-        if case.backend != "torch" and not case.labels:
+        if case.kind != TORCH and not case.labels:
             assert torch.equal(found[0], batched[0])
             assert torch.equal(found[1], batched[1])
 
@@ -475,7 +480,7 @@ def test_cuda_tensors_stay_on_their_device(case: Case) -> None:
 
 def test_slices_of_heads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Large label scores are reduced a few heads at a time, computed again in the backward pass."""
-    case = Case(single_root=True, backend="numba", labels=3)
+    case = Case(single_root=True, kind=NUMBA, labels=3)
     lengths = torch.tensor([3, 2])
     inputs = smooth(case, lengths)
     whole = case.make(inputs, lengths)

@@ -72,7 +72,7 @@ def lists(case: Case, p: Distribution, batch: Batch) -> Iterator[Found]:
     shapes = [(*batch, COUNT, WORDS + 1)] * (1 + bool(case.labels))
     yield "topk", p.topk(COUNT), [*shapes, (*batch, COUNT)]
     for method in (None, *get_args(DistinctMethod)):
-        if method != "beam" or case.backend != "projective":
+        if method != "beam" or case.kind.crossing:
             found = p.sample_without_replacement(COUNT, method=method)
             yield f"sample_without_replacement({method})", found, [*shapes, (*batch, COUNT), (*batch, COUNT)]
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from helpers.tree_cases import Case, Distribution, Enumerated, every_case, generator
+from helpers.tree_cases import NUMBA, Case, Distribution, Enumerated, every_case, generator
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -90,7 +90,7 @@ def quantities(case: Case, p: Distribution, q: Distribution) -> Iterator[tuple[s
 def samples(case: Case, p: Distribution) -> Iterator[tuple[str, Any]]:
     """Trees by every sampler with replacement."""
     yield "sample", p.sample((20,), generator=generator(2))
-    if case.backend == "numba" and not case.labels:
+    if case.kind == NUMBA and not case.labels:
         for method in get_args(Method):
             if (method == "wilson" and case.single_root) or (method.startswith("wilson_") and not case.single_root):
                 continue
@@ -100,7 +100,7 @@ def samples(case: Case, p: Distribution) -> Iterator[tuple[str, Any]]:
 def assert_distinct_trees(case: Case, p: Distribution, count: int, trees: int | None = None) -> None:
     """Every sampler without replacement gives different trees of the support, and numbers that are numbers."""
     for method in get_args(DistinctMethod):
-        if method == "beam" and case.backend == "projective":
+        if method == "beam" and not case.kind.crossing:
             continue
         *columns, log_probs, keys = p.sample_without_replacement(count, generator=generator(3), method=method)
         exists = columns[0][:, 1] >= 0
@@ -184,7 +184,7 @@ def test_scores_that_are_not_checked_end_too(case: Case, value: float) -> None:
     for kind in ("equal", "pairs", "few"):
         parameters = parameters_of(case, kind, 4, 1.0)
         parameters = [torch.where(part.abs() == 1, part * value, part).detach() for part in parameters]
-        base = ProjectiveCRF if case.backend == "projective" else NonProjectiveCRF
+        base = NonProjectiveCRF if case.kind.crossing else ProjectiveCRF
         p: Any = base(parameters[0], single_root=case.single_root, validate_args=False)
         if case.labels:
             p = LabeledCRF(p, parameters[1].nan_to_num(0.0, 0.0, -math.inf))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z, tree_counts
-from helpers.tree_cases import Case, Enumerated, every_case, generator
+from helpers.tree_cases import NUMBA, Case, Enumerated, every_case, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -77,7 +77,7 @@ def test_what_cannot_be_sampled(case: Case) -> None:
 
 @pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 def test_every_method_draws_by_the_same_law(single_root: bool) -> None:
-    case = Case(single_root, "numba")
+    case = Case(single_root, NUMBA)
     parameters = case.parameters(4, seed=8, forbidden=0.1)
     oracle, p = Enumerated(case, parameters), case.make(parameters)
     walks = ("wilson_marginal", "wilson_reject") if single_root else ("wilson",)

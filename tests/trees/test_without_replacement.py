@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
-from helpers.tree_cases import CASES, Case, Enumerated, every_case, generator
+from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -16,7 +16,7 @@ REPETITIONS = 6000
 
 
 def methods_of(case: Case) -> list[DistinctMethod | None]:
-    return [None, *(name for name in get_args(DistinctMethod) if name != "beam" or case.backend != "projective")]
+    return [None, *(name for name in get_args(DistinctMethod) if name != "beam" or case.kind.crossing)]
 
 
 def rows_of(columns: list[Tensor]) -> Trees:
@@ -111,7 +111,7 @@ def test_arguments_are_checked() -> None:
                 p.sample_without_replacement(count)
         with pytest.raises(TreeparseError, match="no sampler 'guess': choose one of 'repeat', 'trie', 'beam'"):
             p.sample_without_replacement(1, method="guess")
-        if case.backend == "projective":
+        if not case.kind.crossing:
             with pytest.raises(TreeparseError, match="'beam' does not draw projective trees"):
                 p.sample_without_replacement(1, method="beam")
 
@@ -125,7 +125,7 @@ def test_results_have_the_type_of_the_scores() -> None:
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if not case.labels and case.backend != "torch"], ids=lambda case: case.name
+    "case", [case for case in CASES if not case.labels and case.kind != TORCH], ids=lambda case: case.name
 )
 @pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0, 1000.0])
 def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
