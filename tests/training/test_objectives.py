@@ -3,13 +3,12 @@
 import random
 import re
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 import yaml
+from helpers.forked import run_script
 from safetensors.torch import load_file
 
 from treeparse import Parser, ProjectiveCRF
@@ -40,8 +39,7 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
     torch.set_num_threads(1)
     path = with_objective(tiny_config, OWN)
     script = Path(__file__).with_name("killed_run.py")
-    child = subprocess.run([sys.executable, script, path, "second epoch"], check=False)
-    assert child.returncode == -signal.SIGKILL
+    assert run_script(script, path, "second epoch") == -signal.SIGKILL
     train(load_config(path), resume=True, quiet=True)
     train(load_config(path, ["--output", str(tmp_path / "unbroken")]), quiet=True)
     found, expected = (state_of(tmp_path / name) for name in ("run", "unbroken"))
