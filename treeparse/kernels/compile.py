@@ -33,10 +33,13 @@ class _PartCompiler(Compiler):
         return super().compile_extra(func)
 
 
+# Nobody calls kernels from C: wrappers for that would take a tenth of the time that compiling takes.
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+
 def _compiler(**options: Any) -> Any:
     def compile_function(function: Callable[..., Any]) -> Any:
-        # Nobody calls kernels from C: wrappers for that would take a tenth of the time that compiling takes.
-        dispatcher: Any = numba.njit(nogil=True, error_model="numpy", no_cfunc_wrapper=True, **options)(function)
+        dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
         if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
             dispatcher._cache = KernelCache(function)
         return dispatcher
