@@ -34,29 +34,31 @@ def test_parts_of_treebanks(treebanks: Path, tmp_path: Path) -> None:
     assert files_of(TREEBANKS["Latin, no dev set"], treebanks, tmp_path)["data.dev"] == "null"
 
 
+@pytest.mark.parametrize("treebank", ["Turkish", "Latin, no dev set"])
 def test_runs_are_made_once(
-    treebanks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    treebank: str, treebanks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     short = {"optimization.epochs": 1, "model.encoder.hidden_size": 8, "model.encoder.layers": 1, "model.arc_size": 8}
     monkeypatch.setattr(
         experiment_default, "settings_of", lambda name: {"default": ("default", short), "by hand": ("fast", short)}
     )
     output = tmp_path / "runs.jsonl"
-    arguments = ["Turkish", "--treebanks", str(treebanks), "--output", str(output), "--work", str(tmp_path / "work")]
+    arguments = [treebank, "--treebanks", str(treebanks), "--output", str(output), "--work", str(tmp_path / "work")]
     experiment_default.main(arguments)
     first = output.read_bytes()
     records = [json.loads(line) for line in first.splitlines()]
     assert [(record["treebank"], record["setting"]) for record in records] == [
-        ("Turkish", "default"),
-        ("Turkish", "by hand"),
+        (treebank, "default"),
+        (treebank, "by hand"),
     ]
+    assert all((record["dev_las"] is None) == ("no dev set" in treebank) for record in records)
     shown = capsys.readouterr().out
     experiment_default.main(arguments)
     assert output.read_bytes() == first
     again = capsys.readouterr().out
     assert "epoch" in shown and "epoch" not in again
     for record in records:
-        assert f"| Turkish | {record['setting']} | {100 * record['uas']:.2f} | {100 * record['las']:.2f} |" in again
+        assert f"| {treebank} | {record['setting']} | {100 * record['uas']:.2f} | {100 * record['las']:.2f} |" in again
 
 
 def test_six_settings_by_hand_for_each_small_treebank() -> None:

@@ -164,9 +164,14 @@ def test_columns_in_another_order_do_not_fit(tmp_path: Path) -> None:
 
 def test_settings_without_a_weight_may_differ(tmp_path: Path) -> None:
     plain = replace(ENCODER, char_filters=0, tags=())
-    Parser.build(replace(CONFIG, encoder=plain), OLD).save_pretrained(tmp_path / "source")
+    source = Parser.build(replace(CONFIG, encoder=plain), OLD)
+    for parameter in source.parameters():
+        torch.nn.init.normal_(parameter)
+    source.save_pretrained(tmp_path / "source")
     other = replace(plain, char_size=99, tag_size=99, char_widths=(5,), word_dropout=0.9, min_count=7)
-    started(str(tmp_path / "source"), model=replace(CONFIG, encoder=other, single_root=False))
+    parser, _ = started(str(tmp_path / "source"), model=replace(CONFIG, encoder=other, single_root=False))
+    assert parser.config.encoder == other
+    assert torch.equal(parser.scorer.arcs.weight, source.scorer.arcs.weight)
 
 
 def test_faults(source: str) -> None:

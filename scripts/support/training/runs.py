@@ -35,7 +35,7 @@ def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[S
     scores = attachment_scores(gold, system)
     return {
         **{name: round(getattr(scores, name), 6) for name in SCORES},
-        "dev_las": round(max(float(epoch["dev_las"]) for epoch in epochs), 6),
+        "dev_las": max((round(float(epoch["dev_las"]), 6) for epoch in epochs if epoch["dev_las"]), default=None),
         "seconds": round(sum(float(epoch["seconds"]) for epoch in epochs), 1),
     }
 
