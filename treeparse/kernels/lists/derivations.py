@@ -41,36 +41,37 @@ class Charts(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The derivations of one item."""
+    """The derivations of one item. Inner loops take its two arrays: to take one from a tuple counts references."""
 
-    scores: FloatArray  # (R,)
+    values: FloatArray  # (R,) their scores
     links: IntArray  # (R, 9)
 
 
 @jit
 def clear(pool):
     """Begin with row 0 alone."""
-    pool.scores[NONE] = 0.0
+    pool.values[NONE] = 0.0
     pool.links[NONE] = NONE
     pool.links[NONE, USED] = 1
 
 
 @jit
-def has_room(n, pool):
+def has_room(n, links):
     """Whether the pool takes the derivations of two spans and two more, the most that is added between two tests."""
-    return pool.links[NONE, USED] + 2 * (n + 1) + 2 <= len(pool.links)
+    return links[NONE, USED] + 2 * (n + 1) + 2 <= len(links)
 
 
 @jit
 def find_next(derivation, n, charts, pool, stack):
     """Find what follows a derivation in its list, and first whatever that waits for; False if the pool is full."""
-    links = pool.links
+    values, links = pool
     if links[derivation, NEXT] != UNKNOWN:
         return True
+    arcs, _, arc_keys, _, _ = charts
     stack[0] = derivation
     depth = 1
     while depth > 0:
-        if not has_room(n, pool):
+        if not has_room(n, links):
             return False
         derivation = stack[depth - 1]
         for which in (FIRST, SECOND):
@@ -84,7 +85,7 @@ def find_next(derivation, n, charts, pool, stack):
             stack[depth] = second
             depth += 1
         else:
-            _append_next(derivation, charts, pool)
+            _append_next(derivation, arcs, arc_keys, values, links)
             depth -= 1
     return True
 
@@ -102,6 +103,7 @@ def look_up_half(derivation, which, charts, pool):
 def best_derivation(where, charts, pool):
     """The first derivation in a span's list; NONE if the span is a single node or impossible."""
     arcs, scores, arc_keys, keys, best = charts
+    values, links = pool
     kind, i, j = parts_of_span(where)
     if best[kind, j, i] == UNKNOWN:
         heap = NONE
@@ -110,39 +112,37 @@ def best_derivation(where, charts, pool):
             score = split_score(arcs, scores, kind, i, j, k)
             if score > -np.inf:
                 key = split_score(arc_keys, keys, kind, i, j, k)
-                heap = _meld(heap, _add(score, key, where, k, UNKNOWN, UNKNOWN, 0, pool), pool)
+                heap = _meld(heap, _add(score, key, where, k, UNKNOWN, UNKNOWN, 0, values, links), values, links)
         best[kind, j, i] = heap
     return best[kind, j, i]
 
 
 @jit
-def _append_next(derivation, charts, pool):
+def _append_next(derivation, arcs, arc_keys, values, links):
     """Put the followers of a list's last derivation into the list's heap, and move the best one to the list."""
-    scores, links = pool.scores, pool.links
     where, k = links[derivation, SPAN], links[derivation, SPLIT]
     first, second = links[derivation, FIRST], links[derivation, SECOND]
     kind, i, j = parts_of_span(where)
     head = i if kind == RIGHT else j
-    arc, arc_key = (0.0, 0) if kind == BETWEEN else (charts.arcs[head, k], charts.arc_keys[head, k])
-    heap = _meld_below(derivation, pool)
+    arc, arc_key = (0.0, 0) if kind == BETWEEN else (arcs[head, k], arc_keys[head, k])
+    heap = _meld_below(derivation, values, links)
     after = links[first, NEXT]
     if after != NONE:
-        score, key = scores[after] + arc + scores[second], links[after, KEY] + arc_key + links[second, KEY]
-        heap = _meld(heap, _add(score, key, where, k, after, second, 1, pool), pool)
+        score, key = values[after] + arc + values[second], links[after, KEY] + arc_key + links[second, KEY]
+        heap = _meld(heap, _add(score, key, where, k, after, second, 1, values, links), values, links)
     after = links[second, NEXT]
     if after != NONE and not links[derivation, PAST_BEST]:
-        score, key = scores[first] + arc + scores[after], links[first, KEY] + arc_key + links[after, KEY]
-        heap = _meld(heap, _add(score, key, where, k, first, after, 0, pool), pool)
+        score, key = values[first] + arc + values[after], links[first, KEY] + arc_key + links[after, KEY]
+        heap = _meld(heap, _add(score, key, where, k, first, after, 0, values, links), values, links)
     links[derivation, NEXT] = heap
 
 
 @jit
-def _add(score, key, where, k, first, second, past_best, pool):
+def _add(score, key, where, k, first, second, past_best, values, links):
     """Put a derivation into the pool."""
-    links = pool.links
     new = links[NONE, USED]
     links[NONE, USED] += 1
-    pool.scores[new] = score
+    values[new] = score
     links[new, KEY], links[new, SPAN], links[new, SPLIT] = key, where, k
     links[new, FIRST], links[new, SECOND], links[new, PAST_BEST] = first, second, past_best
     links[new, NEXT], links[new, BELOW] = UNKNOWN, NONE
@@ -150,33 +150,31 @@ def _add(score, key, where, k, first, second, past_best, pool):
 
 
 @jit
-def _meld(heap, other, pool):
+def _meld(heap, other, values, links):
     """Two heaps in one, each given by its best derivation; the first one may be NONE."""
-    scores, links = pool.scores, pool.links
     if heap == NONE:
         return other
-    if scores[other] > scores[heap] or (scores[other] == scores[heap] and links[other, KEY] > links[heap, KEY]):
+    if values[other] > values[heap] or (values[other] == values[heap] and links[other, KEY] > links[heap, KEY]):
         heap, other = other, heap
     links[other, BESIDE], links[heap, BELOW] = links[heap, BELOW], other
     return heap
 
 
 @jit
-def _meld_below(derivation, pool):
+def _meld_below(derivation, values, links):
     """The heap that is left when its best derivation is taken: what is below it, first in pairs, then all pairs."""
-    links = pool.links
     following, pairs = links[derivation, BELOW], NONE
     while following != NONE:
         one = following
         other = following = links[one, BESIDE]
         if other != NONE:
             following = links[other, BESIDE]
-            one = _meld(one, other, pool)
+            one = _meld(one, other, values, links)
         links[one, BESIDE] = pairs
         pairs = one
     heap = NONE
     while pairs != NONE:
         following = links[pairs, BESIDE]
-        heap = _meld(heap, pairs, pool)
+        heap = _meld(heap, pairs, values, links)
         pairs = following
     return heap

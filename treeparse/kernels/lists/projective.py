@@ -70,7 +70,7 @@ class AllPools(NamedTuple):
     """The ``Pool`` of every item, one after the other."""
 
     begins: IntArray  # (B + 1,)
-    scores: FloatArray  # (R,)
+    values: FloatArray  # (R,)
     links: IntArray  # (R, 9)
 
     @classmethod
@@ -84,7 +84,7 @@ class AllPools(NamedTuple):
         result = self.empty(np.diff(self.begins) * np.where(full, 2, 1))
         for old, new in zip(self.begins[:-1], result.begins[:-1], strict=True):
             used = self.links[old, USED]
-            result.scores[new : new + used] = self.scores[old : old + used]
+            result.values[new : new + used] = self.values[old : old + used]
             result.links[new : new + used] = self.links[old : old + used]
         return result
 
@@ -160,7 +160,7 @@ def _charts_of(b, n, charts):
 def _pool_of(b, pools):
     """The pool of one item."""
     begin, end = pools.begins[b], pools.begins[b + 1]
-    return Pool(pools.scores[begin:end], pools.links[begin:end])
+    return Pool(pools.values[begin:end], pools.links[begin:end])
 
 
 @jit
@@ -187,7 +187,7 @@ def _extend_item(n, charts, pool, count, state, stack, heads, tree_scores):
     """Bring the list of one item to ``count`` trees or to its end; False if the pool is full."""
     while state[MADE] < count:
         if state[MADE] == 0:
-            derivation = best_derivation(span(RIGHT, 0, n), charts, pool) if has_room(n, pool) else UNKNOWN
+            derivation = best_derivation(span(RIGHT, 0, n), charts, pool) if has_room(n, pool.links) else UNKNOWN
         else:
             find_next(state[LAST], n, charts, pool, stack)
             derivation = pool.links[state[LAST], NEXT]
@@ -209,7 +209,7 @@ def _write_heads(derivation, n, charts, pool, stack, heads):
     stack[0] = derivation
     depth = 1
     while depth > 0:
-        if not has_room(n, pool):
+        if not has_room(n, links):
             return False
         depth -= 1
         derivation = stack[depth]

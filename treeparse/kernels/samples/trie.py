@@ -26,7 +26,10 @@ HASH_FACTOR = 0x100000001B3  # of Fowler, Noll and Vo's hash FNV-1a
 
 
 class Trie(NamedTuple):
-    """The trie of one item, and the trees drawn so far."""
+    """The trie of one item, and the trees drawn so far.
+
+    Inner loops take its arrays out first: to take one from a tuple counts references.
+    """
 
     rows: IntArray  # (K, n+1) heads or, with labels, (K, 2n+2) heads and labels
     log_probs: FloatArray  # (K,)
@@ -110,13 +113,13 @@ def decisions_at(item):
 @part_jit
 def walk_down(trie, item, row, shares, stream):
     """Walk from the root to a closed node by what remains, and fill in the row on the way."""
-    node = 0
-    while trie.nodes[node, COUNT] > 0:
-        begin, count = trie.nodes[node, BEGIN], trie.nodes[node, COUNT]
+    node, nodes, remaining = 0, trie.nodes, trie.remaining
+    while nodes[node, COUNT] > 0:
+        begin, count = nodes[node, BEGIN], nodes[node, COUNT]
         for child in range(count):
-            shares[child] = trie.remaining[begin + child]
+            shares[child] = remaining[begin + child]
         stream, child = choose_by_logs(shares, count, stream)
-        row[place_of(trie.nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
+        row[place_of(nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
         node = child_at(trie, node, begin + child)
     return stream, node
 
@@ -124,10 +127,10 @@ def walk_down(trie, item, row, shares, stream):
 @part_jit
 def walk_along(trie, item, row):
     """Walk from the root to a closed node along a known tree."""
-    node = 0
-    while trie.nodes[node, COUNT] > 0:
-        entry, value = trie.nodes[node, BEGIN], row[place_of(trie.nodes[node, LEVEL], item)]
-        while trie.entries[entry, VALUE] != value:
+    node, nodes, entries = 0, trie.nodes, trie.entries
+    while nodes[node, COUNT] > 0:
+        entry, value = nodes[node, BEGIN], row[place_of(nodes[node, LEVEL], item)]
+        while entries[entry, VALUE] != value:
             entry += 1
         node = child_at(trie, node, entry)
     return node
@@ -151,15 +154,16 @@ def put(trie, node, tree):
 @part_jit
 def sum_up(trie, node):
     """What remains of an open node is the sum of what remains of its children."""
-    begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
+    nodes, remaining = trie.nodes, trie.remaining
+    begin, end = nodes[node, BEGIN], nodes[node, BEGIN] + nodes[node, COUNT]
     top, total = -np.inf, 0.0
     for entry in range(begin, end):
-        top = max(top, trie.remaining[entry])
+        top = max(top, remaining[entry])
     for entry in range(begin, end):
-        share = trie.remaining[entry] - top
+        share = remaining[entry] - top
         if share > NEGLIGIBLE:
             total += np.exp(share)
-    trie.remaining[trie.nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
+    remaining[nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
 @part_jit

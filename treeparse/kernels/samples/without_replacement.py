@@ -222,11 +222,11 @@ def _draw_trees(item, log_z, seed, memory, drawn):
 
 @part_jit
 def _score(row, item):
-    total, scores, size = 0.0, item.scores, len(item.scores)
+    total, scores, label_logs, size = 0.0, item.scores, item.label_logs, len(item.scores)
     for j in range(1, item.words + 1):
         total += scores[row[j], j]
         if item.levels > item.head_levels:
-            total += item.label_logs[row[j], j, row[size + j]]
+            total += label_logs[row[j], j, row[size + j]]
     return total
 
 
