@@ -58,6 +58,8 @@ Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discr
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
 Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
+Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
+    Softmax Tricks. NeurIPS.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
 William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
     40(1).

@@ -11,7 +11,7 @@ from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.labels.base import LabeledBase
 
 MEMBERS = {name for name in (*vars(LabeledBase), *LabeledBase.__annotations__) if not name.startswith("_")}
-BASES = {"with_scores", "given", "tempered", "expand"}  # what gives a base again
+BASES = {"with_scores", "given", "within", "tempered", "expand"}  # what gives a base again
 
 
 class OtherTrees:
@@ -54,6 +54,8 @@ METHODS: dict[str, Callable[[LabeledCRF], Any]] = {
     "kl_divergence": lambda p: kl_divergence(p, p.tempered(2.0)),
     "covariance": lambda p: p.covariance(p.marginals, p.marginals),
     "given": lambda p: p.given(*p.mode).log_partition,
+    "within": lambda p: p.within(p.marginals.sum(-1) > 0.1).log_partition,
+    "relaxed_sample": lambda p: p.relaxed_sample(0.5, hard=True, generator=generator()),
     "tempered": lambda p: p.tempered(2.0).log_partition,
     "expand": lambda p: p.expand((2, 2)).log_partition,
 }

@@ -1,7 +1,9 @@
 """Training objectives, each a small class over a distribution of labelled trees and a batch."""
 
+from .entropy import Entropy as Entropy
 from .likelihood import HeadSelection as HeadSelection
 from .likelihood import TreeLikelihood as TreeLikelihood
 from .likelihood import known_tree as known_tree
 from .objective import Objective as Objective
+from .risk import MinimumRisk as MinimumRisk
 from .weighted_sum import WeightedSum as WeightedSum

@@ -8,7 +8,7 @@ Which distribution::
     scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
     too many labels to be held        the same, over a LabelSource: slices of heads, and chosen arcs
     arcs or labels that cannot be     the same, with -inf at them
-    heads or labels that are known    ``given``
+    heads or labels that are known    ``given``; ``within`` where several heads are possible
     several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds
     CUDA scores                       the same: non-projective sums stay there (``backend="torch"`` takes them so on the
                                       CPU); projective sums, best trees and lists are computed on the CPU
@@ -28,6 +28,7 @@ Which method::
     random trees, each of them once                   sample_without_replacement, with Gumbel keys
     the mean of any function of a tree                sample_mean; without replacement unordered_set, horvitz_thompson
     sharper or flatter probabilities                  tempered
+    a latent tree in a network, differentiable        relaxed_sample, soft or straight-through
 
 Everything is in nats, computed in float64 and rounded to the dtype of the scores at the end. Finite scores lie between
 -1e12 and 1e12, beyond which float64 cannot tell trees apart: -inf, not a large number, is for what cannot be. Of trees

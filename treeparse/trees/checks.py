@@ -101,6 +101,15 @@ def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
         )
 
 
+def check_mask(mask: Tensor, scores: Tensor) -> None:
+    """Raise unless a mask of arcs is bool and of the scores' shape."""
+    if mask.dtype != torch.bool or mask.shape != scores.shape:
+        raise TreeparseError(
+            f"A mask must say true or false of every arc, in the scores' shape {tuple(scores.shape)}, here it is "
+            f"{mask.dtype} {tuple(mask.shape)}."
+        )
+
+
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first score on a real arc that is NaN, +inf or, finite, beyond ``MAX_SCORE``.
 

@@ -10,12 +10,20 @@ from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
-from treeparse.trees.checks import check_count, check_heads, check_heads_in_range, check_scores, full_lengths
+from treeparse.trees.checks import (
+    check_count,
+    check_heads,
+    check_heads_in_range,
+    check_mask,
+    check_scores,
+    full_lengths,
+)
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.enumeration import check_enumerable, trees_without_forbidden_arcs
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.lists import in_order, places, side_by_side
+from treeparse.trees.relaxed import arcs_of, gumbel_noise, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 
@@ -157,6 +165,31 @@ class TreeCRF(TreeDistribution):
         heads = self.flat.sample(item_seeds(generator, self.batch_shape.numel()), shape.numel(), method)
         return heads.transpose(0, 1).reshape(shape + self.scores.shape[:-1])
 
+    def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
+        """A random tree made soft ``(*batch, n+1, n+1)``, differentiable in the scores: a layer over latent trees.
+
+        These are the marginals of the distribution whose scores are perturbed by Gumbel noise and divided by the
+        temperature (Paulus et al. 2020, *Gradient estimation with stochastic softmax tricks*). As the temperature falls
+        they become the best tree of the perturbed scores (perturb and MAP), whose law is near that of ``sample``, not
+        the same. For structured attention, words take from their heads what a relaxed tree gives them::
+
+            tree = NonProjectiveCRF(scores, lengths).relaxed_sample(0.5)
+            words = tree.transpose(-2, -1) @ vectors  # (batch, n+1, size)
+
+        Args:
+            temperature: above 0.
+            hard: whether the tree itself is returned, 0 and 1 exactly, with the gradient of the soft one.
+            generator: as for ``sample``.
+
+        Raises:
+            TreeparseError: as ``tempered``.
+        """
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        noise = gumbel_noise(seeds, self.scores.shape, len(self.batch_shape))
+        perturbed = self.with_scores(self.scores.double() + noise.to(self.scores.device))
+        relaxed = perturbed.tempered(temperature).marginals
+        return self._round(straight_through(relaxed, arcs_of(perturbed.mode)) if hard else relaxed)
+
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -220,6 +253,19 @@ class TreeCRF(TreeDistribution):
         check_heads_in_range(heads, self.lengths)
         competing = known & (heads.unsqueeze(-2) != position.unsqueeze(-1))
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
+
+    def within(self, mask: Tensor) -> Self:
+        """The same distribution over the trees all of whose arcs lie in a mask ``(*batch, n+1, n+1)`` bool.
+
+        For ambiguous supervision: ``p.log_partition - p.within(mask).log_partition`` is the negative log probability of
+        all trees within the mask together. Column 0, the diagonal and padding are ignored. Where no tree lies within,
+        the result is a distribution without a tree.
+
+        Raises:
+            TreeparseError: for a mask that is not bool or has another shape.
+        """
+        check_mask(mask, self.scores)
+        return self.with_scores(self.scores.masked_fill(~mask, -torch.inf))
 
     def tempered(self, temperature: float) -> Self:
         """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.

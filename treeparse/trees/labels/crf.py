@@ -22,6 +22,7 @@ from treeparse.trees.labels.kbest import LabeledKBest
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.sources import LabelsGiven, LabelSource, LabelsScaled, LabelTensor
 from treeparse.trees.lists import in_order, places, side_by_side
+from treeparse.trees.relaxed import arcs_of, gumbel_noise, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 LabeledTree = tuple[Tensor, Tensor]
@@ -210,6 +211,13 @@ class LabeledCRF(TreeDistribution):
             )
         return labels
 
+    def within(self, mask: Tensor) -> Self:
+        """The distribution of the labelled trees all of whose arcs lie in a mask ``(*batch, n+1, n+1)`` bool.
+
+        Everything else is as for the base.
+        """
+        return self._with(self.base.within(mask), self.label_scores)
+
     def tempered(self, temperature: float) -> Self:
         """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.
 
@@ -233,6 +241,22 @@ class LabeledCRF(TreeDistribution):
         labels = self.labels.sample_of_trees(heads, seeds)
         full = shape + self.scores.shape[:-1]
         return heads.reshape(full), labels.reshape(full)
+
+    def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
+        """A random labelled tree made soft ``(*batch, n+1, n+1, L)``: noise comes to every labelled arc.
+
+        Everything else is as for the base. All label scores are held at once.
+        """
+        scores = self._all_label_scores()
+        seeds = item_seeds(generator, self.batch_shape.numel())
+        noise = gumbel_noise(seeds, scores.shape, len(self.batch_shape)).to(scores.device)
+        perturbed = self._with(self.base, scores.double() + noise)
+        relaxed = perturbed.tempered(temperature).marginals
+        if hard:
+            heads, labels = perturbed.mode
+            is_label = labels.unsqueeze(-1) == torch.arange(self.labels.count, device=labels.device)
+            relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
+        return self._round(relaxed)
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
@@ -298,10 +322,12 @@ class LabeledCRF(TreeDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with new leading batch dimensions, sharing memory."""
-        scores = self.label_scores
-        if not isinstance(scores, Tensor):
-            scores = scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
+        scores = self._all_label_scores()
         return self._with(self.base.expand(batch_shape), scores.expand(*batch_shape, *scores.shape[-3:]))
+
+    def _all_label_scores(self) -> Tensor:
+        scores = self.label_scores
+        return scores if isinstance(scores, Tensor) else scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base}, label_scores: {tuple(self.label_scores.shape)})"
