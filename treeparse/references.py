@@ -24,6 +24,8 @@ Taylor Berg-Kirkpatrick, David Burkett and Dan Klein 2012. An Empirical Investig
     NLP. EMNLP-CoNLL.
 Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
     10.
+Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
+    Algorithms. EMNLP.
 Charles J. Colbourn, Wendy J. Myrvold and Eugene Neufeld 1996. Two Algorithms for Unranking Arborescences. Journal of
     Algorithms 20.
 Anthony C. Davison and David V. Hinkley 1997. Bootstrap Methods and Their Application. Cambridge University Press.
@@ -64,6 +66,8 @@ David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Pars
 William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
     40(1).
 Guy L. Steele, Doug Lea and Christine H. Flood 2014. Fast Splittable Pseudorandom Number Generators. OOPSLA.
+Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learning Structured Prediction Models: A Large
+    Margin Approach. ICML.
 Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on
     Software Engineering 17(9).
 David B. Wilson 1996. Generating Random Spanning Trees More Quickly than the Cover Time. STOC.

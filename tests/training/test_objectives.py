@@ -50,6 +50,36 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
     assert all(torch.equal(models[0][name], models[1][name]) for name in models[1])
 
 
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"class_path": "treeparse.objectives.MaxMargin"},
+        {"class_path": "treeparse.objectives.MinimumRisk", "init_args": {"cost": "uas"}},
+        {
+            "class_path": "treeparse.objectives.WeightedSum",
+            "init_args": {
+                "objectives": [
+                    {"class_path": "treeparse.objectives.TreeLikelihood"},
+                    {"class_path": "treeparse.objectives.MinimumRisk"},
+                    {"class_path": "treeparse.objectives.Entropy", "init_args": {"order": 2.0}},
+                ],
+                "weights": [1.0, 0.5, 0.1],
+            },
+        },
+    ],
+    ids=["margin", "risk", "sum"],
+)
+def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[str, object]) -> None:
+    options = ["--optimization.epochs", "12", "--optimization.learning_rate", "0.02"]
+    model = train(load_config(with_objective(tiny_config, objective), options), quiet=True)
+    header, *lines = (model.parent / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    losses, uas = (
+        [float(line.split(",")[header.split(",").index(name)]) for line in lines] for name in ("loss", "dev_uas")
+    )
+    assert losses[-1] < losses[0] / 2
+    assert max(uas) > 0.8
+
+
 def test_a_gradient_of_the_objective_is_clipped_with_the_others(tiny_config: Path) -> None:
     path = with_objective(tiny_config, {**OWN, "init_args": {"start": -30.0}})  # the loss times e^30
     options = ["--optimization.clip_norm", "1e-9", "--optimization.eps", "1.0", "--optimization.epochs", "1"]

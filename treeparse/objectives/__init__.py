@@ -4,6 +4,7 @@ from .entropy import Entropy as Entropy
 from .likelihood import HeadSelection as HeadSelection
 from .likelihood import TreeLikelihood as TreeLikelihood
 from .likelihood import known_tree as known_tree
+from .margin import MaxMargin as MaxMargin
 from .objective import Objective as Objective
 from .risk import MinimumRisk as MinimumRisk
 from .weighted_sum import WeightedSum as WeightedSum

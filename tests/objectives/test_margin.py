@@ -1,0 +1,64 @@
+"""The structured hinge loss against the enumeration of all labelled trees."""
+
+import pytest
+import torch
+from helpers.tree_cases import CASES, Case, Enumerated
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from treeparse.core import Batch, NoTreeError, TreeparseError
+from treeparse.objectives import MaxMargin
+
+LENGTHS = torch.tensor([4, 2, 3])
+HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, 1, -1]])
+LABELS = torch.tensor([[-1, 0, 1, 1, 0], [-1, 1, -1, -1, -1], [-1, 0, 1, 1, -1]])
+BATCH = Batch(LENGTHS, torch.arange(3), {}, HEADS, LABELS)
+labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
+
+
+def hinge(case: Case, parameters: list[Tensor], item: int, cost: float) -> float:
+    """By all labelled trees of an item."""
+    size = int(LENGTHS[item]) + 1
+    oracle = Enumerated(case, [part[item, :size, :size] for part in parameters])
+    heads, labels = (column[:, 1:] for column in oracle.values)
+    gold_heads, gold_labels = (gold[item, 1:size] for gold in (HEADS, LABELS))
+    wrong_head = (gold_heads >= 0) & (heads != gold_heads)
+    wrong_label = (gold_labels >= 0) & (labels != gold_labels)
+    agrees = ~(wrong_head | wrong_label).any(-1)
+    wrong = (wrong_head | ((gold_heads >= 0) & wrong_label)).sum(-1)
+    return float((oracle.totals + cost * wrong).max() - oracle.totals[agrees].max())
+
+
+@labeled_cases
+@pytest.mark.parametrize("cost", [0.0, 1.0, 3.5])
+@pytest.mark.parametrize("forbidden", [0.0, 0.15])
+def test_the_loss_by_enumeration(case: Case, cost: float, forbidden: float) -> None:
+    found_any = False
+    for seed in range(12):
+        parameters = case.parameters(4, seed=seed, batch=(3,), forbidden=forbidden)
+        p = case.make(parameters, LENGTHS)
+        try:
+            found = MaxMargin(cost)(p, BATCH)
+        except NoTreeError:  # what is known fits no tree, or there is none
+            continue
+        found_any = True
+        expected = [hinge(case, parameters, item, cost) for item in range(3)]
+        torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-11)
+        assert (found >= 0).all()
+    assert found_any
+
+
+@labeled_cases
+def test_derivatives(case: Case) -> None:
+    lengths = torch.tensor([3, 2])
+    batch = Batch(lengths, torch.arange(2), {}, HEADS[[2, 1], :4], LABELS[[2, 1], :4])
+    inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(3, seed=24, batch=(2,))]
+    p = case.make(inputs, lengths)
+    assert (MaxMargin()(p, batch) > 0.1).all()  # not at a kink
+    assert gradcheck(lambda *x: MaxMargin()(case.make(x, lengths), batch), inputs)
+
+
+def test_faults() -> None:
+    for cost in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(TreeparseError, match="must be a number from 0"):
+            MaxMargin(cost)
