@@ -62,6 +62,7 @@ Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL works
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
     Softmax Tricks. NeurIPS.
+David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
 William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
     40(1).

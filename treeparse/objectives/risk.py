@@ -22,9 +22,7 @@ class MinimumRisk(Objective):
 
     def __init__(self, cost: Cost = "las") -> None:
         super().__init__()
-        if cost not in get_args(Cost):
-            raise TreeparseError(f"The cost of a tree is 'las' or 'uas', not {cost!r}.")
-        self.cost = cost
+        self.cost = check_cost(cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; those whose head, or for "las" whose label, is unknown count nothing."""
@@ -32,3 +30,10 @@ class MinimumRisk(Objective):
         if self.cost == "uas":
             return (1 - distribution.expected_uas(heads)) * (heads >= 0).sum(-1)
         return distribution.risk(heads, labels) * ((heads >= 0) & (labels >= 0)).sum(-1)
+
+
+def check_cost(cost: Cost) -> Cost:
+    """The cost, or an error if there is none of that name."""
+    if cost not in get_args(Cost):
+        raise TreeparseError(f"The cost of a tree is 'las' or 'uas', not {cost!r}.")
+    return cost
