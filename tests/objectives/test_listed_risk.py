@@ -86,7 +86,8 @@ def test_the_risk_of_the_best_trees_by_enumeration(case: Case, cost: Any, trees:
         oracle = Enumerated(case, [part[item, :size, :size] for part in parameters])
         best = oracle.totals.argsort(descending=True)[:trees]
         gold = Batch(LENGTHS[[item]], torch.arange(1), {}, HEADS[[item], :size], LABELS[[item], :size])
-        costs = wrong_words(*(column[best].unsqueeze(1) for column in oracle.values), gold, cost).squeeze(1)
+        heads, labels = (column[best].unsqueeze(1) for column in oracle.values)
+        costs = wrong_words(heads, labels, gold, cost).squeeze(1)
         expected = (scale * oracle.totals[best]).softmax(0) @ costs
         torch.testing.assert_close(found[item], expected, rtol=0, atol=1e-11)
 
@@ -129,6 +130,6 @@ def test_faults() -> None:
         with pytest.raises(TreeparseError, match="at least one tree, not 0"):
             make(0)
         with pytest.raises(TreeparseError, match="'las' or 'uas', not 'clas'"):
-            make(2, cost="clas")
+            make(2, cost="clas")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="above 0, not 0"):
         KBestRisk(2, scale=0)

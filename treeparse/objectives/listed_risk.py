@@ -25,7 +25,8 @@ class SampledRisk(Objective):
 
     def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
         super().__init__()
-        self.samples, self.replacement, self.cost = check_trees(samples), replacement, check_cost(cost)
+        self.samples, self.replacement = check_trees(samples), replacement
+        self.cost: Cost = check_cost(cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; trees are drawn with torch's default generator."""
@@ -58,7 +59,8 @@ class KBestRisk(Objective):
         super().__init__()
         if not 0 < scale < torch.inf:
             raise TreeparseError(f"The scale of the log probabilities must be a number above 0, not {scale}.")
-        self.trees, self.scale, self.cost = check_trees(trees), scale, check_cost(cost)
+        self.trees, self.scale = check_trees(trees), scale
+        self.cost: Cost = check_cost(cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words."""
