@@ -25,11 +25,16 @@ class Counted:
         self.values, self.bound = values, bound
         self.shape: Size = values.shape
         self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
+        self.support, self.resolution = None, torch.finfo(torch.float64).eps
         self.looks, self.slices = 0, 0
 
     def from_heads(self, first: int, last: int) -> Tensor:
         self.slices += 1
         return self.values[:, first:last]
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        self.slices += 1
+        return self.values[item, head, dependent]
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         self.looks += len(item)

@@ -51,10 +51,20 @@ class LabelBiaffine(nn.Module):
 
     def all_pairs(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Vectors of heads (B, H, size) and of dependents (B, T, size) -> (B, H, T, labels)."""
-        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
-        bilinear = _exact_product(mixed, dependents.transpose(1, 2), self.weight.dtype)
-        bilinear = bilinear.unflatten(1, (heads.shape[1], -1)).transpose(2, 3)
+        bilinear = self._bilinear(heads, dependents).transpose(1, 2)
         return bilinear + self.heads(heads).unsqueeze(2) + self.dependents(dependents).unsqueeze(1)
+
+    def some_pairs(self, heads: Tensor, dependents: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The same for some pairs (A, labels), given by item, head and dependent (A,); for a good part of them all."""
+        columns, rows = item * dependents.shape[1] + dependent, item * heads.shape[1] + head
+        pairs = self._bilinear(heads, dependents).flatten(0, 2).index_select(0, columns * heads.shape[1] + head)
+        of_heads = self.heads(heads).flatten(0, 1).index_select(0, rows)
+        return pairs + of_heads + self.dependents(dependents).flatten(0, 1).index_select(0, columns)
+
+    def _bilinear(self, heads: Tensor, dependents: Tensor) -> Tensor:
+        """The terms of pairs (B, T, H, labels), contiguous: a pair's labels lie side by side, as they are read."""
+        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
+        return _exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
 
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

@@ -27,6 +27,11 @@ class BiaffineScores:
         """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""
         return self.label_biaffine.all_pairs(self.label_heads[:, first:last], self.label_dependents)
 
+    def labels_among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """A good part of them (A, labels), each given by item, head and dependent (A,)."""
+        heads = self.label_heads[:, first:last]
+        return self.label_biaffine.some_pairs(heads, self.label_dependents, item, head - first, dependent)
+
 
 class BiaffineScorer(nn.Module):
     """Deep biaffine scores of arcs and labels over any encoder ([DM] §3)."""

@@ -43,10 +43,25 @@ For the expectation of a function that is no sum over arcs there are unbiased es
     log_probs = p.log_prob(heads.movedim(-2, 0)).movedim(0, -1)  # the same with their graph
     unordered_set(log_probs, cost).mean().backward()  # the score-function gradient, with a baseline built in
 
+A latent tree in a model of one's own, learned from whatever loss follows::
+
+    class HeadAttention(torch.nn.Module):
+        # Adds to the vector of each word that of its head in a tree that nobody annotated.
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.heads, self.dependents = torch.nn.Linear(size, size), torch.nn.Linear(size, size)
+
+        def forward(self, vectors, lengths):  # (B, n+1, size), the root's vector first
+            scores = self.heads(vectors) @ self.dependents(vectors).transpose(1, 2)
+            trees = NonProjectiveCRF(scores, lengths)
+            arcs = trees.relaxed_sample(0.5, hard=True) if self.training else trees.marginals
+            return vectors + arcs.transpose(1, 2) @ vectors
+
 Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """
 
 from treeparse.trees.crf import TreeCRF as TreeCRF
+from treeparse.trees.distribution import TreeDistribution as TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
 from treeparse.trees.estimators import sample_mean as sample_mean
 from treeparse.trees.estimators import unordered_set as unordered_set

@@ -23,7 +23,7 @@ from treeparse.trees.enumeration import check_enumerable, trees_without_forbidde
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.lists import in_order, places, side_by_side
-from treeparse.trees.relaxed import arcs_of, gumbel_noise, straight_through
+from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 
@@ -184,11 +184,9 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: as ``tempered``.
         """
-        seeds = item_seeds(generator, self.batch_shape.numel())
-        noise = gumbel_noise(seeds, self.scores.shape, len(self.batch_shape))
-        perturbed = self.with_scores(self.scores.double() + noise.to(self.scores.device))
-        relaxed = perturbed.tempered(temperature).marginals
-        return self._round(straight_through(relaxed, arcs_of(perturbed.mode)) if hard else relaxed)
+        p = self.with_scores(perturbed(self.scores, self.batch_shape, generator))
+        relaxed = p.tempered(temperature).marginals
+        return self._round(straight_through(relaxed, arcs_of(p.mode)) if hard else relaxed)
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
@@ -251,7 +249,7 @@ class TreeCRF(TreeDistribution):
         position = torch.arange(heads.shape[-1], device=heads.device)
         known = ((heads >= 0) & (position > 0) & (position <= self.lengths.unsqueeze(-1))).unsqueeze(-2)
         check_heads_in_range(heads, self.lengths)
-        competing = known & (heads.unsqueeze(-2) != position.unsqueeze(-1))
+        competing = known & ~arcs_of(heads)
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
 
     def within(self, mask: Tensor) -> Self:
@@ -266,6 +264,10 @@ class TreeCRF(TreeDistribution):
         """
         check_mask(mask, self.scores)
         return self.with_scores(self.scores.masked_fill(~mask, -torch.inf))
+
+    def detach(self) -> Self:
+        """The same distribution, a constant for autograd."""
+        return self.with_scores(self.scores.detach())
 
     def tempered(self, temperature: float) -> Self:
         """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.

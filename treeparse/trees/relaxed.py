@@ -5,6 +5,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.kernels.random import uniforms
+from treeparse.trees.seeds import Generators, item_seeds
 
 SALT = 0x67756D62656C  # sets this noise apart from the random numbers of samples
 SMALLEST = 2.0**-54  # half of the smallest step of uniform numbers: noise is finite
@@ -18,6 +19,12 @@ def gumbel_noise(seeds: np.ndarray, shape: Size, batch_axes: int) -> Tensor:
     heads, *rest = shape[batch_axes:]
     numbers = torch.from_numpy(uniforms(seeds, heads, int(np.prod(rest)), salt=SALT))
     return -(-numbers.clamp_min(SMALLEST).log()).log().reshape(shape)
+
+
+def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tensor:
+    """Scores of parts plus such noise, float64, with the scores' graph."""
+    noise = gumbel_noise(item_seeds(generator, batch_shape.numel()), scores.shape, len(batch_shape))
+    return scores.double() + noise.to(scores.device)
 
 
 def arcs_of(heads: Tensor) -> Tensor:

@@ -20,9 +20,16 @@ from treeparse.trees.labels.best import best_under_bounds
 from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.kbest import LabeledKBest
 from treeparse.trees.labels.scores import FlatLabels
-from treeparse.trees.labels.sources import LabelsGiven, LabelSource, LabelsScaled, LabelTensor
+from treeparse.trees.labels.sources import (
+    LabelsDetached,
+    LabelsGiven,
+    LabelSource,
+    LabelsRearranged,
+    LabelsScaled,
+    LabelTensor,
+)
 from treeparse.trees.lists import in_order, places, side_by_side
-from treeparse.trees.relaxed import arcs_of, gumbel_noise, straight_through
+from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 LabeledTree = tuple[Tensor, Tensor]
@@ -218,6 +225,19 @@ class LabeledCRF(TreeDistribution):
         """
         return self._with(self.base.within(mask), self.label_scores)
 
+    def relabelled(self, places: Sequence[int]) -> Self:
+        """The distribution over labels in another order: for each its place in this one, -1 for one that is impossible.
+
+        Labels that have no place there become impossible, too.
+        """
+        return self._with(self.base, LabelsRearranged(self.labels.source, places))
+
+    def detach(self) -> Self:
+        """The same distribution, a constant for autograd."""
+        scores = self.label_scores
+        detached = scores.detach() if isinstance(scores, Tensor) else LabelsDetached(scores)
+        return self._with(self.base.detach(), detached)
+
     def tempered(self, temperature: float) -> Self:
         """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.
 
@@ -247,13 +267,10 @@ class LabeledCRF(TreeDistribution):
 
         Everything else is as for the base. All label scores are held at once.
         """
-        scores = self._all_label_scores()
-        seeds = item_seeds(generator, self.batch_shape.numel())
-        noise = gumbel_noise(seeds, scores.shape, len(self.batch_shape)).to(scores.device)
-        perturbed = self._with(self.base, scores.double() + noise)
-        relaxed = perturbed.tempered(temperature).marginals
+        p = self._with(self.base, perturbed(self._all_label_scores(), self.batch_shape, generator))
+        relaxed = p.tempered(temperature).marginals
         if hard:
-            heads, labels = perturbed.mode
+            heads, labels = p.mode
             is_label = labels.unsqueeze(-1) == torch.arange(self.labels.count, device=labels.device)
             relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
         return self._round(relaxed)

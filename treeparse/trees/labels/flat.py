@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from treeparse.trees.flat import FlatTrees, power
-from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.values import LabelValues
 
@@ -36,11 +35,12 @@ class FlatLabeledTrees:
     @torch.enable_grad()
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``."""
-        return self.arcs.entropy + self._expected(self.labels.reduce(sums.entropy))
+        return self.arcs.entropy + self.arcs.unflat(self.labels.expected_entropy(self.arcs.marginals))
 
     def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
         """``-E_p[log q]`` ``(*batch,)``; +inf where q forbids what p allows."""
-        value = self.arcs.cross_entropy(q.arcs) + self._expected(self.labels.code_length(q.labels))
+        labels = self.labels.expected_code_length(q.labels, self.arcs.marginals)
+        value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
         return torch.where(self.arcs.unflat(self._forbids_label(q)), torch.inf, value)
 
     def _forbids_label(self, q: "FlatLabeledTrees") -> Tensor:
@@ -49,10 +49,6 @@ class FlatLabeledTrees:
         if not bool(forbidden.any()):
             return forbidden.any(-1).any(-1)
         return (forbidden & (self.arcs.log_marginals > -torch.inf)).any(-1).any(-1)
-
-    def _expected(self, values: Tensor) -> Tensor:
-        """The expected sum of finite values of arcs ``(B, n+1, n+1) -> (*batch,)``."""
-        return self.arcs.unflat((self.arcs.marginals * values).sum((-2, -1)))
 
     def log_power_sum(self, order: float) -> Tensor:
         """Log of the sum over labelled trees of their probability to a power ``(*batch,)``."""

@@ -46,12 +46,18 @@ class FlatLabels:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
         return self.reduce(lambda scores: scores.amax(-1)).detach()
 
-    def code_length(self, q: "FlatLabels") -> Tensor:
-        """Expected code length of every arc's label under q's scores ``(B, n+1, n+1)``."""
-        return sums.by_heads(sums.code_length, self.is_arc, [self.source, q.source])
+    def expected_entropy(self, marginals: Tensor) -> Tensor:
+        """The entropy of the labels of a random tree given its arcs ``(B,)``, from the arcs' marginals."""
+        return sums.expected(sums.entropy, marginals, [self.source])
+
+    def expected_code_length(self, q: "FlatLabels", marginals: Tensor) -> Tensor:
+        """The expected code length of these labels under q's scores ``(B,)``, from the arcs' marginals."""
+        return sums.expected(sums.code_length, marginals, [self.source, q.source])
 
     def forbidden_by(self, q: "FlatLabels") -> Tensor:
         """Arcs ``(B, n+1, n+1)`` bool with a label that q forbids and these scores do not."""
+        if self.source.support is not None and self.source.support == q.source.support:
+            return torch.zeros_like(self.is_arc)
 
         def some_label(own: Tensor, other: Tensor) -> Tensor:
             return ((own > -torch.inf) & (other == -torch.inf)).any(-1)

@@ -1,9 +1,12 @@
 """Label scores by slices of heads and at chosen arcs: from a tensor, or from whatever computes them when asked."""
 
+from collections.abc import Hashable, Sequence
 from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Size, Tensor
+
+FLOAT64 = torch.finfo(torch.float64).eps
 
 
 @runtime_checkable
@@ -18,6 +21,10 @@ class LabelSource(Protocol):
         device: where they are.
         requires_grad: whether gradients flow into them.
         bound: what no score exceeds, 0 for log probabilities; None where nothing is known without a look at all.
+        support: what tells which labels are forbidden on which arcs: sources of equal support forbid the same ones;
+            None where that is not known without a look at all.
+        resolution: the relative precision to which expectations over labels are worth computing: that of float64 for
+            scores that are given, that of float32 for those that a network computes in it.
     """
 
     @property
@@ -35,8 +42,22 @@ class LabelSource(Protocol):
     @property
     def bound(self) -> float | None: ...
 
+    @property
+    def support(self) -> Hashable | None: ...
+
+    @property
+    def resolution(self) -> float: ...
+
     def from_heads(self, first: int, last: int) -> Tensor:
         """The scores ``(B, last - first, n+1, L)`` of all arcs from the heads ``first`` to ``last - 1``."""
+        ...
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The scores ``(A, L)`` of a good part of these arcs, each given by item, head and dependent ``(A,)``.
+
+        In that of float32 and float64 which has the resolution. The labels of an arc may all have another constant
+        added: what is made of these is made of their softmax.
+        """
         ...
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
@@ -62,7 +83,8 @@ class LabelSource(Protocol):
 class LabelTensor:
     """Label scores that are a tensor ``(*batch, n+1, n+1, L)``."""
 
-    bound = None
+    bound = support = None
+    resolution = FLOAT64
 
     def __init__(self, values: Tensor) -> None:
         self.values, self.shape = values, values.shape
@@ -72,6 +94,9 @@ class LabelTensor:
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self.flat[:, first:last]
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.flat[item, head, dependent].double()
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self.flat[item, head, dependent]
@@ -94,9 +119,12 @@ class LabelsGiven:
         labels: ``(B, n+1)`` known labels of words, -1 where open.
     """
 
+    support = None
+
     def __init__(self, source: LabelSource, labels: Tensor) -> None:
         self.source, self.labels = source, labels
         self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
+        self.resolution = source.resolution
 
     @property
     def bound(self) -> float | None:
@@ -108,6 +136,9 @@ class LabelsGiven:
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self._masked(self.source.from_heads(first, last), self.labels.unsqueeze(1))
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._masked(self.source.among(first, last, item, head, dependent), self.labels[item, dependent])
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._masked(self.source.at(item, head, dependent), self.labels[item, dependent])
@@ -135,6 +166,79 @@ class LabelsGiven:
         return scores.masked_fill((known >= 0) & (known != names), -torch.inf)
 
 
+class LabelsDetached:
+    """Label scores of another source as constants."""
+
+    requires_grad = False
+
+    def __init__(self, source: LabelSource) -> None:
+        self.source, self.shape, self.dtype, self.device = source, source.shape, source.dtype, source.device
+        self.bound, self.support, self.resolution = source.bound, source.support, source.resolution
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self.source.from_heads(first, last).detach()
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.among(first, last, item, head, dependent).detach()
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.at(item, head, dependent).detach()
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.source.at_labels(item, head, dependent, label).detach()
+
+    def log_sums(self, arcs: Tensor) -> Tensor | None:
+        sums = self.source.log_sums(arcs)
+        return None if sums is None else sums.detach()
+
+    def of_items(self, items: Tensor) -> "LabelsDetached":
+        return LabelsDetached(self.source.of_items(items))
+
+
+class LabelsRearranged:
+    """Labels of another source in another order.
+
+    Args:
+        source: the scores.
+        places: for each label its place in the source, -1 for one that the source does not have: it is forbidden.
+    """
+
+    def __init__(self, source: LabelSource, places: Sequence[int]) -> None:
+        self.source, self.places = source, torch.tensor(places, device=source.device)
+        self.shape = Size((*source.shape[:-1], len(places)))
+        self.dtype, self.device, self.bound = source.dtype, source.device, source.bound
+        self.resolution = source.resolution
+        known = frozenset(enumerate(places))
+        self.support = None if source.support is None else (source.support, known)
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self._rearranged(self.source.from_heads(first, last))
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._rearranged(self.source.among(first, last, item, head, dependent))
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._rearranged(self.source.at(item, head, dependent))
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        place = self.places[label]
+        scores = self.source.at_labels(item, head, dependent, place.clamp_min(0))
+        return scores.masked_fill(place < 0, -torch.inf)
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsRearranged":
+        return LabelsRearranged(self.source.of_items(items), self.places.tolist())
+
+    def _rearranged(self, scores: Tensor) -> Tensor:
+        return scores[..., self.places.clamp_min(0)].masked_fill(self.places < 0, -torch.inf)
+
+
 class LabelsScaled:
     """Label scores of another source times a factor above 0, in float64."""
 
@@ -142,11 +246,15 @@ class LabelsScaled:
 
     def __init__(self, source: LabelSource, factor: float) -> None:
         self.source, self.factor = source, factor
-        self.shape, self.device = source.shape, source.device
+        self.shape, self.device, self.resolution = source.shape, source.device, source.resolution
 
     @property
     def bound(self) -> float | None:
         return None if self.source.bound is None else self.source.bound * self.factor
+
+    @property
+    def support(self) -> Hashable | None:
+        return self.source.support
 
     @property
     def requires_grad(self) -> bool:
@@ -154,6 +262,9 @@ class LabelsScaled:
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self.source.from_heads(first, last).double() * self.factor
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.among(first, last, item, head, dependent) * self.factor
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self.source.at(item, head, dependent).double() * self.factor

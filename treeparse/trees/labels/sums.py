@@ -9,11 +9,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from treeparse.trees.labels.sources import LabelSource
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
+DENSE = 2**23  # the same where few of them are read: what a batch of usual sentences has
 
 
 def by_heads(
@@ -34,14 +36,47 @@ def by_heads(
     widest = max(
         *(batch * nodes * source.shape[-1] for source in scores), *(tensor[:, 0].numel() for tensor in others), 1
     )
-    if widest * nodes <= SLICE:
-        return of_slice(0, nodes)
-    step = max(1, SLICE // widest)
-    slices = [(first, min(first + step, nodes)) for first in range(0, nodes, step)]
-    if not any(part.requires_grad for part in (*scores, *others)):  # those of inference mode could not be saved
-        return torch.cat([of_slice(*part) for part in slices], 1)
+    differentiable = any(part.requires_grad for part in (*scores, *others))
+    parts = _of_slices(of_slice, nodes, SLICE // widest, differentiable)
+    return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
+
+
+def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, differentiable: bool) -> list[Tensor]:
+    """The function of the first and the last of the heads of every slice, at most ``step`` heads each."""
+    if step >= nodes:
+        return [function(0, nodes)]
+    slices = [(first, min(first + max(1, step), nodes)) for first in range(0, nodes, max(1, step))]
+    if not differentiable:  # what inference mode made could not be saved
+        return [function(*part) for part in slices]
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
-    return torch.cat([checkpoint(of_slice, *part, **options) for part in slices], 1)  # pyright: ignore
+    return [checkpoint(function, *part, **options) for part in slices]  # pyright: ignore
+
+
+def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
+    """The expected sum ``(B,)`` of a function ``(A, L), ... -> (A,)`` of arcs' label scores over a random tree's arcs.
+
+    Arcs that are so improbable that together they are to a tree what the resolution of the scores is to a number are
+    left out; of a trained parser these are most.
+
+    Args:
+        function: of the label scores of some arcs, float64.
+        marginals: of arcs ``(B, n+1, n+1)``.
+        scores: one or more for every arc.
+    """
+    batch, nodes = marginals.shape[:2]
+    resolution = max(source.resolution for source in scores)
+    counting = marginals.detach() > resolution / nodes
+
+    def of_slice(first: int, last: int) -> Tensor:
+        item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
+        head = head + first
+        values = function(*(source.among(first, last, item, head, dependent) for source in scores))
+        weighted = marginals[item, head, dependent] * values.double()
+        return marginals.new_zeros(batch).index_add(0, item, weighted)
+
+    widest = max(batch * nodes * source.shape[-1] for source in scores)
+    differentiable = marginals.requires_grad or any(source.requires_grad for source in scores)
+    return torch.stack(_of_slices(of_slice, nodes, DENSE // max(widest, 1), differentiable)).sum(0)
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:
@@ -62,20 +97,33 @@ def log_probs(scores: Tensor) -> Tensor:
     return torch.where(total > -torch.inf, scores - torch.where(total > -torch.inf, total, 0.0), -torch.inf)
 
 
+class _Entropy(torch.autograd.Function):
+    """Entropies of softmaxes: in half of the time that composed operations take."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        probs = scores.softmax(-1)
+        parts = torch.special.entr(probs)  # 0 at 0
+        entropy = parts.sum(-1)
+        ctx.save_for_backward(probs, parts, entropy)
+        return entropy
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        probs, parts, entropy = ctx.saved_tensors
+        return torch.addcmul(gradient.unsqueeze(-1) * parts, probs, (-gradient * entropy).unsqueeze(-1))
+
+
 def entropy(scores: Tensor) -> Tensor:
-    """Entropy of an arc's label in nats ``(..., L) -> (...)``."""
-    own = log_probs(scores)
-    return _code_length(own, own)
+    """Entropy of an arc's label in nats ``(..., L) -> (...)``, differentiable once; some label must be possible."""
+    return _Entropy.apply(scores)
 
 
 def code_length(scores: Tensor, others: Tensor) -> Tensor:
     """Expected code length of an arc's label under other label scores, over the labels that both allow."""
-    return _code_length(log_probs(scores), log_probs(others))
-
-
-def _code_length(own: Tensor, other: Tensor) -> Tensor:
-    both = (own > -torch.inf) & (other > -torch.inf)
-    return -(own.exp() * torch.where(both, other, 0.0)).sum(-1)
+    other = others.log_softmax(-1)
+    return -(scores.softmax(-1) * torch.where(other > -torch.inf, other, 0.0)).sum(-1)
 
 
 def mean(scores: Tensor, marginals: Tensor, values: Tensor) -> Tensor:
