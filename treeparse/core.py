@@ -41,7 +41,8 @@ class Sentence:
     """The words of one sentence and, where they are known, their tags and tree.
 
     Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
-    ``j`` counted from 1; -1 stands for an unknown head. A missing tag or label is ``"_"``.
+    ``j`` counted from 1; -1 stands for an unknown head. A missing tag or label is ``"_"``. ``allowed`` has the heads of
+    which one is the word's, where so much is known; none, ``()``, stands for any.
     """
 
     forms: tuple[str, ...]
@@ -50,9 +51,10 @@ class Sentence:
     feats: tuple[str, ...] | None = None
     heads: tuple[int, ...] | None = None
     labels: tuple[str, ...] | None = None
+    allowed: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("upos", "xpos", "feats", "heads", "labels"):
+        for name in ("upos", "xpos", "feats", "heads", "labels", "allowed"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.forms):
                 raise TreeparseError(f"A sentence of {len(self.forms)} words came with {len(values)} {name}.")
@@ -62,7 +64,7 @@ class Sentence:
 
     def with_tree(self, heads: Sequence[int], labels: Sequence[str]) -> Self:
         """The same words under another tree."""
-        return replace(self, heads=tuple(heads), labels=tuple(labels))
+        return replace(self, heads=tuple(heads), labels=tuple(labels), allowed=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,10 @@ class Batch:
     """Sentences as tensors; ``n`` is the longest one's number of words, node 0 is the root.
 
     ``features`` holds what the encoder reads, by name; ``heads`` and ``labels`` are -1 at node 0, at padding and where
-    unknown; ``indices`` are the sentences' places in the list that the batch was made from.
+    unknown; ``allowed`` are the arcs that may be in the tree, where more is known than heads; ``indices`` are the
+    sentences' places in the list that the batch was made from. ``sentences`` are what it was made of, where that is
+    known: what reads other features than the encoder's reads them there. ``label_names`` are the labels by their ids,
+    likewise.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
@@ -78,6 +83,9 @@ class Batch:
     features: Mapping[str, Tensor]
     heads: Tensor | None = None  # (B, n+1) int64
     labels: Tensor | None = None  # (B, n+1) int64
+    allowed: Tensor | None = None  # (B, n+1, n+1) bool, head first
+    sentences: tuple[Sentence, ...] = ()
+    label_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -94,7 +102,17 @@ class Batch:
             {name: feature.to(device) for name, feature in self.features.items()},
             None if self.heads is None else self.heads.to(device),
             None if self.labels is None else self.labels.to(device),
+            None if self.allowed is None else self.allowed.to(device),
+            self.sentences,
+            self.label_names,
         )
+
+    def is_labelled(self) -> Tensor:
+        """(B,) bool: the sentences of which some head is known, or that a word has not all heads to choose from."""
+        found = torch.zeros(len(self), dtype=torch.bool, device=self.lengths.device)
+        if self.heads is not None:
+            found |= (self.heads >= 0).any(-1)
+        return found if self.allowed is None else found | ~self.allowed.flatten(1).all(-1)
 
     def word_mask(self) -> Tensor:
         """(B, n+1) bool: True at words, False at the root and at padding."""

@@ -6,7 +6,7 @@ import torch
 
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.features import LexicalFeatures
-from treeparse.data.indexer import Indexer
+from treeparse.data.indexer import Indexer, with_plain_labels
 
 TRAINING = [
     Sentence(("the", "dog", "barks"), heads=(2, 3, 0), labels=("det", "nsubj", "root")),
@@ -49,6 +49,24 @@ def test_the_label_that_says_missing_is_not_learned() -> None:
     assert make([half]).labels.items == ("root",)
     with pytest.raises(TreeparseError, match="No training sentence has a label"):
         make([Sentence(("a",), heads=(0,), labels=("_",))])
+
+
+def test_without_any_tree_the_labels_are_plain() -> None:
+    bare = Sentence(("a", "b"), heads=(-1, -1), labels=("_", "_"))
+    indexer = make([bare])
+    assert indexer.labels.items == ("root", "dep") and indexer.root_label == 0
+    batch = indexer.collate([bare])
+    assert batch.heads is not None and (batch.heads == -1).all() and not batch.is_labelled().any()
+    assert make(TRAINING).extended([bare], indexer.features).labels.items == ("root", "det", "nsubj")
+    assert make([Sentence(("a", "b"), heads=(-1, -1), labels=("_", "obj"))]).labels.items == ("obj",)
+    with pytest.raises(TreeparseError, match="No training sentence has a label"):
+        make([bare, Sentence(("a",), heads=(0,), labels=("_",))])
+
+
+def test_plain_labels_follow_from_the_heads() -> None:
+    assert with_plain_labels(TRAINING[0]).labels == ("dep", "dep", "root")
+    assert with_plain_labels(TRAINING[0]).heads == TRAINING[0].heads
+    assert with_plain_labels(Sentence(("a",))).labels == ("dep",)
 
 
 def test_a_batch_keeps_what_is_known_word_by_word() -> None:

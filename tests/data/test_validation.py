@@ -1,9 +1,13 @@
 """Every fault, with the file, the line, the ``sent_id`` and the sentence that names it."""
 
+from pathlib import Path
+
 import pytest
 
 from treeparse.core import DataError
+from treeparse.data import load_treebank
 from treeparse.data.conllu import read_conllu, scan_conllu
+from treeparse.data.validation import possible_head_faults, possible_heads
 
 GOOD = b"# sent_id = good\n1\tyes\t_\t_\t_\t_\t0\troot\t_\t_\n\n"  # three lines
 
@@ -210,3 +214,40 @@ def test_scan_finds_all_the_faults_of_a_sentence(tmp_path):
         for result in scan_conllu(path, require_trees=True)
     ]
     assert found == [[4, 5], [8, 9], 0, [15, 16]]
+
+
+def test_possible_heads_by_hand() -> None:
+    column = ["_", "Heads=2,5", "SpaceAfter=No|Heads=0", "Gloss=xHeads=3"]
+    assert possible_heads(column) == ((), (2, 5), (0,), ())
+    assert possible_heads(["_", "Gloss=a"]) is None
+
+
+@pytest.mark.parametrize(
+    ("misc", "head", "problem"),
+    [
+        ("Heads=2,x", -1, "the possible heads of word 1 are 'Heads=2,x', but are written as Heads=2,5"),
+        ("Heads=", -1, "the possible heads of word 1 are 'Heads='"),
+        ("Heads=0|Heads=2", -1, "the possible heads of word 1 are 'Heads=0|Heads=2'"),
+        ("Heads=2,4", -1, "word 1 may have the heads 2,4, of which one cannot be"),
+        ("Heads=1", -1, "word 1 may have the heads 1, of which one cannot be"),
+        ("Heads=0,3", 2, "word 1 has head 2, which is none of its possible heads 0,3"),
+    ],
+)
+def test_possible_heads_that_cannot_be(misc: str, head: int, problem: str) -> None:
+    [(line, found)] = possible_head_faults([misc, "_", "Heads=1"], [head, 0, -1], [7, 8, 9])
+    assert line == 7
+    assert found.startswith(problem)
+
+
+def test_possible_heads_are_read_where_trees_may_be_partial(tmp_path: Path) -> None:
+    path = tmp_path / "some.conllu"
+    rows = [("_", "Heads=0,2"), ("1", "_"), ("_", "_")]
+    lines = [f"{n}\tw\t_\t_\t_\t_\t{head}\t_\t_\t{misc}" for n, (head, misc) in enumerate(rows, 1)]
+    path.write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    [sentence] = load_treebank(path, partial=True)
+    assert (sentence.words.heads, sentence.words.allowed) == ((-1, 1, -1), ((0, 2), (), ()))
+    [plain] = load_treebank(path, require_trees=False)
+    assert plain.words.allowed is None
+    path.write_text(path.read_text().replace("Heads=0,2", "Heads=0,7"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"some.conllu:1: word 1 may have the heads 0,7"):
+        load_treebank(path, partial=True)

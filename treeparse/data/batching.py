@@ -33,7 +33,7 @@ class BucketBatchSampler(Sampler[list[int]]):
     ) -> None:
         if min(max_words, step, 1 if max_squared is None else max_squared) < 1:
             raise TreeparseError("A batch needs room: max_words, max_squared and step must be 1 or more.")
-        self.nodes = [-(-(length + 1) // step) * step for length in lengths]
+        self.nodes = counted_nodes(lengths, step)
         self.max_words, self.max_squared = max_words, max_squared
         self.shuffle, self.seed = shuffle, seed
         self.set_epoch(0)
@@ -52,24 +52,35 @@ class BucketBatchSampler(Sampler[list[int]]):
             self._batches = self._fill(sorted(order, key=lambda place: -self.nodes[place]))
 
     def _fill(self, order: list[int]) -> list[list[int]]:
-        batches: list[list[int]] = []
-        longest = 0
-        for place in order:
-            longest = max(longest, self.nodes[place])
-            if batches and self._fits(longest, len(batches[-1]) + 1):
-                batches[-1].append(place)
-            else:
-                batches.append([place])
-                longest = self.nodes[place]
-        return batches
-
-    def _fits(self, nodes: int, sentences: int) -> bool:
-        if nodes * sentences > self.max_words:
-            return False
-        return self.max_squared is None or nodes * nodes * sentences <= self.max_squared
+        return cut_into_batches(order, self.nodes, max_words=self.max_words, max_squared=self.max_squared)
 
     def __iter__(self) -> Iterator[list[int]]:
         return iter(self._batches)
 
     def __len__(self) -> int:
         return len(self._batches)
+
+
+def counted_nodes(lengths: Sequence[int], step: int = 4) -> list[int]:
+    """What sentences of so many words count as: their nodes, rounded up to a multiple of ``step``."""
+    return [-(-(length + 1) // step) * step for length in lengths]
+
+
+def cut_into_batches(
+    order: Sequence[int], nodes: Sequence[int], *, max_words: float, max_squared: float | None = None
+) -> list[list[int]]:
+    """Places in this order, cut into batches as large as the bounds of `BucketBatchSampler` allow.
+
+    ``nodes`` are those of each place.
+    """
+    batches: list[list[int]] = []
+    longest = 0
+    for place in order:
+        longest = max(longest, nodes[place])
+        padded = longest * (len(batches[-1]) + 1) if batches else 0
+        if batches and padded <= max_words and (max_squared is None or longest * padded <= max_squared):
+            batches[-1].append(place)
+        else:
+            batches.append([place])
+            longest = nodes[place]
+    return batches

@@ -18,16 +18,16 @@ from treeparse.data.validation import (
     FORM,
     HEAD,
     ID,
+    MISC,
     UPOS,
     XPOS,
     Fault,
     byte_order_mark_problem,
     head_faults,
+    possible_head_faults,
+    possible_heads,
     word_rows,
 )
-
-TreeCheck = Callable[[Sequence[str], Sequence[int], Sequence[int]], list[Fault]]
-"""The faults of a HEAD column, from it, its heads as numbers and the words' lines."""
 
 NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
@@ -35,6 +35,22 @@ _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there wher
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _SEPARATORS = re.compile(r"[ \t]+")
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCheck:
+    """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible."""
+
+    single_root: bool
+    partial: bool
+
+    def faults(self, rows: Sequence[Sequence[str]], words: Sentence, lines: Sequence[int]) -> list[Fault]:
+        """What is wrong with the heads of words, from their rows of columns and their lines."""
+        if words.heads is None:
+            return []
+        column = [row[HEAD] for row in rows]
+        faults = head_faults(column, words.heads, lines, single_root=self.single_root, partial=self.partial)
+        return faults or (possible_head_faults([row[MISC] for row in rows], words.heads, lines) if self.partial else [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +138,7 @@ def read_conllu(
         path: the file.
         require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
         partial: where trees are required, take a HEAD of ``_`` as unknown, -1; the other HEADs must be part of a tree.
+            Of several possible heads MISC names all: ``Heads=2,5``.
         single_root: demand that exactly one word of a tree hangs from the root.
         prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
             waits. More blank lines then belong to the next sentence, and are lost at the end.
@@ -154,7 +171,7 @@ def scan_conllu(
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty, end = display_name(path), True, 0
-    check_tree = functools.partial(head_faults, single_root=single_root, partial=partial) if require_trees else None
+    check_tree = TreeCheck(single_root, partial) if require_trees else None
     with open_input(path) as stream:
         for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
             empty, start, end = False, end, end + len(block)
@@ -166,29 +183,60 @@ def scan_conllu(
         yield (DataError(NO_SENTENCE, source=source),)
 
 
-def read_text(path: str | Path, *, first: int = 1, span: range | None = None) -> Iterator[ConlluSentence]:
+def read_text(
+    path: str | Path,
+    *,
+    first: int = 1,
+    span: range | None = None,
+    on_invalid: Callable[[DataError], None] | None = None,
+) -> Iterator[ConlluSentence]:
     """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from ``first``.
 
     With ``span``, only the lines that start at these bytes of the file (counted from 0, decompressed) are read.
+    ``on_invalid`` is as for `read_conllu`.
 
     Raises:
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
+    for result in _scan_text(path, first, span):
+        if isinstance(result, ConlluSentence):
+            yield result
+        elif on_invalid is None:
+            raise result
+        else:
+            on_invalid(result)
+
+
+def _scan_text(path: str | Path, first: int, span: range | None) -> Iterator[ConlluSentence | DataError]:
+    """Like `read_text`, with the fault of a faulty line in its place."""
     source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
         for number, line in numbered_lines(stream, source):
             start, end = end, end + len(line)
             if span is not None and start >= span.stop:
                 break
-            forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
-            if forms and (span is None or start >= span.start):
-                name = str(first + ordinal)
-                yield ConlluSentence.from_forms(forms, sent_id=name, source=source, line=number, ordinal=ordinal)
-            ordinal += bool(forms)
+            result = _text_sentence(line, number, source, first, ordinal)
+            if result is not None and (span is None or start >= span.start or isinstance(result, DataError)):
+                yield result
+            ordinal += result is not None
         else:
             if not ordinal:
-                raise DataError(NO_SENTENCE, source=source)
+                yield DataError(NO_SENTENCE, source=source)
+
+
+def _text_sentence(
+    line: bytes, number: int, source: str, first: int, ordinal: int
+) -> ConlluSentence | DataError | None:
+    """The sentence of a line of text, or its fault; None where it has no word."""
+    try:
+        forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
+        if not forms:
+            return None
+        name = str(first + ordinal)
+        return ConlluSentence.from_forms(forms, sent_id=name, source=source, line=number, ordinal=ordinal)
+    except DataError as error:
+        return error
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
@@ -263,9 +311,12 @@ def _checked_words(
     if faults:
         return None, faults
     words = _words(rows)
-    if check_tree is None or words.heads is None:
+    if check_tree is None:
         return words, []
-    return words, check_tree([row[HEAD] for row in rows], words.heads, numbers)
+    faults = check_tree.faults(rows, words, numbers)
+    if check_tree.partial and not faults:
+        words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
+    return words, faults
 
 
 def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:

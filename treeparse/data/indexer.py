@@ -6,11 +6,15 @@ from dataclasses import replace
 from typing import Any, Self
 
 import torch
+from torch import Tensor
 
 from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
 from .features import Features, LexicalFeatures, padded
 from .vocabulary import Vocabulary
+
+PLAIN_LABELS = (ROOT_LABEL, "dep")
+"""The labels of a parser that is trained without any tree."""
 
 # What ends a line or a column to some reader of CoNLL-U, and halves of characters, which cannot be written.
 _NOT_IN_LABELS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
@@ -20,15 +24,20 @@ class Indexer:
     """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled."""
 
     def __init__(self, features: Features, labels: Vocabulary) -> None:
-        _check_labels([*labels.specials, *labels.items])
+        self.label_names = (*labels.specials, *labels.items)
+        _check_labels(self.label_names)
         self.features, self.labels = features, labels
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
     def build(cls, sentences: Sequence[Sentence], features: Features) -> Self:
-        """The indexer of the training sentences; raises without sentences, without trees or without labels."""
+        """The indexer of the training sentences, with `PLAIN_LABELS` where no head and no label is known.
+
+        Raises without sentences, without heads and labels, and where heads are known but no label.
+        """
         _check_trees(sentences)
-        return cls(features, Vocabulary.build(_labels(sentences)))
+        plain = Vocabulary(PLAIN_LABELS, [0] * len(PLAIN_LABELS))
+        return cls(features, Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain)
 
     def extended(self, sentences: Sequence[Sentence], features: Features) -> Self:
         """The indexer of these features whose labels are this one's, and behind them the new ones of the sentences.
@@ -49,7 +58,10 @@ class Indexer:
             raise TreeparseError("A batch needs at least one sentence.")
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         places = torch.arange(len(sentences)) if indices is None else torch.tensor(indices)
-        batch = Batch(lengths, places, self.features(sentences))
+        features = self.features(sentences)
+        batch = Batch(lengths, places, features, sentences=tuple(sentences), label_names=self.label_names)
+        if any(sentence.allowed for sentence in sentences):
+            batch = replace(batch, allowed=_allowed_arcs(sentences))
         if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
             return batch
         return replace(
@@ -80,13 +92,41 @@ class Indexer:
         return cls(features(data["features"]), Vocabulary.from_json(data["labels"]))
 
 
+def has_tree(sentence: Sentence) -> bool:
+    """Whether anything is known of the heads of a sentence."""
+    return any(head >= 0 for head in sentence.heads or ()) or any(sentence.allowed or ())
+
+
+def any_tree(sentences: Sequence[Sentence]) -> bool:
+    """Whether anything is known of the heads or labels of the sentences."""
+    return any(map(has_tree, sentences)) or next(_labels(sentences), None) is not None
+
+
+def with_plain_labels(sentence: Sentence) -> Sentence:
+    """The same tree with `PLAIN_LABELS`."""
+    heads = sentence.heads or (-1,) * len(sentence)
+    return sentence.with_tree(heads, [PLAIN_LABELS[head != 0] for head in heads])
+
+
+def _allowed_arcs(sentences: Sequence[Sentence]) -> Tensor:
+    """Which arcs may be in the trees: ``(B, n+1, n+1)`` bool, True where nothing is said."""
+    nodes = max(map(len, sentences)) + 1
+    allowed = torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
+    for place, sentence in enumerate(sentences):
+        for word, heads in enumerate(sentence.allowed or (), 1):
+            if heads:
+                allowed[place, :, word] = False
+                allowed[place, list(heads), word] = True
+    return allowed
+
+
 def _check_trees(sentences: Sequence[Sentence]) -> None:
     """Raise for what vocabularies cannot be built from."""
     if not sentences:
         raise TreeparseError("There is no sentence to build the vocabularies from: give at least one.")
     if any(sentence.labels is None or sentence.heads is None for sentence in sentences):
         raise TreeparseError("A training sentence has no tree: training needs HEAD and DEPREL in every sentence.")
-    if next(_labels(sentences), None) is None:
+    if any_tree(sentences) and next(_labels(sentences), None) is None:
         raise TreeparseError("No training sentence has a label: training needs DEPREL, and every DEPREL is '_'.")
 
 

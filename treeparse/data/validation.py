@@ -12,9 +12,12 @@ ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(len(COLUMNS
 Fault = tuple[int, str]
 """The number of a line in its file, and what is wrong there."""
 
+NO_HEAD = "(HEAD is _)"  # the end of the problem of a word whose head is left open
+
 _NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
 _WORD = re.compile(_NUMBER)
 _RANGE = re.compile(rf"({_NUMBER})-({_NUMBER})")
+_POSSIBLE_HEADS = re.compile(rf"(?:^|\|)Heads=((?:0|{_NUMBER})(?:,(?:0|{_NUMBER}))*)(?=\||$)")
 _EMPTY_NODE = re.compile(rf"(0|{_NUMBER})\.({_NUMBER})")
 
 
@@ -138,9 +141,35 @@ def head_faults(
     return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
 
 
+def possible_heads(column: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
+    """The heads that MISC names as possible, ``Heads=2,5``, word by word, () where it names none; None without any."""
+    found = [_POSSIBLE_HEADS.search(misc) for misc in column]
+    if not any(found):
+        return None
+    return tuple(tuple(map(int, match[1].split(","))) if match else () for match in found)
+
+
+def possible_head_faults(column: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
+    """What is wrong with the possible heads in a MISC column, beside the heads as numbers and the words' lines."""
+    faults = []
+    for word, (misc, head, line) in enumerate(zip(column, heads, lines, strict=True), 1):
+        items = [item for item in misc.split("|") if item.startswith("Heads=")]
+        match = _POSSIBLE_HEADS.search(misc)
+        choice = "" if match is None else match[1]
+        named = list(map(int, choice.split(","))) if choice else []
+        if len(items) > 1 or (items and match is None):
+            problem = f"the possible heads of word {word} are {shown('|'.join(items))}, but are written as Heads=2,5"
+            faults.append((line, problem))
+        elif named and (max(named) > len(heads) or word in named):
+            faults.append((line, f"word {word} may have the heads {choice}, of which one cannot be"))
+        elif named and head >= 0 and head not in named:
+            faults.append((line, f"word {word} has head {head}, which is none of its possible heads {choice}"))
+    return faults
+
+
 def _head_problem(word: int, head: str, count: int) -> str:
     if head == EMPTY:
-        return f"word {word} has no head (HEAD is _)"
+        return f"word {word} has no head {NO_HEAD}"
     if _WORD.fullmatch(head.removeprefix("-")):
         return f"word {word} has head {head}, but heads go from 0 to {count}"
     return f"word {word} has head {shown(head)}, which is not a number"

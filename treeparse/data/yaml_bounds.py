@@ -1,0 +1,74 @@
+"""YAML that users write, checked before it is read: nothing in it stands twice, nests deep or multiplies."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import yaml
+
+LONGEST = 2**20  # characters
+DEEPEST = 32  # levels of lists and mappings
+MOST_VALUES = 5_000  # with those of aliases counted wherever they stand
+
+
+class OutOfBoundsError(yaml.YAMLError):
+    """The text is YAML, but not such as is written by hand; the message says why and in which line."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come yet."""
+
+    anchor: str | None
+    is_mapping: bool
+    size: int = 1
+    children: int = 0
+    keys: set[str] = field(default_factory=set)
+
+    def take(self, key: str | None, size: int, line: int) -> None:
+        """Count a child of so many values; ``key`` is the text of a scalar."""
+        if self.is_mapping and self.children % 2 == 0 and key is not None:
+            if key in self.keys:
+                raise OutOfBoundsError(f"line {line}: the key {key!r} stands there a second time: keep one of the two")
+            self.keys.add(key)
+        self.children += 1
+        self.size += size
+
+
+def check_yaml(text: str) -> None:
+    """Check that a text is of bounded length, depth and size, aliases written out, and names no key twice.
+
+    Raises:
+        OutOfBoundsError: it is not.
+        yaml.YAMLError: it is no YAML.
+    """
+    if len(text) > LONGEST:
+        raise OutOfBoundsError(f"the text has {len(text):,} characters, but at most {LONGEST:,} are read")
+    sizes: dict[str, int] = {}  # of what anchors name, in values
+    open_ones = [_Open(None, is_mapping=False)]
+    for event in _events(text):
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            open_ones.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
+            if len(open_ones) > DEEPEST:
+                raise OutOfBoundsError(f"line {line}: lists and mappings nest more than {DEEPEST} deep")
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            done = open_ones.pop()
+            anchor, key, size = done.anchor, None, done.size
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in sizes:
+                raise OutOfBoundsError(f"line {line}: *{event.anchor} stands for nothing that is complete before it")
+            anchor, key, size = None, None, sizes[event.anchor]
+        elif isinstance(event, yaml.ScalarEvent):
+            anchor, key, size = event.anchor, event.value, 1
+        else:
+            continue
+        if anchor is not None:
+            sizes[anchor] = size
+        open_ones[-1].take(key, size, line)
+        if open_ones[-1].size > MOST_VALUES:
+            raise OutOfBoundsError(f"line {line}: there are more than {MOST_VALUES:,} values, aliases written out")
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    return yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
