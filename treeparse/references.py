@@ -20,8 +20,12 @@
 [Samp] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2021. Efficient Sampling of Dependency Structure. EMNLP.
 [Unb] Miloš Stanojević 2022. Unbiased and Efficient Sampling of Dependency Trees. EMNLP.
 
+Jonathan Barzilai and Jonathan M. Borwein 1988. Two-Point Step Size Gradient Methods. IMA Journal of Numerical Analysis
+    8(1).
 Taylor Berg-Kirkpatrick, David Burkett and Dan Klein 2012. An Empirical Investigation of Statistical Significance in
     NLP. EMNLP-CoNLL.
+Ernesto G. Birgin, José Mario Martínez and Marcos Raydan 2000. Nonmonotone Spectral Projected Gradient Methods on Convex
+    Sets. SIAM Journal on Optimization 10(4).
 Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
     10.
 Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
@@ -57,16 +61,23 @@ Wouter Kool, Herke van Hoof and Max Welling 2019. Buy 4 REINFORCE Samples, Get a
     Reinforcement Learning Meets Structured Prediction.
 Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discrete Random Variables by Sampling
     without Replacement. ICLR.
+Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
+    Massachusetts.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
 Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
     Softmax Tricks. NeurIPS.
+Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell III and Mark Johnson 2002. Parsing the
+    Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
 David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
+Noah A. Smith and Jason Eisner 2006. Annealing Structural Bias in Multilingual Weighted Grammar Induction. COLING/ACL.
 William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
     40(1).
 Guy L. Steele, Doug Lea and Christine H. Flood 2014. Fast Splittable Pseudorandom Number Generators. OOPSLA.
+Oscar Täckström, Ryan McDonald and Joakim Nivre 2013. Target Language Adaptation of Discriminative Transfer Parsers.
+    NAACL-HLT.
 Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learning Structured Prediction Models: A Large
     Margin Approach. ICML.
 Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on

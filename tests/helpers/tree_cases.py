@@ -89,6 +89,9 @@ class Case:
 
 
 CASES = [Case(single, kind, labels) for labels in (0, 2) for kind in KINDS for single in (True, False)]
+every_labeled_case = pytest.mark.parametrize(
+    "case", [case for case in CASES if case.labels], ids=lambda case: case.name
+)
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 

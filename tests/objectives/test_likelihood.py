@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from helpers.oracles import all_trees, tree_scores
 from torch import Tensor
 
 from treeparse.core import Batch, NoTreeError, TreeparseError
-from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, WeightedSum
+from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, Weighted, WeightedSum
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
 
 LENGTHS = [4, 2, 1]
@@ -193,6 +194,52 @@ def test_the_likelihood_of_a_partial_tree_sums_over_its_completions(scale: float
     assert loss[2] == 0
 
 
+def allowed_arcs() -> Tensor:
+    """Of four sentences: word 1 may hang from 2 or 3, word 3 from the root or 1; nothing; nothing; word 2 from 1."""
+    allowed = torch.ones(4, 4, 4, dtype=torch.bool)
+    for item, word, heads in ((0, 1, [2, 3]), (0, 3, [0, 1]), (3, 2, [1])):
+        allowed[item, :, word] = False
+        allowed[item, heads, word] = True
+    return allowed
+
+
+@pytest.mark.parametrize("single_root", [True, False])
+def test_of_several_possible_heads_all_trees_count(single_root: bool) -> None:
+    generator = torch.Generator().manual_seed(7)
+    shapes = (4, 4, 4), (4, 4, 4, 2)
+    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+    heads = torch.where(torch.arange(4).unsqueeze(-1) == 1, KNOWN_HEADS, -1)  # of the second sentence alone
+    batch = replace(batch_of(heads, KNOWN_LABELS, PARTIAL_LENGTHS), allowed=allowed_arcs())
+    assert batch.is_labelled().tolist() == [True, True, False, True]
+
+    def loss(arcs: Tensor, labels: Tensor) -> Tensor:
+        p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS), single_root=single_root), labels)
+        return TreeLikelihood()(p, batch)
+
+    found, nothing = loss(*scores).detach(), torch.full((4,), -1)
+    for item, length in enumerate(PARTIAL_LENGTHS):
+        arcs, labels = (part[item, : length + 1, : length + 1].detach() for part in scores)
+        within = arcs.masked_fill(~allowed_arcs()[item, : length + 1, : length + 1], -torch.inf)
+        every = log_sum_of_agreeing_trees(arcs, labels, nothing, nothing, single_root)
+        agreeing = log_sum_of_agreeing_trees(within, labels, heads[item], KNOWN_LABELS[item], single_root)
+        assert found[item].item() == pytest.approx(every - agreeing, abs=1e-10)
+    assert torch.autograd.gradcheck(loss, scores)
+
+
+def test_head_selection_adds_up_the_possible_heads() -> None:
+    generator = torch.Generator().manual_seed(8)
+    arcs = torch.randn(4, 4, 4, dtype=torch.float64, generator=generator)
+    p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS)), torch.zeros(4, 4, 4, 1))
+    open_heads = torch.full((4, 4), -1)
+    open_heads[0, 1] = 2  # a known head wins
+    batch = replace(batch_of(open_heads, torch.full((4, 4), -1), PARTIAL_LENGTHS), allowed=allowed_arcs())
+    probs = arcs.masked_fill(torch.eye(4, dtype=torch.bool), -torch.inf).softmax(-2)
+    expected = torch.zeros(4, dtype=torch.float64)
+    expected[0] = -probs[0, 2, 1].log() - probs[0, [0, 1], 3].sum().log()
+    expected[3] = -probs[3, 1, 2].log()
+    torch.testing.assert_close(HeadSelection()(p, batch), expected)
+
+
 def test_gradients_of_partial_trees() -> None:
     generator = torch.Generator().manual_seed(6)
     shapes = (4, 4, 4), (4, 4, 4, 2)
@@ -250,13 +297,15 @@ def test_labels_given_the_gold_arcs_are_part_of_both_losses() -> None:
 
 def test_a_weighted_sum() -> None:
     scores = make_scores()
-    both = WeightedSum([TreeLikelihood(), HeadSelection()], [0.25, 2.0])
+    both = WeightedSum([Weighted(TreeLikelihood(), 0.25), Weighted(HeadSelection(), 2.0)])
     expected = 0.25 * loss_of(TreeLikelihood(), scores, HEADS) + 2.0 * loss_of(HeadSelection(), scores, HEADS)
     torch.testing.assert_close(loss_of(both, scores, HEADS), expected)
-    plain = loss_of(WeightedSum([TreeLikelihood(), HeadSelection()]), scores, HEADS)
-    torch.testing.assert_close(plain, loss_of(WeightedSum([HeadSelection(), TreeLikelihood()]), scores, HEADS))
-    with pytest.raises(TreeparseError, match="2 objectives came with 1 weights"):
-        WeightedSum([TreeLikelihood(), HeadSelection()], [1.0])
+    plain = loss_of(WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection())]), scores, HEADS)
+    torch.testing.assert_close(
+        plain, loss_of(WeightedSum([Weighted(HeadSelection()), Weighted(TreeLikelihood())]), scores, HEADS)
+    )
+    with pytest.raises(TreeparseError, match="Two terms of a weighted sum are called TreeLikelihood"):
+        WeightedSum([Weighted(TreeLikelihood()), Weighted(TreeLikelihood(), 0.5)])
     with pytest.raises(TreeparseError, match="at least one"):
         WeightedSum([])
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.tree_cases import CASES, NUMBA, Case, Enumerated
+from helpers.tree_cases import NUMBA, Case, Enumerated, every_labeled_case
 from torch import Tensor
 from torch.autograd import gradcheck
 
@@ -18,7 +18,6 @@ HEADS = torch.tensor([[-1, 2, 0, 2], [-1, 2, 0, -1], [-1, 0, -1, 1]])
 LABELS = torch.tensor([[-1, 0, 1, 1], [-1, 1, -1, -1], [-1, 0, 1, 1]])
 BATCH = Batch(LENGTHS, torch.arange(3), {}, HEADS, LABELS)
 COSTS = pytest.mark.parametrize("cost", ["las", "uas"])
-labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
 
 
 def repeated(parameters: list[Tensor], count: int) -> tuple[list[Tensor], Tensor, Batch]:
@@ -39,7 +38,7 @@ def values_and_gradients(case: Case, objective: Objective, parameters: list[Tens
     return torch.cat(columns, 1).reshape(len(LENGTHS), count, -1)
 
 
-@labeled_cases
+@every_labeled_case
 @COSTS
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("samples", [2, 5])
@@ -54,7 +53,7 @@ def test_drawn_trees_give_the_risk_and_its_gradient(case: Case, cost: Any, repla
     assert (errors[:, 0] > 0).all() and errors.max() < 0.1
 
 
-@labeled_cases
+@every_labeled_case
 @COSTS
 def test_without_replacement_all_trees_give_the_exact_risk(case: Case, cost: Any) -> None:
     parameters = case.parameters(3, seed=4, batch=(3,), forbidden=0.1)
@@ -64,7 +63,7 @@ def test_without_replacement_all_trees_give_the_exact_risk(case: Case, cost: Any
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-9)
 
 
-@labeled_cases
+@every_labeled_case
 def test_without_replacement_the_gradient_varies_less(case: Case) -> None:
     torch.manual_seed(7)
     parameters = case.parameters(3, seed=3, batch=(3,), scale=1.5)
@@ -75,7 +74,7 @@ def test_without_replacement_the_gradient_varies_less(case: Case) -> None:
     assert variances[1] < 0.8 * variances[0]
 
 
-@labeled_cases
+@every_labeled_case
 @COSTS
 @pytest.mark.parametrize(("trees", "scale"), [(1, 1.0), (4, 1.0), (4, 0.3), (500, 2.0)])
 def test_the_risk_of_the_best_trees_by_enumeration(case: Case, cost: Any, trees: int, scale: float) -> None:
@@ -92,7 +91,7 @@ def test_the_risk_of_the_best_trees_by_enumeration(case: Case, cost: Any, trees:
         torch.testing.assert_close(found[item], expected, rtol=0, atol=1e-11)
 
 
-@labeled_cases
+@every_labeled_case
 def test_derivatives_of_the_risk_of_the_best_trees(case: Case) -> None:
     inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(3, seed=9, batch=(3,))]
     assert gradcheck(lambda *x: KBestRisk(4, 0.7)(case.make(x, LENGTHS), BATCH), inputs)

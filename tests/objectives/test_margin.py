@@ -2,18 +2,13 @@
 
 import pytest
 import torch
-from helpers.tree_cases import CASES, Case, Enumerated
+from helpers.gold_batches import BATCH, HEADS, LABELS, LENGTHS
+from helpers.tree_cases import Case, Enumerated, every_labeled_case
 from torch import Tensor
 from torch.autograd import gradcheck
 
 from treeparse.core import Batch, NoTreeError, TreeparseError
 from treeparse.objectives import MaxMargin
-
-LENGTHS = torch.tensor([4, 2, 3])
-HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, 1, -1]])
-LABELS = torch.tensor([[-1, 0, 1, 1, 0], [-1, 1, -1, -1, -1], [-1, 0, 1, 1, -1]])
-BATCH = Batch(LENGTHS, torch.arange(3), {}, HEADS, LABELS)
-labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
 
 
 def hinge(case: Case, parameters: list[Tensor], item: int, cost: float) -> float:
@@ -29,7 +24,7 @@ def hinge(case: Case, parameters: list[Tensor], item: int, cost: float) -> float
     return float((oracle.totals + cost * wrong).max() - oracle.totals[agrees].max())
 
 
-@labeled_cases
+@every_labeled_case
 @pytest.mark.parametrize("cost", [0.0, 1.0, 3.5])
 @pytest.mark.parametrize("forbidden", [0.0, 0.15])
 def test_the_loss_by_enumeration(case: Case, cost: float, forbidden: float) -> None:
@@ -48,7 +43,7 @@ def test_the_loss_by_enumeration(case: Case, cost: float, forbidden: float) -> N
     assert found_any
 
 
-@labeled_cases
+@every_labeled_case
 def test_derivatives(case: Case) -> None:
     lengths = torch.tensor([3, 2])
     batch = Batch(lengths, torch.arange(2), {}, HEADS[[2, 1], :4], LABELS[[2, 1], :4])

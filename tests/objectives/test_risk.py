@@ -4,18 +4,13 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.tree_cases import CASES, Case, Enumerated
+from helpers.gold_batches import BATCH, HEADS, LABELS, LENGTHS
+from helpers.tree_cases import CASES, Case, Enumerated, every_labeled_case
 from torch import Tensor
 from torch.autograd import gradcheck
 
 from treeparse.core import Batch, TreeparseError
 from treeparse.objectives import Entropy, MinimumRisk, Objective
-
-LENGTHS = torch.tensor([4, 2, 3])
-HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, 1, -1]])
-LABELS = torch.tensor([[-1, 0, 1, 1, 0], [-1, 1, -1, -1, -1], [-1, 0, 1, 1, -1]])
-BATCH = Batch(LENGTHS, torch.arange(3), {}, HEADS, LABELS)
-labeled_cases = pytest.mark.parametrize("case", [case for case in CASES if case.labels], ids=lambda case: case.name)
 
 
 def oracles(case: Case, parameters: list[Tensor]) -> list[Enumerated]:
@@ -33,7 +28,7 @@ def expected_wrong(oracle: Enumerated, item: int, cost: str) -> Tensor:
     return oracle.probs @ (wrong & known).sum(-1).double()
 
 
-@labeled_cases
+@every_labeled_case
 @pytest.mark.parametrize("cost", ["las", "uas"])
 @pytest.mark.parametrize("forbidden", [0.0, 0.2])
 def test_risk_by_enumeration(case: Case, cost: Any, forbidden: float) -> None:
@@ -45,7 +40,7 @@ def test_risk_by_enumeration(case: Case, cost: Any, forbidden: float) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
 
 
-@labeled_cases
+@every_labeled_case
 @pytest.mark.parametrize("order", [0.0, 0.5, 1.0, 2.0])
 def test_entropy_by_enumeration(case: Case, order: float) -> None:
     parameters = case.parameters(4, seed=23, batch=(3,), forbidden=0.2)
@@ -56,7 +51,7 @@ def test_entropy_by_enumeration(case: Case, order: float) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-11)
 
 
-@labeled_cases
+@every_labeled_case
 @pytest.mark.parametrize("objective", [MinimumRisk(), MinimumRisk("uas"), Entropy(), Entropy(2.0)], ids=repr)
 def test_derivatives(case: Case, objective: Objective) -> None:
     lengths = torch.tensor([3, 2])

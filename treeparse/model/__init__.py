@@ -5,3 +5,4 @@ from treeparse.model.config import ParserConfig as ParserConfig
 from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
 from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
 from treeparse.model.parser import Parser as Parser
+from treeparse.model.teacher import Teacher as Teacher

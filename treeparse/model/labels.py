@@ -22,6 +22,7 @@ class BiaffineLabels:
     """
 
     bound = 0.0
+    resolution = torch.finfo(torch.float32).eps
 
     def __init__(self, scores: BiaffineScores, root_label: int) -> None:
         self.scores, self.root_label = scores, root_label
@@ -29,6 +30,7 @@ class BiaffineLabels:
         self.shape = Size((*scores.arcs.shape, self.count))
         self.dtype, self.device = scores.label_heads.dtype, scores.arcs.device
         self.requires_grad = torch.is_grad_enabled() and scores.label_biaffine.weight.requires_grad
+        self.support = ("root", root_label, self.count)
         self._places: Tensor | None = None  # (B, n+1, n+1): the rows of arcs looked up, -1 for others
         self._rows = torch.empty(0, self.count, device=self.device)
 
@@ -38,8 +40,15 @@ class BiaffineLabels:
             from_root = torch.arange(first, last, device=self.device).reshape(1, -1, 1) == 0
             return self._log_probs(values, from_root)
 
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
+            return self._possible(self.scores.labels_among(first, last, item, head, dependent), head == 0)
+
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         if self.requires_grad:
+            many = len(item) > self.shape[0] * self.shape[1] and self.shape.numel() <= TABLE
+            if many:  # as where there are several trees a sentence: all in one product is less work
+                return self.among(0, self.shape[1], item, head, dependent).log_softmax(-1)
             return self._look_up(item, head, dependent)
         with torch.no_grad():
             return self._rows_of(item, head, dependent)
@@ -59,10 +68,14 @@ class BiaffineLabels:
 
     def _log_probs(self, values: Tensor, from_root: Tensor) -> Tensor:
         """Log probabilities from scores ``(..., L)`` of arcs, which are from the root or not."""
+        return self._possible(values, from_root).log_softmax(-1)
+
+    def _possible(self, values: Tensor, from_root: Tensor) -> Tensor:
+        """The scores, -inf where the rule on "root" forbids a label."""
         if self.root_label >= 0 and self.count > 1:
             is_root = torch.arange(self.count, device=self.device) == self.root_label
             values = values.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
-        return values.log_softmax(-1)
+        return values
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._log_probs(self.scores.labels_of(item, head, dependent), head == 0)

@@ -33,7 +33,7 @@ from treeparse.model.storage import (
 )
 from treeparse.nn import BiaffineScorer
 from treeparse.nn.size import TRAINING_COPIES, check_memory
-from treeparse.objectives import Objective
+from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoded, decoder_named
 
@@ -61,8 +61,15 @@ class Parser(nn.Module):
         )
 
     @classmethod
-    def build(cls, config: ParserConfig, sentences: Sequence[Sentence], vectors: WordVectors | None = None) -> Self:
-        """An untrained parser with the vocabularies of the training sentences.
+    def build(
+        cls,
+        config: ParserConfig,
+        sentences: Sequence[Sentence],
+        vectors: WordVectors | None = None,
+        *,
+        unlabelled: Sequence[Sentence] = (),
+    ) -> Self:
+        """An untrained parser with the vocabularies of the training sentences; ``unlabelled`` ones give no labels.
 
         ``vectors`` give the encoder its frozen table of pretrained vectors and its ``vector_size``; they are saved with
         the model. Raises where ``config`` has a ``vector_size`` already that is not theirs, and where the encoder reads
@@ -70,7 +77,7 @@ class Parser(nn.Module):
         """
         config = replace(config, encoder=encoder_kind(config.encoder).completed(vectors))
         kind = encoder_kind(config.encoder)
-        indexer = Indexer.build(sentences, kind.features(sentences, vectors))
+        indexer = Indexer.build(sentences, kind.features([*sentences, *unlabelled], vectors))
         check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)
         parser = cls(config, indexer)
         kind.initialise(parser.scorer.encoder, vectors)
@@ -127,8 +134,14 @@ class Parser(nn.Module):
         return LabeledCRF(trees, BiaffineLabels(scores, self.indexer.root_label))
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
-        """The objective, nats a word."""
-        return objective(self.distribution(batch), batch).sum() / batch.num_words
+        """The objective, a scalar: the mean over the words of the sentences that it is for."""
+        return self.loss_and_terms(batch, objective)[0]
+
+    def loss_and_terms(self, batch: Batch, objective: Objective) -> tuple[Tensor, Sequence[Term]]:
+        """:meth:`loss`, and what it is made of."""
+        p = self.distribution(batch)
+        terms = objective.terms(p, batch)
+        return total_loss(terms, p), terms
 
     @torch.inference_mode()
     def parse_batch(
@@ -141,7 +154,7 @@ class Parser(nn.Module):
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
         p = self.distribution(batch)
-        loss = float(objective(p, batch).sum()) / batch.num_words
+        loss = float(total_loss(objective.terms(p, batch), p))
         return self._parses(p, sentences, self._decoder(None)), loss
 
     def _parses(self, p: LabeledCRF, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:

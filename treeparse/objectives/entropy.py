@@ -12,7 +12,8 @@ class Entropy(Objective):
     """The entropy of the labelled trees, for sentences with and without gold trees ([Exp] §6.2).
 
     To minimise it beside a likelihood makes the parser surer where nothing is annotated (Grandvalet and Bengio 2004;
-    Smith and Eisner 2007); a negative weight makes it less sure.
+    Smith and Eisner 2007); a negative weight makes it less sure. Alone it has no gradient in a new parser, all of whose
+    trees are equally probable.
 
     Args:
         order: of the Renyi entropy; 1 is Shannon's.

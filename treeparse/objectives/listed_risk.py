@@ -10,6 +10,7 @@ from treeparse.trees.estimators import sample_mean, unordered_set
 from .likelihood import known_tree
 from .objective import Objective
 from .risk import Cost, check_cost
+from .schedule import Ramp, Schedule, value_at
 
 
 class SampledRisk(Objective):
@@ -22,6 +23,8 @@ class SampledRisk(Objective):
         replacement: whether trees may come twice. Without, the estimates vary less (Kool et al. 2020).
         cost: as for ``MinimumRisk``.
     """
+
+    data = "labelled"
 
     def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
         super().__init__()
@@ -50,14 +53,17 @@ class KBestRisk(Objective):
 
     Args:
         trees: K, a sentence.
-        scale: of the log probabilities before they are normalised over the K trees; the greater, the more the best one
-            counts.
+        scale: of the log probabilities before they are normalised over the K trees, a number or a ramp; the greater,
+            the more the best one counts.
         cost: as for ``MinimumRisk``.
     """
 
-    def __init__(self, trees: int = 8, scale: float = 1.0, cost: Cost = "las") -> None:
+    data = "labelled"
+
+    def __init__(self, trees: int = 8, scale: Schedule = 1.0, cost: Cost = "las") -> None:
         super().__init__()
-        if not 0 < scale < torch.inf:
+        ends = (scale.start, scale.end) if isinstance(scale, Ramp) else (scale,)
+        if not all(0 < end < torch.inf for end in ends):
             raise TreeparseError(f"The scale of the log probabilities must be a number above 0, not {scale}.")
         self.trees, self.scale = check_trees(trees), scale
         self.cost: Cost = check_cost(cost)
@@ -66,7 +72,7 @@ class KBestRisk(Objective):
         """``(B,)`` words."""
         heads, labels, _ = distribution.topk(self.trees)
         trees = heads.transpose(0, 1), labels.transpose(0, 1)
-        probs = (self.scale * distribution.score(*trees)).softmax(0)
+        probs = (value_at(self.scale, self.progress) * distribution.score(*trees)).softmax(0)
         return (probs * self.cost_of(*trees, batch)).sum(0)
 
     def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from treeparse.core import Batch, TreeparseError
 from treeparse.trees import LabeledCRF
+from treeparse.trees.relaxed import arcs_of
 
 from .likelihood import known_tree
 from .objective import Objective
@@ -19,6 +20,8 @@ class MaxMargin(Objective):
     Args:
         cost: of a wrong word; 0 is the loss of the structured perceptron (Collins 2002).
     """
+
+    data = "labelled"
 
     def __init__(self, cost: float = 1.0) -> None:
         super().__init__()
@@ -43,8 +46,7 @@ def costliest(distribution: LabeledCRF, heads: Tensor, labels: Tensor, cost: flo
     A word is wrong if it differs from the known head, or under it from the known label; -1 is unknown.
     """
     flat, scores = distribution.base.flat, distribution.labels
-    position = torch.arange(heads.shape[-1], device=heads.device)
-    is_known, is_gold = heads.unsqueeze(-2) >= 0, heads.unsqueeze(-2) == position.unsqueeze(-1)
+    is_known, is_gold = heads.unsqueeze(-2) >= 0, arcs_of(heads)
     own = scores.of_trees(heads)  # (B, n+1, L) of the gold arcs
     names = torch.arange(scores.count, device=heads.device)
     own = own + cost * ((labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != names))

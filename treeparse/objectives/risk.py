@@ -20,6 +20,8 @@ class MinimumRisk(Objective):
         cost: "las" counts words whose head or label is wrong, "uas" those whose head is.
     """
 
+    data = "labelled"
+
     def __init__(self, cost: Cost = "las") -> None:
         super().__init__()
         self.cost = check_cost(cost)

@@ -1,6 +1,8 @@
 """Several objectives at once."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -8,27 +10,73 @@ from torch import Tensor, nn
 from treeparse.core import Batch, TreeparseError
 from treeparse.trees import LabeledCRF
 
-from .objective import Objective
+from .objective import Data, Objective, Term, concerned, term_of
+from .schedule import Schedule, value_at
+
+
+@dataclass
+class Weighted:
+    """An objective in a sum.
+
+    Attributes:
+        objective: what is added.
+        weight: what it is multiplied by, a number or a ramp.
+        data: the sentences that it is for; null for those that the objective is for by itself.
+        name: what the run's logs call it; null for the name of its class.
+    """
+
+    objective: Objective
+    weight: Schedule = 1.0
+    data: Data | None = None
+    name: str | None = None
+
+    @property
+    def title(self) -> str:
+        return self.name or type(self.objective).__name__
+
+    @property
+    def sentences(self) -> Data:
+        return self.data or self.objective.data
 
 
 class WeightedSum(Objective):
     """The sum of objectives, each times a weight.
 
+    In training each is the mean over the words of the sentences that it is for: how many of a batch these are does not
+    change what a weight means.
+
     Args:
-        objectives: what is added up.
-        weights: one each; all 1 if None.
+        terms: what is added up.
     """
 
-    def __init__(self, objectives: list[Objective], weights: list[float] | None = None) -> None:
+    def __init__(self, terms: list[Weighted]) -> None:
         super().__init__()
-        if not objectives:
+        if not terms:
             raise TreeparseError("A weighted sum of objectives needs at least one.")
-        if weights is not None and len(weights) != len(objectives):
-            raise TreeparseError(f"{len(objectives)} objectives came with {len(weights)} weights: give one each.")
-        self.objectives: Sequence[Objective] = nn.ModuleList(objectives)  # pyright: ignore[reportAttributeAccessIssue]
-        self.weights = [1.0] * len(objectives) if weights is None else list(weights)
+        self.weighted = terms
+        counts = Counter(term.title for term in self.weighted)
+        if twice := [title for title, count in counts.items() if count > 1]:
+            raise TreeparseError(f"Two terms of a weighted sum are called {twice[0]}: give each a name of its own.")
+        self.objectives = nn.ModuleList(term.objective for term in self.weighted)  # so that their parameters train
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)``."""
-        terms = zip(self.objectives, self.weights, strict=True)
-        return torch.stack([weight * objective(distribution, batch) for objective, weight in terms]).sum(0)
+        """``(B,)``: the sum for each sentence by itself."""
+        values = [
+            torch.where(concerned(term.sentences, batch), term.objective(distribution, batch), 0.0)
+            for term in self.weighted
+        ]
+        weights = [value_at(term.weight, self.progress) for term in self.weighted]
+        return torch.stack([weight * value for weight, value in zip(weights, values, strict=True)]).sum(0)
+
+    def kinds(self) -> Mapping[str, Data]:
+        return {term.title: term.sentences for term in self.weighted}
+
+    def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
+        """One of each objective; those for sentences that the batch does not have are not computed."""
+        return [self._term(term, distribution, batch) for term in self.weighted]
+
+    def _term(self, term: Weighted, distribution: LabeledCRF, batch: Batch) -> Term:
+        weight, chosen = value_at(term.weight, self.progress), concerned(term.sentences, batch)
+        if not chosen.any():
+            return Term(term.title, weight, None, 0)
+        return term_of(term.title, weight, term.objective(distribution, batch), chosen, batch)

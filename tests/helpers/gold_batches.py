@@ -1,0 +1,10 @@
+"""A batch of three sentences of which not all heads and labels are known."""
+
+import torch
+
+from treeparse.core import Batch
+
+LENGTHS = torch.tensor([4, 2, 3])
+HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, 1, -1]])
+LABELS = torch.tensor([[-1, 0, 1, 1, 0], [-1, 1, -1, -1, -1], [-1, 0, 1, 1, -1]])
+BATCH = Batch(LENGTHS, torch.arange(3), {}, HEADS, LABELS)

@@ -1,0 +1,285 @@
+"""Constraints: what files say and what is wrong with them, shares of trees, and expectations by enumeration."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.constrained import SAID, SENTENCES, TAGGED, as_yaml, counts_of_trees, expected_counts, oracles
+from helpers.gold_batches import LENGTHS
+from helpers.tree_cases import CASES, Case, every_labeled_case
+
+from treeparse import LabeledCRF, NonProjectiveCRF
+from treeparse.core import DataError, Sentence, TreeparseError
+from treeparse.data.yaml_bounds import LONGEST
+from treeparse.objectives.constraints import (
+    Constraint,
+    Distance,
+    Features,
+    Target,
+    Words,
+    constraints_to_yaml,
+    extract_constraints,
+    parse_constraints,
+    read_constraints,
+    reading,
+    shares_of_trees,
+)
+
+ANY = parse_constraints(as_yaml(["probability: 0.5"] * len(SAID)))
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_the_example_is_read() -> None:
+    _, _, example = (reading.__doc__ or "").partition("::\n")
+    assert parse_constraints(example) == (
+        Constraint(Target(0.9, 0.9), Words(("DET",)), Words(("NOUN",)), "left"),
+        Constraint(
+            Target(0.6, 0.6), Words(("NOUN",)), Words(("VERB",)), label=("nsubj", "obj"), distance=Distance(1, 5)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("head: root, at_least: 0.8", Constraint(Target(0.8, 1.0), head="root")),
+        ("head: root, at_most: 0.1", Constraint(Target(0.0, 0.1), head="root")),
+        ("label: no, probability: [0.25, 1]", Constraint(Target(0.25, 1.0), label=("no",))),
+        ("distance: 3, probability: 1", Constraint(Target(1.0, 1.0), distance=Distance(3, 3))),
+        (
+            "dependent: {word: [No, 1, yes, 'null', no], upos: X}, direction: right, probability: 0",
+            Constraint(Target(0.0, 0.0), Words(("X",), ("no", "1", "yes", "null")), direction="right"),
+        ),
+    ],
+)
+def test_what_an_entry_says(entry: str, expected: Constraint) -> None:
+    assert parse_constraints(f"# one\n- {{{entry}}}\n") == (expected,)
+
+
+def test_what_is_written_reads_equal(tmp_path: Path) -> None:
+    constraints = (
+        Constraint(Target(0.1, 0.1), Words(("DET", "NUM"), ("no", "1")), Words(word=("été",)), "right"),
+        Constraint(Target(1 / 3, 2 / 3), head="root", label=("root",)),
+        Constraint(Target(1e-7, 1.0), distance=Distance(2, 2)),
+        Constraint(Target(0.0, 0.5), label=("a", "b:c"), distance=Distance(1, 10**8)),
+    )
+    (tmp_path / "c.yaml").write_text(constraints_to_yaml(constraints, ["first", "é", "3", "4"]), encoding="utf-8")
+    assert read_constraints(tmp_path / "c.yaml") == constraints
+    assert constraints_to_yaml(constraints[:1]).startswith("- dependent:\n")
+
+
+GOOD = "- head: root\n  probability: 0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "problem"),
+    [
+        ("", None, "there is no constraint in it: each is an entry of a list, after '- '"),
+        ("# nothing\n", None, "there is no constraint in it"),
+        ("[]", None, "there is no constraint in it"),
+        ("\nhead: root\nprobability: 0.5\n", 2, "constraints are a list: begin each of them with '- '"),
+        (GOOD + "- root\n", 3, "a constraint is 'root', but should be a mapping with keys such as dependent"),
+        (
+            GOOD + "- head: {upos: X}\n  probabilty: 0.5\n",
+            4,
+            "there is no key 'probabilty' in a constraint, only .*; did you mean probability?",
+        ),
+        (
+            GOOD + "- head:\n    uposs: X\n  at_most: 0.1\n",
+            4,
+            "there is no key 'uposs' in head, only upos, word; did you mean upos?",
+        ),
+        ("- [a]: b\n", 1, "there is no key a list in a constraint"),
+        (GOOD + "- head: {upos: X}\n", 3, "the constraint has no target: give one of probability, at_least, at_most"),
+        ("- head: root\n  at_least: 0.1\n  at_most: 0.2\n", 1, "two targets, at_least and at_most: for an interval"),
+        ("- head: root\n  probability: 1.5\n", 2, "a probability lies between 0 and 1, which 1.5 does not"),
+        ("- head: root\n  at_least: -1\n", 2, "which -1 does not"),
+        ("- head: root\n  probability: .nan\n", 2, "a probability is a number from 0 to 1, not '.nan'"),
+        ("- head: root\n  probability: nan\n", 2, "which nan does not"),
+        ("- head: root\n  probability: often\n", 2, "a probability is a number from 0 to 1, not 'often'"),
+        ("- head: root\n  at_most: [0.1, 0.2]\n", 2, "one value should stand here, not a list"),
+        ("- head: root\n  probability: [0.1]\n", 2, r"an interval is two probabilities, such as \[0.8, 1.0\]"),
+        ("- head: root\n  probability: [0.9, 0.8]\n", 2, r"the lower end of an interval comes first: \[0.8, 0.9\]"),
+        ("- head: root\n  at_least: 0\n", 2, "every share lies between 0 and 1: this constrains nothing"),
+        ("- dependent: {upos: X}\n  probability: 1\n", 1, "nothing is said of head, direction, label or distance"),
+        ("- head: NOUN\n  probability: 1\n", 1, r"head is 'NOUN', but should be root, or such as {upos: NOUN}"),
+        ("- dependent: [a]\n  probability: 1\n", 1, r"dependent is a list, but should be such as {upos: NOUN}"),
+        ("- dependent: root\n  probability: 1\n", 1, "the root hangs from nothing"),
+        ("- head: {upos: [X, root]}\n  probability: 1\n", 1, "the root has no UPOS: .* write 'head: root'"),
+        ("- head: {root: true, upos: X}\n  probability: 1\n", 1, "the root has neither UPOS nor word"),
+        ("- head: {}\n  probability: 1\n", 1, "nothing is said of the words: give upos, word or both"),
+        ("- head:\n    word: []\n  probability: 1\n", 2, "the list of word is empty: leave it out, or name some"),
+        ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "a value is missing here"),
+        ("- head: {upos: {a: b}}\n  probability: 1\n", 1, "one value should stand here, not a mapping"),
+        ("- direction: lft\n  probability: 1\n", 1, "the direction is 'lft', but should be .*; did you mean left?"),
+        ("- label: a\n  distance: 0\n  probability: 1\n", 2, "a distance is 1 or more"),
+        ("- label: a\n  distance: [5, 2]\n  probability: 1\n", 2, "not 5 to 2"),
+        ("- label: a\n  distance: [1, 2, 3]\n  probability: 1\n", 2, "is two of them"),
+        ("- label: a\n  distance: far\n  probability: 1\n", 2, "a distance is a whole number of words, not 'far'"),
+        ("- head: root\n  direction: left\n  probability: 1\n", 1, "the root stands nowhere in a sentence"),
+        ("- head: root\n  distance: 1\n  probability: 1\n", 1, "the root stands nowhere in a sentence"),
+        (
+            "- label: [a, b]\n  probability: 1\n" + GOOD + "- label: [b, a]\n  at_most: 0.5\n",
+            5,
+            "'any word hangs from any head, as b or a' was constrained in line 1 already: keep one of the two",
+        ),
+        ("- head: root\n  probability: 1\n  head: root\n", None, "line 3: the key 'head' stands there a second time"),
+        ("- head: root\n  probability: [1\n", 3, "this is no YAML: "),
+        ("- a\n--- \n- b\n", 2, "this is no YAML: but found another document"),
+        ("- head: \x07\n", None, "control characters are not allowed"),
+        ("- " + "[" * 100, None, "line 1: lists and mappings nest more than 32 deep"),
+    ],
+)
+def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -> None:
+    with pytest.raises(DataError, match=problem) as found:
+        parse_constraints(text, "c.yaml")
+    assert found.value.line == line
+    assert str(found.value).startswith("c.yaml: " if line is None else f"c.yaml:{line}: ")
+    assert "\n" not in str(found.value)
+
+
+def test_files_that_hold_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_bytes(b"- head: \xff")
+    with pytest.raises(DataError, match=r"c\.yaml: the file is not text in UTF-8"):
+        read_constraints(path)
+    path.write_bytes(b" " * (LONGEST + 1))
+    with pytest.raises(DataError, match=r"c\.yaml: the file has more than 1,048,576 bytes"):
+        read_constraints(path)
+    with pytest.raises(OSError, match="missing"):
+        read_constraints(tmp_path / "missing")
+
+
+def test_constraints_in_words() -> None:
+    assert list(map(str, ANY)) == [
+        "DET hangs from NOUN, to its left",
+        "NOUN/VERB hangs from the root",
+        "dog/cat hangs from any head, as a",
+        "any word hangs from dog NOUN, to its right, as b",
+        "any word hangs from any head, 2 to 3 words apart",
+        "DET hangs from any head, 1 word apart",
+    ]
+    targets = (Target(0.5, 0.5), Target(0.25, 1.0), Target(0.0, 0.1), Target(0.8, 0.9))
+    assert list(map(str, targets)) == ["0.5", "at least 0.25", "at most 0.1", "0.8 to 0.9"]
+
+
+# ---------------------------------------------------------------- expectations
+
+
+@every_labeled_case
+@pytest.mark.parametrize("forbidden", [0.0, 0.2])
+def test_expectations_by_enumeration(case: Case, forbidden: float) -> None:
+    parameters = case.parameters(4, seed=23, batch=(3,), forbidden=forbidden)
+    p = case.make(parameters, LENGTHS)
+    features = Features(ANY, p, TAGGED)
+    found = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
+    expected, words = expected_counts(case, parameters)
+    assert torch.equal(features.counts, words)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    # What is looked up arc by arc, and what is summed over all arcs, is the same.
+    item, head, dependent = features.places
+    assert len(item) > TAGGED.num_words
+    by_arc = features._sums_by_kind(p.labels.at(item, head, dependent))
+    torch.testing.assert_close(features.kind_log_probs, by_arc, rtol=0, atol=1e-13)
+
+
+@every_labeled_case
+def test_lowered_scores_by_enumeration(case: Case) -> None:
+    """Lowering every score that matches, labels included, is a distribution over the same trees."""
+    parameters = case.parameters(4, seed=24, batch=(3,), forbidden=0.1)
+    p = case.make(parameters, LENGTHS)
+    features = Features(ANY, p, TAGGED)
+    multipliers = torch.tensor([0.5, -1.0, 2.0, 0.3, -0.7, 1.1], dtype=torch.float64)
+    trees, kinds = features.lowered(features.trees.arcs, features.kind_log_probs, multipliers)
+    for item, (oracle, sentence) in enumerate(zip(oracles(case, parameters), SENTENCES, strict=True)):
+        matches, _ = counts_of_trees(oracle, sentence)
+        totals = oracle.totals - matches @ multipliers
+        assert trees.log_partition[item].item() == pytest.approx(totals.logsumexp(0).item(), abs=1e-11)
+        found = features.expectations(trees.marginals, kinds)[item]
+        torch.testing.assert_close(found, totals.softmax(0) @ matches, rtol=0, atol=1e-11)
+
+
+def test_a_sure_model_expects_the_shares_of_its_trees() -> None:
+    heads = torch.tensor([[-1, 2, 0, 4, 2], [-1, 0, 1, -1, -1], [-1, 2, 3, 0, -1]])
+    labels = torch.tensor([[-1, 0, 0, 1, 1], [-1, 1, 0, -1, -1], [-1, 1, 0, 0, -1]])
+    arcs = 60.0 * (heads.unsqueeze(1) == torch.arange(5).unsqueeze(-1)).double()
+    own = 60.0 * (labels.unsqueeze(-1) == torch.arange(2)).double()  # whatever the arc
+    p = LabeledCRF(NonProjectiveCRF(arcs, LENGTHS), own.unsqueeze(1).expand(3, 5, 5, 2))
+    names = [["ab"[label] for label in row[1:] if label >= 0] for row in labels.tolist()]
+    trees = [
+        sentence.with_tree(row[1 : len(sentence) + 1], own)
+        for sentence, row, own in zip(SENTENCES, heads.tolist(), names, strict=True)
+    ]
+    features = Features(ANY, p, TAGGED)
+    found = features.expectations(features.trees.marginals, features.kind_log_probs).sum(0)
+    shares = shares_of_trees(ANY, trees)
+    assert found.tolist() == pytest.approx([matches for matches, _ in shares], abs=1e-9)
+    assert features.counts.sum(0).tolist() == [words for _, words in shares]
+    assert shares == [(3, 3), (3, 6), (2, 3), (1, 9), (1, 9), (3, 3)]
+
+
+def test_batches_that_do_not_say_enough() -> None:
+    case = next(case for case in CASES if case.labels)
+    p = case.make(case.parameters(4, seed=25, batch=(3,)), LENGTHS)
+    untagged = [replace(SENTENCES[0], upos=None), replace(SENTENCES[0], upos=("DET", "_", "DET", "NOUN"))]
+    for sentence in untagged:
+        batch = replace(TAGGED, sentences=(sentence, *SENTENCES[1:]))
+        with pytest.raises(TreeparseError, match="on UPOS, but the sentence that starts with 'The dog the Cat'"):
+            Features(ANY, p, batch)
+        Features([ANY[4]], p, batch)  # which is on distance alone
+    with pytest.raises(TreeparseError, match="a batch that holds its sentences"):
+        Features(ANY, p, replace(TAGGED, sentences=()))
+    with pytest.raises(TreeparseError, match="what its labels are called"):
+        Features(ANY, p, replace(TAGGED, label_names=()))
+    unknown = parse_constraints("- {label: [aa, a, zz], probability: 0.5}")
+    with pytest.raises(TreeparseError, match="does not have: aa, zz; it has a, b; did you mean a"):
+        Features(unknown, p, TAGGED)
+
+
+# ---------------------------------------------------------------- extraction
+
+
+def sentence(tags: str, heads: list[int], **others: Any) -> Sentence:
+    upos = tuple(tags.split())
+    return Sentence(tuple(map(str.lower, upos)), upos=upos, heads=tuple(heads), **others)
+
+
+TREES = [
+    sentence("DET NOUN VERB", [2, 3, 0]),
+    sentence("DET NOUN", [2, 0]),
+    sentence("VERB DET NOUN ADV", [0, 3, 1, -1]),
+]
+
+
+def test_constraints_by_hand() -> None:
+    found = extract_constraints(TREES, 4)
+    # NOUN from VERB stands once on either side, and once it is the root: names decide.
+    assert [(str(each.constraint), each.matches, each.words) for each in found] == [
+        ("DET hangs from NOUN, to its left", 3, 3),
+        ("VERB hangs from the root", 2, 2),
+        ("NOUN hangs from the root", 1, 3),
+        ("NOUN hangs from VERB, to its left", 1, 3),
+    ]
+    assert [each.constraint.target.least for each in found] == [1.0, 1.0, 0.25, 0.25]
+    exact = extract_constraints(TREES, 100, exact=True)
+    assert [each.constraint.target.most for each in exact] == [1.0, 1.0, 0.3333, 0.3333, 0.3333]
+    shares = shares_of_trees([each.constraint for each in exact], TREES)
+    assert shares == [(each.matches, each.words) for each in exact]
+
+
+def test_rare_arcs_keep_a_chance() -> None:
+    many = [sentence("NOUN VERB", [2, 0])] * 40 + [sentence("NOUN VERB", [0, 1])]
+    assert [each.constraint.target.least for each in extract_constraints(many)] == [1.0, 1.0, 0.1, 0.1]
+
+
+def test_nothing_to_extract() -> None:
+    with pytest.raises(TreeparseError, match="No word has a head"):
+        extract_constraints([Sentence(("a",), upos=("X",))])
+    with pytest.raises(TreeparseError, match="starts with 'a b' has words without UPOS"):
+        extract_constraints([Sentence(("a", "b"), upos=("X", "_"), heads=(0, 1))])
+    with pytest.raises(TreeparseError, match="At least one constraint"):
+        extract_constraints(TREES, 0)

@@ -1,0 +1,242 @@
+"""Generalised expectation against the enumeration of all labelled trees, and its gradient by three algorithms."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.constrained import SAID, TAGGED, UNLABELLED, as_yaml, expected_counts
+from helpers.gold_batches import LENGTHS
+from helpers.tree_cases import CASES, NUMBA, Case, every_labeled_case
+from support.expectations import baselines
+from torch import Tensor
+from torch.autograd import gradcheck
+
+from treeparse.core import TreeparseError
+from treeparse.objectives import GeneralizedExpectation
+from treeparse.objectives.constraints import Features
+from treeparse.training import load_config, train
+
+BOUNDS = [(0.9, 0.9), (0.0, 0.05), (0.7, 1.0), (0.2, 0.4), (0.0, 0.0), (1.0, 1.0)]
+TARGETS = [f"probability: [{least}, {most}]" for least, most in BOUNDS]
+CASE = next(case for case in CASES if case.labels and case.single_root and case.kind is NUMBA)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    (tmp_path / "constraints.yaml").write_text(as_yaml(TARGETS), encoding="utf-8")
+    return str(tmp_path / "constraints.yaml")
+
+
+def penalty(share: Tensor, least: float, most: float, kind: str) -> Tensor:
+    """The distance of a share to the nearest of its targets, from the definitions."""
+    nearest = min(max(float(share.detach()), least), most)
+    if kind == "squared":
+        return (share - nearest) ** 2
+    if nearest == float(share.detach()):
+        return 0 * share
+    outcomes = (nearest, share), (1 - nearest, 1 - share)
+    return torch.stack([chance * (math.log(chance) - own.log()) for chance, own in outcomes if chance > 0]).sum()
+
+
+def enumerated(case: Case, parameters: list[Tensor], kind: str) -> Tensor:
+    """The sum of the penalties of a batch."""
+    matches, words = expected_counts(case, parameters)
+    shares = (matches.sum(0) / words.sum(0)).unbind()
+    return torch.stack([penalty(share, *ends, kind) for share, ends in zip(shares, BOUNDS, strict=True)]).sum()
+
+
+@every_labeled_case
+@pytest.mark.parametrize("kind", ["squared", "kl"])
+@pytest.mark.parametrize("forbidden", [0.0, 0.15])
+def test_value_and_gradient_by_enumeration(case: Case, kind: Any, forbidden: float, path: str) -> None:
+    parameters = [part.requires_grad_() for part in case.parameters(4, seed=23, batch=(3,), forbidden=forbidden)]
+    objective = GeneralizedExpectation(path, kind).eval()
+    expected = enumerated(case, parameters, kind)
+    values = objective(case.make(parameters, LENGTHS), TAGGED)
+    assert values.shape == (3,)
+    torch.testing.assert_close(values.sum() / LENGTHS.sum(), expected, rtol=0, atol=1e-11)
+    torch.testing.assert_close(values, expected * LENGTHS, rtol=0, atol=1e-10)
+    found, wanted = (torch.autograd.grad(loss, parameters) for loss in (values.sum() / LENGTHS.sum(), expected))
+    for part, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(part, other.nan_to_num(0.0), rtol=0, atol=1e-11)
+
+
+@every_labeled_case
+@pytest.mark.parametrize("kind", ["squared", "kl"])
+def test_derivatives_by_finite_differences(case: Case, kind: Any, path: str) -> None:
+    objective = GeneralizedExpectation(path, kind).eval()
+    inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(4, seed=24, batch=(3,))]
+    assert gradcheck(lambda *x: objective(case.make(x, LENGTHS), TAGGED), inputs, fast_mode=True)
+
+
+# ---------------------------------------------------------------- three ways to one gradient
+
+
+def distances(p: Any, features: Features) -> Tensor:
+    """The derivative of the sum of squared penalties in every constraint's expected number of words."""
+    words = features.counts.sum(0)
+    shares = features.expectations(p.arcs.flat.marginals, features.kind_log_probs).sum(0) / words
+    least, most = (torch.tensor(ends, dtype=torch.float64) for ends in zip(*BOUNDS, strict=True))
+    return 2 * (shares - torch.minimum(torch.maximum(shares, least[: len(words)]), most[: len(words)])) / words
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.15])
+def test_autograd_t2_and_t2h_agree(forbidden: float, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(as_yaml(TARGETS[: len(UNLABELLED)], UNLABELLED), encoding="utf-8")
+    objective = GeneralizedExpectation(str(tmp_path / "c.yaml")).eval()
+    parameters = CASE.parameters(4, seed=23, batch=(3,), forbidden=forbidden)
+    arcs = parameters[0].nan_to_num(0.0, neginf=-torch.inf).requires_grad_()
+    p = CASE.make([arcs, parameters[1]], LENGTHS)
+    loss = objective(p, TAGGED).sum() / LENGTHS.sum()
+    (by_autograd,) = torch.autograd.grad(loss, arcs, retain_graph=True)
+
+    features = Features(objective.constraints, p, TAGGED)
+    column, item, head, dependent = features.plain
+    matching = torch.zeros(3, 5, 5, len(UNLABELLED), dtype=torch.float64)
+    matching[item, head, dependent, column] = 1.0
+    weights = distances(p, features).detach()
+    every_arc = torch.eye(25, dtype=torch.float64).reshape(5, 5, 25).expand(3, 5, 5, 25)
+    by_t2 = (p.arcs.covariance(matching, every_arc).transpose(1, 2) @ weights).reshape(3, 5, 5)
+    torch.testing.assert_close(by_autograd, by_t2, rtol=0, atol=1e-10)
+
+    scores = p.arcs.scores.detach().numpy()
+    vectors = (matching @ weights).unsqueeze(1).numpy()
+    for products in (baselines.t2h_products, baselines.t2_products):
+        found = products(baselines.first_order(scores, LENGTHS.numpy()), vectors)[:, 0]
+        torch.testing.assert_close(by_autograd, torch.from_numpy(found), rtol=0, atol=1e-10)
+    assert by_autograd.abs().max() > 1e-3
+
+
+def test_autograd_and_t2_agree_on_labels(path: str) -> None:
+    objective = GeneralizedExpectation(path).eval()
+    parameters = [part.requires_grad_() for part in CASE.parameters(4, seed=26, batch=(3,))]
+    p = CASE.make(parameters, LENGTHS)
+    found = torch.autograd.grad(objective(p, TAGGED).sum() / LENGTHS.sum(), parameters, retain_graph=True)
+    features = Features(objective.constraints, p, TAGGED)
+    matching = torch.zeros(3, 5, 5, 2, len(SAID), dtype=torch.float64)
+    for column, item, head, dependent in torch.cat([features.plain, features.labelled], 1).T:
+        allowed = [
+            not objective.constraints[column].label or name in objective.constraints[column].label for name in "ab"
+        ]
+        matching[item, head, dependent, :, column] = torch.tensor(allowed).double()
+    every_part = torch.eye(50, dtype=torch.float64).reshape(5, 5, 2, 50).expand(3, 5, 5, 2, 50)
+    by_t2 = (p.covariance(matching, every_part).transpose(1, 2) @ distances(p, features).detach()).reshape(3, 5, 5, 2)
+    torch.testing.assert_close(found[1], by_t2, rtol=0, atol=1e-10)
+    torch.testing.assert_close(found[0], by_t2.sum(-1), rtol=0, atol=1e-10)
+
+
+# ---------------------------------------------------------------- what is kept of past batches
+
+
+def test_shares_of_past_batches_by_hand(path: str) -> None:
+    objective = GeneralizedExpectation(path, memory=0.5).train()
+    numerators = denominators = torch.zeros(len(SAID), dtype=torch.float64)
+    for seed in (31, 32, 33):
+        parameters = [part.requires_grad_() for part in CASE.parameters(4, seed=seed, batch=(3,))]
+        matches, words = (part.sum(0) for part in expected_counts(CASE, parameters))
+        numerators, denominators = 0.5 * numerators + matches.detach(), 0.5 * denominators + words
+        running = (numerators / denominators).requires_grad_()
+        value = torch.stack(
+            [penalty(share, *ends, "squared") for share, ends in zip(running.unbind(), BOUNDS, strict=True)]
+        ).sum()
+        loss = objective(CASE.make(parameters, LENGTHS), TAGGED).sum() / LENGTHS.sum()
+        torch.testing.assert_close(loss, value, rtol=0, atol=1e-12)
+        # The penalty bends as the running share says, which in turn moves as the batch's own.
+        (slopes,) = torch.autograd.grad(value, running)
+        found = torch.autograd.grad(loss, parameters)
+        expected = torch.autograd.grad((slopes * matches / words).sum(), parameters)
+        for part, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(part, other.nan_to_num(0.0), rtol=0, atol=1e-12)
+    before = objective.numerators.clone()
+    p = CASE.make(CASE.parameters(4, seed=34, batch=(3,)), LENGTHS)
+    alone = GeneralizedExpectation(path, memory=0.0)(p, TAGGED)
+    assert torch.equal(objective.eval()(p, TAGGED), alone)
+    assert torch.equal(objective.numerators, before)
+
+
+def test_a_saved_state_goes_on_with_the_same_bits(path: str, tmp_path: Path) -> None:
+    first = GeneralizedExpectation(path, "kl", memory=0.9)
+    batches = [CASE.make(CASE.parameters(4, seed=seed, batch=(3,)), LENGTHS) for seed in range(41, 45)]
+    values = [first(p, TAGGED) for p in batches[:2]]
+    torch.save(first.state_dict(), tmp_path / "state")
+    values += [first(p, TAGGED) for p in batches[2:]]
+    second = GeneralizedExpectation(path, "kl", memory=0.9)
+    second.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
+    assert all(torch.equal(second(p, TAGGED), value) for p, value in zip(batches[2:], values[2:], strict=True))
+    assert not torch.equal(GeneralizedExpectation(path, "kl", memory=0.9)(batches[2], TAGGED), values[2])
+
+
+def test_constraints_about_no_word_of_a_batch(path: str) -> None:
+    objective = GeneralizedExpectation(path, memory=0.9).train()
+    p = CASE.make(CASE.parameters(4, seed=26, batch=(3,)), LENGTHS)
+    objective(p, TAGGED)
+    before = objective.state_dict()["numerators"].clone()
+    others = tuple(
+        replace(sentence, upos=("X",) * len(sentence), forms=("x",) * len(sentence)) for sentence in TAGGED.sentences
+    )
+    other = objective(p, replace(TAGGED, sentences=others))
+    unchanged = objective.numerators == before
+    assert unchanged.tolist() == [True, True, True, False, False, True]
+    # Of those that are about all words, the first can never match without a dog; what is left is its share of 0.
+    alone = GeneralizedExpectation(path).eval()(p, replace(TAGGED, sentences=others))
+    far = (p.arcs.marginals * distance_mask((2, 3))).sum() / 9
+    torch.testing.assert_close(alone.sum() / 9, (0.2**2 + far**2), rtol=0, atol=1e-12)
+    assert other.isfinite().all()
+
+
+def distance_mask(distances: tuple[int, ...]) -> Tensor:
+    position = torch.arange(5)
+    apart = (position - position.unsqueeze(-1)).abs()
+    return ((apart == distances[0]) | (apart == distances[1])) & (position.unsqueeze(-1) > 0)
+
+
+@pytest.mark.parametrize("kind", ["squared", "kl"])
+@pytest.mark.parametrize("scale", [1e3, 1e6])
+def test_sure_models_make_no_nan(kind: Any, scale: float, path: str) -> None:
+    """Shares are 0 and 1 up to rounding, at the target or as far from it as can be."""
+    objective = GeneralizedExpectation(path, kind)
+    for seed in range(5):
+        parameters = [part.requires_grad_() for part in CASE.parameters(4, seed=seed, batch=(3,), scale=scale)]
+        loss = objective(CASE.make(parameters, LENGTHS), TAGGED).sum()
+        loss.backward()
+        assert 0 < loss < 6 * 9 * 14
+        assert all(part.grad is not None and part.grad.isfinite().all() for part in parameters)
+
+
+def test_faults(path: str) -> None:
+    with pytest.raises(TreeparseError, match="'squared' or 'kl', not 'l1'"):
+        GeneralizedExpectation(path, "l1")  # pyright: ignore[reportArgumentType]
+    for memory in (-0.1, 1.0, float("nan")):
+        with pytest.raises(TreeparseError, match="from 0 below 1, not"):
+            GeneralizedExpectation(path, memory=memory)
+    with pytest.raises(OSError, match="missing"):
+        GeneralizedExpectation("missing")
+
+
+# ---------------------------------------------------------------- training
+
+
+def test_a_parser_learns_from_constraints_alone(tiny_config: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(
+        "- {dependent: {upos: ADJ}, head: {upos: NOUN}, direction: left, probability: 1}\n"
+        "- {dependent: {upos: ADJ}, head: {upos: NOUN}, distance: 1, at_least: 0.4}\n"
+        "- {dependent: {upos: NOUN}, head: {upos: VERB}, label: [nsubj, obj, iobj, obl], probability: [0.6, 0.7]}\n"
+        "- {dependent: {upos: NOUN}, head: {upos: VERB}, probability: 1}\n"
+        "- {dependent: {upos: VERB}, head: root, probability: 1}\n",
+        encoding="utf-8",
+    )
+    name = "treeparse.objectives.GeneralizedExpectation"
+    objective = ["--objective", name, "--objective.constraints", str(tmp_path / "c.yaml"), "--objective.memory", "0"]
+    options = ["--optimization.epochs", "12", "--optimization.learning_rate", "0.02", "--objective.penalty", "kl"]
+    run = train(load_config(tiny_config, [*objective, *options]), quiet=True).parent
+    state = torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)["objective"]
+    assert state.keys() == {"numerators", "denominators"}
+    header, *lines = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    losses, uas = (
+        [float(line.split(",")[header.split(",").index(column)]) for line in lines] for column in ("loss", "dev_uas")
+    )
+    assert losses[-1] < losses[0] / 4
+    assert uas[-1] > 0.85

@@ -1,0 +1,79 @@
+"""Terms of a loss: each over its own sentences, with its weight of the moment."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers.gold_batches import BATCH, HEADS, LENGTHS
+
+from treeparse import NonProjectiveCRF
+from treeparse.core import Batch, TreeparseError
+from treeparse.objectives import (
+    Entropy,
+    KBestRisk,
+    Objective,
+    Ramp,
+    TreeLikelihood,
+    Weighted,
+    WeightedSum,
+    total_loss,
+)
+from treeparse.trees import LabeledCRF
+
+UNLABELLED = replace(BATCH, heads=None, labels=None)
+MIXED = replace(BATCH, heads=HEADS.clone().index_fill_(0, torch.tensor(1), -1))
+
+
+def distribution() -> LabeledCRF:
+    torch.manual_seed(3)
+    arcs = torch.randn(3, 5, 5, dtype=torch.float64, requires_grad=True)
+    labels = torch.randn(3, 5, 5, 2, dtype=torch.float64, requires_grad=True)
+    return LabeledCRF(NonProjectiveCRF(arcs, LENGTHS), labels)
+
+
+def means(objective: Objective, batch: Batch) -> dict[str, float | None]:
+    found = objective.terms(distribution(), batch)
+    return {term.name: None if term.mean is None else float(term.mean.detach()) for term in found}
+
+
+def test_each_term_is_the_mean_over_the_words_of_its_own_sentences() -> None:
+    p, both = distribution(), WeightedSum([Weighted(TreeLikelihood()), Weighted(Entropy(), 0.5, "unlabelled")])
+    likelihood, entropy = TreeLikelihood()(p, MIXED).detach(), p.entropy().detach()
+    expected = {"TreeLikelihood": float(likelihood[[0, 2]].sum()) / 7, "Entropy": float(entropy[1]) / 2}
+    assert means(both, MIXED) == pytest.approx(expected)
+    loss = total_loss(both.terms(p, MIXED), p).detach()
+    assert float(loss) == pytest.approx(expected["TreeLikelihood"] + 0.5 * expected["Entropy"])
+    # By itself the sum is one number a sentence.
+    by_sentence = torch.stack([likelihood[0], 0.5 * entropy[1], likelihood[2]])
+    torch.testing.assert_close(both(p, MIXED).detach(), by_sentence)
+
+
+def test_a_term_without_its_sentences_is_left_out() -> None:
+    both = WeightedSum([Weighted(TreeLikelihood()), Weighted(Entropy(), 0.5, "labelled", "sureness")])
+    assert means(both, UNLABELLED) == {"TreeLikelihood": None, "sureness": None}
+    p = distribution()
+    loss = total_loss(both.terms(p, UNLABELLED), p)
+    loss.backward()
+    assert float(loss.detach()) == 0.0
+    assert p.scores.grad is not None
+    assert not p.scores.grad.any()
+
+
+def test_a_ramp_by_hand() -> None:
+    ramp = Ramp(2.0, 10.0, begin=0.25, until=0.75)
+    assert [ramp.at(progress) for progress in (0.0, 0.25, 0.375, 0.5, 0.75, 1.0)] == [2.0, 2.0, 4.0, 6.0, 10.0, 10.0]
+    for begin, until in ((0.5, 0.5), (-0.1, 1.0), (0.0, 1.1)):
+        with pytest.raises(TreeparseError, match="A ramp goes from one share"):
+            Ramp(0.0, 1.0, begin, until)
+
+
+def test_progress_reaches_weights_and_scales_within_a_sum() -> None:
+    within = WeightedSum([Weighted(KBestRisk(3, Ramp(0.5, 4.0))), Weighted(Entropy(), Ramp(1.0, 0.0), "all")])
+    both = WeightedSum([Weighted(within, 1.0, "all")])
+    p = distribution()
+    for progress, scale, weight in ((0.0, 0.5, 1.0), (1.0, 4.0, 0.0)):
+        both.advance(progress)
+        expected = KBestRisk(3, scale)(p, BATCH) + weight * p.entropy()
+        torch.testing.assert_close(both(p, BATCH), expected)
+    with pytest.raises(TreeparseError, match="scale"):
+        KBestRisk(3, Ramp(0.0, 1.0))

@@ -1,0 +1,112 @@
+"""What the docstrings of packages show is run as it stands there."""
+
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+import treeparse
+from treeparse import objectives, trees
+from treeparse.data import load_treebank
+from treeparse.training import load_config, train
+
+
+def block_after(text: str | None, sentence: str) -> str:
+    """The indented block behind the paragraph that holds a sentence."""
+    found = re.search(re.escape(sentence) + r"[\s\S]*?::\n\n((?:(?: {4}.*)?\n)+)", f"{text}\n")
+    assert found, sentence
+    return textwrap.dedent(found[1])
+
+
+def lines_of(block: str) -> int:
+    return len([line for line in block.split("\n") if line.strip()])
+
+
+def with_settings(path: Path, **changes: object) -> Path:
+    """A config file with other settings of some sections."""
+    settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        settings[name] = {**settings[name], **value} if isinstance(value, dict) and name != "objective" else value
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
+
+
+def best_uas(run: Path) -> float:
+    header, *rows = ((run / "metrics.csv").read_text(encoding="utf-8")).splitlines()
+    return max(float(row.split(",")[header.split(",").index("dev_uas")]) for row in rows)
+
+
+LEARNING = {"optimization.epochs": 12, "optimization.learning_rate": 0.02}
+OPTIONS = [f"--{key}={value}" for key, value in LEARNING.items()]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file ``mine.py`` of the text, in a folder from which it is imported."""
+    sentences = "One's own is a subclass of", "A cost of whole trees of one's own"
+    blocks = [block_after(objectives.__doc__, sentence) for sentence in sentences]
+    assert all(lines_of(block) <= 20 for block in blocks)
+    path = tmp_path / "mine.py"
+    path.write_text("import torch\n" + "\n".join(blocks), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
+    return path
+
+
+def test_an_objective_of_ones_own(mine: Path, tiny_config: Path) -> None:
+    objective = {"class_path": "mine.Decisive", "init_args": {"weight": 0.5}}
+    run = train(load_config(with_settings(tiny_config, objective=objective), OPTIONS), quiet=True).parent
+    assert best_uas(run) > 0.8
+
+
+def test_a_cost_of_ones_own(mine: Path, tiny_config: Path, tmp_path: Path) -> None:
+    """The trees that are drawn get the gold root, which is all that costs."""
+    objective = {"class_path": "mine.WrongRoot", "init_args": {"samples": 4}}
+    model = train(load_config(with_settings(tiny_config, objective=objective), OPTIONS), quiet=True)
+    gold = [sentence.words for sentence in load_treebank(tmp_path / "dev.conllu")]
+    parses = treeparse.Parser.from_pretrained(model).parse(gold)
+    right = [parse.heads.index(0) == (s.heads or ()).index(0) for parse, s in zip(parses, gold, strict=True)]
+    assert sum(right) > 0.8 * len(right)
+
+
+def test_a_constraint(tiny_config: Path, tmp_path: Path) -> None:
+    """As it is written, for the tags of a treebank that has others."""
+    entry = block_after(objectives.__doc__, "A constraint is an entry of a file")
+    path = tmp_path / "constraints.yaml"
+    path.write_text(entry.replace("DET", "ADJ"), encoding="utf-8")
+    objective = {"class_path": "treeparse.objectives.GeneralizedExpectation", "init_args": {"constraints": str(path)}}
+    run = train(load_config(with_settings(tiny_config, objective=objective), OPTIONS), quiet=True).parent
+    header, *rows = (run / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    losses = [float(row.split(",")[header.split(",").index("loss")]) for row in rows]
+    assert losses[-1] < losses[0] / 4
+
+
+def test_a_latent_tree_in_a_model_of_ones_own() -> None:
+    """Learned from the loss of a task that needs the tree: each word is to know the key of the word it hangs from."""
+    block = block_after(trees.__doc__, "A latent tree in a model of one's own")
+    assert lines_of(block) <= 15
+    names: dict[str, type[torch.nn.Module]] = {}
+    exec(block, {"torch": torch, "NonProjectiveCRF": treeparse.NonProjectiveCRF}, names)
+    torch.manual_seed(1)
+    words, size = 5, 12
+    layer, readout = names["HeadAttention"](size), torch.nn.Linear(size, 4)
+    lengths = torch.full((32,), words)
+    optimizer = torch.optim.Adam([*layer.parameters(), *readout.parameters()], lr=0.02)
+    losses = []
+    for _ in range(150):
+        # Word j hangs from word j - 1, the first from the root: places are in the vectors, and so are keys.
+        keys = torch.randint(4, (32, words + 1))
+        places = torch.eye(words + 1).expand(32, -1, -1)
+        vectors = torch.cat([places, torch.nn.functional.one_hot(keys, 4), torch.zeros(32, words + 1, 2)], -1)
+        found = readout(layer(vectors, lengths))[:, 1:]
+        loss = torch.nn.functional.cross_entropy(found.flatten(0, 1), keys[:, :-1].flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert sum(losses[-10:]) < 0.6 * sum(losses[:10])
+    layer.eval()
+    assert torch.isfinite(layer(torch.randn(32, words + 1, size), lengths)).all()

@@ -1,0 +1,126 @@
+"""Learning from other distributions over trees: all that they say, or the trees that they find."""
+
+from typing import Literal, cast, get_args
+
+import torch
+from torch import Tensor
+from torch.distributions import kl_divergence
+
+from treeparse.core import Batch, TreeparseError
+from treeparse.trees import LabeledCRF, TreeDistribution
+
+from .listed_risk import check_trees
+from .objective import Objective
+from .reference import Itself, Reference
+
+Measure = Literal["cross_entropy", "kl", "reverse_kl"]
+Found = Literal["best", "kbest", "sampled"]
+
+
+class Divergence(Objective):
+    """How far the parser's distribution is from others, over all trees, exactly: structural distillation, or a prior.
+
+    The gradient is the difference of two sets of marginals ([Exp] §6.3); nothing is cut to a list of trees.
+
+    Args:
+        reference: the others.
+        measure: "cross_entropy", ``-E_q[log p]`` of the parser's p, "kl", which differs from it by a constant, or
+            "reverse_kl", ``KL(p || q)``, which keeps the parser from what the others think improbable.
+        least_log_prob: leave out sentences whose best tree has less than this log probability a word under the first
+            of the others; null for none.
+    """
+
+    def __init__(
+        self, reference: Reference, measure: Measure = "cross_entropy", least_log_prob: float | None = None
+    ) -> None:
+        super().__init__()
+        if measure not in get_args(Measure):
+            raise TreeparseError(f"A divergence is one of {', '.join(get_args(Measure))}, not {measure!r}.")
+        self.reference, self.measure, self.least_log_prob = reference, measure, least_log_prob
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """``(B,)`` nats; infinite where one allows what the other forbids."""
+        others = self.reference.distributions(distribution, batch)
+        values = torch.stack([self._value(distribution, q) for q in others]).mean(0)
+        if self.least_log_prob is None:
+            return values
+        best = others[0].log_prob(others[0].mode)
+        return torch.where(best >= self.least_log_prob * batch.lengths, values, 0.0)
+
+    def _value(self, own: LabeledCRF, q: TreeDistribution) -> Tensor:
+        p = own if isinstance(q, LabeledCRF) else cast(TreeDistribution, own.arcs)
+        check_same_trees(own, q)
+        if self.measure == "cross_entropy":
+            return q.cross_entropy(p)
+        return kl_divergence(q, p) if self.measure == "kl" else kl_divergence(p, q)
+
+
+class SilverTrees(Objective):
+    """Negative log probability of trees that a reference finds: self-training, or a teacher's trees.
+
+    Args:
+        trees: "best", "kbest", each weighted by its probability among the K, or "sampled".
+        count: K, or the number of trees drawn.
+        reference: where the trees come from, labelled; null for the parser itself.
+        least_log_prob: leave out trees with less than this log probability a word under the reference; null for none.
+    """
+
+    data = "unlabelled"
+
+    def __init__(
+        self,
+        trees: Found = "best",
+        count: int = 1,
+        reference: Reference | None = None,
+        least_log_prob: float | None = None,
+    ) -> None:
+        super().__init__()
+        if trees not in get_args(Found):
+            raise TreeparseError(f"Silver trees are one of {', '.join(get_args(Found))}, not {trees!r}.")
+        if trees == "best" and count != 1:
+            raise TreeparseError(f"There is one best tree, not {count}: say kbest.")
+        self.trees, self.count = trees, check_trees(count)
+        self.reference, self.least_log_prob = reference or Itself(), least_log_prob
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """``(B,)`` nats; trees are drawn with torch's default generator."""
+        others = self.reference.distributions(distribution, batch)
+        return torch.stack([self._value(distribution, q, batch) for q in others]).mean(0)
+
+    def _value(self, own: LabeledCRF, q: TreeDistribution, batch: Batch) -> Tensor:
+        if not isinstance(q, LabeledCRF):
+            raise TreeparseError("The reference of silver trees has no labels: take a teacher, or the parser itself.")
+        check_same_trees(own, q)
+        heads, labels, weights = self._found(q)
+        if self.least_log_prob is not None:
+            sure = q.log_prob(heads, labels) >= self.least_log_prob * batch.lengths
+            weights = weights * sure
+        log_probs = own.log_prob(heads, labels)
+        return -torch.where(weights > 0, weights * log_probs, 0.0).sum(0)
+
+    @torch.no_grad()
+    def _found(self, q: LabeledCRF) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads and labels ``(K, B, n+1)`` and their weights ``(K, B)``."""
+        if self.trees == "best":
+            heads, labels = (tree.unsqueeze(0) for tree in q.mode)
+        elif self.trees == "sampled":
+            heads, labels = q.sample((self.count,))
+        else:
+            heads, labels, scores = q.topk(self.count)
+            return heads.transpose(0, 1), labels.transpose(0, 1), scores.softmax(-1).T
+        return heads, labels, torch.full(heads.shape[:2], 1 / len(heads), dtype=q.scores.dtype, device=heads.device)
+
+
+def check_same_trees(own: LabeledCRF, other: TreeDistribution) -> None:
+    """Raise where two distributions are not over the same trees: one alone is projective, or has one root."""
+    base = other.base if isinstance(other, LabeledCRF) else other
+    mine, its = ((type(trees).__name__, getattr(trees, "single_root", None)) for trees in (own.base, base))
+    if mine != its:
+        raise TreeparseError(
+            f"The parser's trees are those of {_named(*mine)}, the reference's those of {_named(*its)}: give both the "
+            "same model.trees and model.single_root."
+        )
+
+
+def _named(family: str, single_root: bool | None) -> str:
+    return f"{family} with {'one root' if single_root else 'many roots'}"
