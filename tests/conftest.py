@@ -45,6 +45,16 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture
+def treebanks(tmp_path: Path) -> Path:
+    """A folder of treebanks with a small generated one in the place of EWT."""
+    folder = tmp_path / "treebanks" / "UD_English-EWT"
+    folder.mkdir(parents=True)
+    for part, count, seed in (("train", 40, 1), ("dev", 12, 2), ("test", 12, 3)):
+        (folder / f"en_ewt-ud-{part}.conllu").write_text(_treebank(count, seed), encoding="utf-8")
+    return tmp_path / "treebanks"
+
+
 def _tiny_config(tmp_path: Path) -> Path:
     for name, count, seed in (("train", 40, 1), ("dev", 12, 2)):
         (tmp_path / f"{name}.conllu").write_text(_treebank(count, seed), encoding="utf-8")

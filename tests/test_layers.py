@@ -22,7 +22,7 @@ ALLOWED = {
     "data": {"core"},
     "nn": {"core"},
     "metrics": {"core"},
-    "objectives": {"core", "trees"},
+    "objectives": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "cli": {"core", "trees", "data", "nn", "metrics", "objectives", "model", "training", "version"},

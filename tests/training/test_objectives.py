@@ -1,5 +1,6 @@
 """Objectives in training: of a user's own, with parameters that are learned, and several at once."""
 
+import csv
 import random
 import re
 import signal
@@ -58,12 +59,18 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
         {
             "class_path": "treeparse.objectives.WeightedSum",
             "init_args": {
-                "objectives": [
-                    {"class_path": "treeparse.objectives.TreeLikelihood"},
-                    {"class_path": "treeparse.objectives.MinimumRisk"},
-                    {"class_path": "treeparse.objectives.Entropy", "init_args": {"order": 2.0}},
+                "terms": [
+                    {"objective": "treeparse.objectives.TreeLikelihood"},
+                    {
+                        "objective": {"class_path": "treeparse.objectives.MinimumRisk"},
+                        "weight": {"start": 0.0, "end": 0.5},
+                    },
+                    {
+                        "objective": {"class_path": "treeparse.objectives.Entropy", "init_args": {"order": 2.0}},
+                        "weight": 0.1,
+                        "name": "sureness",
+                    },
                 ],
-                "weights": [1.0, 0.5, 0.1],
             },
         },
     ],
@@ -88,12 +95,23 @@ def test_a_gradient_of_the_objective_is_clipped_with_the_others(tiny_config: Pat
 
 
 def test_objectives_add_up_with_weights(tiny_config: Path) -> None:
-    terms = [{"class_path": f"treeparse.objectives.{name}"} for name in ("TreeLikelihood", "HeadSelection")]
-    both = {"class_path": "treeparse.objectives.WeightedSum"}
-    path = with_objective(tiny_config, {**both, "init_args": {"objectives": [*terms, OWN], "weights": [0.5, 0.5, 0.1]}})
-    directory = train(load_config(path), quiet=True)
-    assert state_of(directory.parent)["objective"].keys() == {"objectives.2.log_scale"}
-    train(load_config(directory.parent / "config.yaml"), resume=True, quiet=True)
+    terms = [
+        {"objective": f"treeparse.objectives.{name}", "weight": 0.5} for name in ("TreeLikelihood", "HeadSelection")
+    ]
+    own = {"objective": OWN, "weight": {"start": 0.5, "end": 0.0, "until": 0.9}}
+    path = with_objective(
+        tiny_config, {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": [*terms, own]}}
+    )
+    run = train(load_config(path), quiet=True).parent
+    assert state_of(run)["objective"].keys() == {"objectives.2.log_scale"}
+    before = (run / "metrics.csv").read_bytes()
+    train(load_config(run / "config.yaml"), resume=True, quiet=True)
+    assert (run / "metrics.csv").read_bytes() == before
+    rows = list(csv.DictReader(before.decode().splitlines()))
+    shown = [float(rows[-1][f"term/{name}"]) for name in ("TreeLikelihood", "HeadSelection")]
+    # In the last epoch the ramp is nearly at its end.
+    assert float(rows[-1]["loss"]) == pytest.approx(sum(shown) / 2, rel=0.15)
+    assert float(rows[-1]["loss"]) != pytest.approx(sum(shown) / 2, rel=1e-6)
 
 
 def hide_half_of_the_heads(path: Path) -> None:

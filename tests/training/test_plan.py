@@ -1,10 +1,13 @@
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from treeparse.core import TreeparseError
 from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.mixing import Mixing, Mixture
+from treeparse.data.unlabelled import UnlabelledText
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.plan import planned, settled, workload
 
@@ -104,6 +107,25 @@ def test_workload() -> None:
     assert (work.sentences, work.words, work.dev_words) == (len(lengths(20_000)), sum(lengths(20_000)), 30)
     assert work.steps == work.epochs * work.steps_per_epoch == plan.optimization.steps
     assert work.measurements * settled(plan.optimization.dev_every) == work.epochs
+
+
+@pytest.mark.parametrize("mixing", ["together", "turns"])
+def test_steps_are_those_of_both_kinds_of_batches(tmp_path: Path, mixing: Mixing) -> None:
+    lines = ["w " * length + "\n" for length in lengths(60_000)]
+    (tmp_path / "a.txt").write_text("".join(lines), encoding="utf-8")
+    text = UnlabelledText([tmp_path / "a.txt"], words=40_000, max_words=100)
+    mixture, plain = Mixture(None, text, mixing, 2.0), planned(config(), lengths(20_000))
+    plan = planned(config(), lengths(20_000), None, mixture)
+    assert plan.data == plain.data
+    work, alone = workload(plan, lengths(20_000), [], mixture), workload(plain, lengths(20_000), [])
+    assert (work.sentences, work.words, work.unlabelled_words) == (
+        alone.sentences,
+        alone.words,
+        pytest.approx(40_000, abs=40),
+    )
+    assert work.steps == settled(plan.optimization.steps) >= 3500
+    expected = alone.steps_per_epoch * {"together": 1, "turns": 3}[mixing]
+    assert work.steps_per_epoch == pytest.approx(expected, rel=0.25)
 
 
 def test_auto_must_be_planned_first() -> None:

@@ -3,7 +3,7 @@ import math
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from treeparse.core import Batch, TreeparseError
 from treeparse.data.treebank import load_treebank
 from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
-from treeparse.objectives import Objective, TreeLikelihood
+from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.module import ParserModule, epoch_seed
 
@@ -228,26 +228,28 @@ def test_pretrained_vectors_reach_the_model(tiny_config: Path, tmp_path: Path) -
 
 
 def test_a_loss_that_is_no_number(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loss = Parser.loss
+    loss_and_terms = Parser.loss_and_terms
 
-    def broken(self: Parser, batch: Batch, objective: Objective) -> torch.Tensor:
+    def broken(self: Parser, batch: Batch, objective: Objective) -> tuple[torch.Tensor, Sequence[Term]]:
         completed = (tmp_path / "run" / "checkpoints" / "last.ckpt").exists()
-        return loss(self, batch, objective) * (math.nan if completed else 1)
+        loss, terms = loss_and_terms(self, batch, objective)
+        return loss * (math.nan if completed else 1), terms
 
-    monkeypatch.setattr(Parser, "loss", broken)
+    monkeypatch.setattr(Parser, "loss_and_terms", broken)
     with pytest.raises(TreeparseError, match=r"epoch 2, batch 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
         train(config(tiny_config), quiet=True)
     assert len(rows(tmp_path / "run")) == 1
 
 
 def test_a_gradient_that_is_no_number(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    loss = Parser.loss
+    loss_and_terms = Parser.loss_and_terms
 
-    def steep(self: Parser, batch: Batch, objective: Objective) -> torch.Tensor:
+    def steep(self: Parser, batch: Batch, objective: Objective) -> tuple[torch.Tensor, Sequence[Term]]:
+        loss, terms = loss_and_terms(self, batch, objective)
         zero = next(self.parameters()).sum() * 0
-        return loss(self, batch, objective) + zero.sqrt()  # a derivative of 0 * inf
+        return loss + zero.sqrt(), terms  # a derivative of 0 * inf
 
-    monkeypatch.setattr(Parser, "loss", steep)
+    monkeypatch.setattr(Parser, "loss_and_terms", steep)
     with pytest.raises(TreeparseError, match="norm of the gradient is nan"):
         train(config(tiny_config), quiet=True)
 

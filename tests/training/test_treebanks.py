@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -5,7 +6,7 @@ import pytest
 from treeparse.core import TreeparseError
 from treeparse.data.treebank import load_treebank
 from treeparse.training import load_config
-from treeparse.training.treebanks import held_out, load_treebanks
+from treeparse.training.treebanks import held_out, load_mixture, load_treebanks
 
 
 def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
@@ -23,9 +24,23 @@ def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
 def test_what_is_measured_is_said(tiny_config: Path) -> None:
     said: list[str] = []
     config = load_config(tiny_config, ["--data.dev=null"])
-    train, dev = load_treebanks(config, said.append)
-    assert (len(train), len(dev)) == (40, 0) and "the last epoch makes the model" in said.pop()
+    found = load_treebanks(config, said.append)
+    assert (len(found.train), len(found.dev)) == (40, 0) and "the last epoch makes the model" in said.pop()
     config = load_config(tiny_config, ["--data.dev=null", "--data.dev_share=0.2"])
-    train, dev = load_treebanks(config, said.append)
-    assert (len(train), len(dev)) == (32, 8) and "8 of 40" in said.pop()
-    assert [len(side) for side in load_treebanks(load_config(tiny_config), said.append)] == [40, 12] and not said
+    found = load_treebanks(config, said.append)
+    assert (len(found.train), len(found.dev)) == (32, 8) and "8 of 40" in said.pop()
+    found = load_treebanks(load_config(tiny_config), said.append)
+    assert (len(found.train), len(found.dev)) == (40, 12) and not said
+
+
+def test_a_temperature_tells_treebanks_apart(tmp_path: Path, tiny_config: Path) -> None:
+    said: list[str] = []
+    both = [str(tmp_path / "train.conllu"), str(tmp_path / "dev.conllu")]
+    options = ["--data.train", json.dumps(both), "--data.dev=null", "--data.dev_share=0.25"]
+    assert load_treebanks(load_config(tiny_config, options), said.append).sizes == [39]
+    options += ["--data.temperature", "4"]
+    found = load_treebanks(load_config(tiny_config, options), said.append)
+    assert (found.sizes, len(found.train), len(found.dev)) == ([30, 9], 39, 13)
+    assert [sentence.source for sentence in found.train] == [both[0]] * 30 + [both[1]] * 9
+    draw = load_mixture(load_config(tiny_config, options), found, said.append).draw
+    assert draw is not None and sum(place < 30 for place in draw(0)) == 22  # 2.3403 and 1.7321 as shares of 39

@@ -8,10 +8,12 @@ from typing import Any, Literal
 import yaml
 
 from treeparse.core import TreeparseError, added_setting
+from treeparse.data.mixing import Mixing
 from treeparse.model import ParserConfig
 from treeparse.training.bounds import check_most, check_seed
 
 Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
+MOST_RATIO = 1000  # of unlabelled words
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 
@@ -31,7 +33,18 @@ class DataConfig:
         max_vectors: read only so many vectors, the first; null for all.
         skip_invalid: whether to leave out sentences that are not valid, with a count, instead of stopping.
         partial: whether training sentences may have words of unknown HEAD, _: their likelihood sums over all trees that
-            agree with the rest.
+            agree with the rest. Of several possible heads MISC names all: Heads=2,5. Where all heads and labels are
+            unknown, the labels are root and dep.
+        temperature: draw each epoch's sentences from several treebanks, the entries of train: as many as there are in
+            all, shares proportional to size ** (1 / temperature); 1 leaves them as they are, above they are more even;
+            null for all sentences once.
+        unlabelled: files or globs of unlabelled text, of any size, for objectives that need no tree: CoNLL-U, whose
+            trees are ignored, or a tokenised sentence a line (.txt, .tok, or these with .gz); null for none. An epoch
+            takes the next part of it.
+        unlabelled_ratio: words of unlabelled text for each word of training sentences.
+        unlabelled_max_words: leave out unlabelled sentences that are longer.
+        mixing: together for batches of both, with room for 1 + unlabelled_ratio times batch_words and batch_squared;
+            turns for batches of one kind, by turns.
     """
 
     train: list[str] | str
@@ -45,6 +58,11 @@ class DataConfig:
     max_vectors: int | None = None
     skip_invalid: bool = False
     partial: bool = added_setting(False, before=False)
+    temperature: float | None = added_setting(None, before=None)
+    unlabelled: list[str] | str | None = added_setting(None, before=None)
+    unlabelled_ratio: float = added_setting(1.0, before=1.0)
+    unlabelled_max_words: int = added_setting(100, before=100)
+    mixing: Mixing = added_setting("together", before="together")
 
     def __post_init__(self) -> None:
         _at_least("data.batch_words", self.batch_words, 1)
@@ -60,6 +78,27 @@ class DataConfig:
             )
         if self.dev_share and self.dev is not None:
             raise TreeparseError("data.dev names a dev set and data.dev_share holds one out: give one of them.")
+        self._check_mixture()
+
+    def _check_mixture(self) -> None:
+        _at_least("data.unlabelled_max_words", self.unlabelled_max_words, 1)
+        if not 0 < self.unlabelled_ratio <= MOST_RATIO:
+            raise TreeparseError(
+                f"data.unlabelled_ratio is {self.unlabelled_ratio}, but must be more than 0 and at most {MOST_RATIO}."
+            )
+        if self.mixing == "turns" and self.unlabelled is None:
+            raise TreeparseError(
+                "data.mixing says how unlabelled text is mixed in, but there is none: name files as data.unlabelled."
+            )
+        if self.temperature is None:
+            return
+        if not self.temperature > 0:
+            raise TreeparseError(f"data.temperature is {self.temperature}, but must be more than 0, or null.")
+        if isinstance(self.train, str) or len(self.train) < 2:
+            raise TreeparseError(
+                "data.temperature draws from several treebanks, but data.train names one: give a list, [a.conllu, "
+                "b.conllu], each entry of which is a treebank."
+            )
 
 
 @dataclass(frozen=True)

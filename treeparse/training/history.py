@@ -3,9 +3,10 @@
 import csv
 import io
 import shutil
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from treeparse.data.files import atomic_write
 
@@ -16,7 +17,8 @@ class EpochRecord:
 
     ``loss`` is the mean over their words in nats, ``learning_rate`` that of the last step, ``dev_uas`` and ``dev_las``
     are in [0, 1], ``dev_loss`` is in nats a word; all three are None without a dev set. ``words_per_second`` is that of
-    training alone, ``seconds`` include the dev set.
+    training alone, ``seconds`` include the dev set. ``terms`` holds the means of the loss's several terms by name,
+    without their weights.
     """
 
     epoch: int
@@ -27,15 +29,22 @@ class EpochRecord:
     words_per_second: float
     seconds: float
     dev_loss: float | None = None
+    terms: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         columns = [f"epoch {self.epoch:3d}", f"loss {self.loss:7.4f}"]
+        columns += [f"{name} {value:.4f}" for name, value in self.terms.items()]
         if self.dev_uas is not None and self.dev_las is not None:
             columns += [f"dev UAS {self.dev_uas:6.2%}", f"LAS {self.dev_las:6.2%}"]
         if self.dev_loss is not None:
             columns.append(f"dev loss {self.dev_loss:7.4f}")
         columns += [f"rate {self.learning_rate:.1e}", f"{self.words_per_second:,.0f} words/s", f"{self.seconds:.0f} s"]
         return "   ".join(columns)
+
+    def columns(self) -> dict[str, Any]:
+        """The record as a row of a table: a column for each term, ``term/NAME``."""
+        values = asdict(self)
+        return values | {f"term/{name}": value for name, value in values.pop("terms").items()}
 
 
 def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
@@ -55,10 +64,12 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     """The whole history as CSV, in place of what stood there."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [field.name for field in fields(EpochRecord)], lineterminator="\n")
+    text, rows = io.StringIO(), [record.columns() for record in history]
+    names = [each.name for each in fields(EpochRecord) if each.name != "terms"]
+    names += sorted({name for row in rows for name in row} - set(names))
+    writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(asdict(record) for record in history)
+    writer.writerows(rows)
     atomic_write(path, text.getvalue())
 
 
@@ -75,7 +86,7 @@ class TensorBoardLog:
 
     def add(self, record: EpochRecord) -> None:
         """Write one epoch through to the file."""
-        values = asdict(record)
+        values = record.columns()
         epoch = values.pop("epoch")
         for name, value in values.items():
             if value is None:

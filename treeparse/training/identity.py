@@ -9,20 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.core import Sentence, TreeparseError, values_of_before
+from treeparse.data.mixing import PLAIN, Mixture
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import differing_settings
 
 # Settings that change no bit of the outcome: a run may be resumed under others.
 FREE_SETTINGS = {
     "": ("output",),
-    "data": ("train", "dev", "vectors", "workers", "start_method"),
+    "data": ("train", "dev", "unlabelled", "vectors", "workers", "start_method"),
     "optimization": ("steps",),  # the epochs that they ask for count
     "trainer": ("device",),
 }
 
 
 def run_identity(
-    config: TrainConfig, vocabulary: object, train: Sequence[Sentence], dev: Sequence[Sentence]
+    config: TrainConfig,
+    vocabulary: object,
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence],
+    mixture: Mixture = PLAIN,
 ) -> dict[str, Any]:
     """What fixes a run's outcome: its settings, and digests of its sentences and vocabularies."""
     settings = _binding(config.to_dict())
@@ -31,6 +36,10 @@ def run_identity(
         "sentences of data.dev": _digest(dev),
         "vocabulary": _digest([vocabulary]),
     }
+    if mixture.draw is not None:
+        digests["treebanks of data.train"] = _digest([mixture.draw])
+    if mixture.unlabelled is not None:
+        digests["files of data.unlabelled"] = _digest(mixture.unlabelled.digests())
     return {"settings": settings, "digests": digests}
 
 
@@ -45,8 +54,14 @@ def _binding(settings: dict[str, Any]) -> dict[str, Any]:
 def _digest(items: Sequence[object]) -> str:
     digest = hashlib.sha256()
     for item in items:
-        digest.update(repr(item).encode() + b"\n")
+        digest.update(_written(item).encode() + b"\n")
     return digest.hexdigest()
+
+
+def _written(item: object) -> str:
+    """An item as text: as earlier versions wrote it, so that a sentence shows what came later only where it has it."""
+    text = repr(item)
+    return text.removesuffix(", allowed=None)") + ")" if isinstance(item, Sentence) and item.allowed is None else text
 
 
 def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
@@ -61,8 +76,8 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
         settings["optimization"][name] = earlier["optimization"].get(name)
     problems = differing_settings(earlier, settings)
     only_budget = [problem.split()[0] for problem in problems] == ["optimization.epochs"]
-    digests = before["digests"]
-    problems += [f"the {name} changed" for name, digest in now["digests"].items() if digests.get(name) != digest]
+    digests, found = before["digests"], now["digests"]
+    problems += [f"the {name} changed" for name in {**found, **digests} if digests.get(name) != found.get(name)]
     if only_budget and len(problems) == 1:
         raise TreeparseError(
             f"The run in {path} cannot get another budget ({problems[0]}): by its schedule, "

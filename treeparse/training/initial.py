@@ -23,23 +23,28 @@ FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder"}
 NAMED_LABELS = 10
 
 
-def initial_parser(config: TrainConfig, sentences: Sequence[Sentence]) -> tuple[Parser, str | None]:
+def initial_parser(
+    config: TrainConfig, sentences: Sequence[Sentence], unlabelled: Sequence[Sentence] = ()
+) -> tuple[Parser, str | None]:
     """The parser that the config describes, and what the user should know of it.
 
-    Its vocabularies are those of the training sentences, or of ``init_from`` extended by them; then the text names what
-    was added.
+    Its vocabularies are those of the training sentences, unlabelled ones too but for labels, or of ``init_from``
+    extended by them; then the text names what was added.
     """
     if config.init_from is not None:
-        return _pretrained(config, config.init_from, sentences)
+        return _pretrained(config, config.init_from, sentences, unlabelled)
     if config.data.vectors is None:
-        return Parser.build(config.model, sentences), None
+        return Parser.build(config.model, sentences, unlabelled=unlabelled), None
     paths = expand_paths([config.data.vectors])
     if len(paths) > 1:
         raise TreeparseError(f"data.vectors matches {len(paths)} files, {paths[0]} among them: name one.")
-    return Parser.build(config.model, sentences, read_vectors(paths[0], max_vectors=config.data.max_vectors)), None
+    vectors = read_vectors(paths[0], max_vectors=config.data.max_vectors)
+    return Parser.build(config.model, sentences, vectors, unlabelled=unlabelled), None
 
 
-def _pretrained(config: TrainConfig, directory: str, sentences: Sequence[Sentence]) -> tuple[Parser, str]:
+def _pretrained(
+    config: TrainConfig, directory: str, sentences: Sequence[Sentence], unlabelled: Sequence[Sentence]
+) -> tuple[Parser, str]:
     """A parser as the config describes it, with the vocabularies of another, extended, and all of its weights.
 
     What is new has the weights that a new parser gives it.
@@ -49,7 +54,7 @@ def _pretrained(config: TrainConfig, directory: str, sentences: Sequence[Sentenc
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
     encoder = encoder_kind(config.model.encoder).continuing(source.config.encoder)
-    features = encoder_kind(encoder).extended(source.indexer.features, sentences)
+    features = encoder_kind(encoder).extended(source.indexer.features, [*sentences, *unlabelled])
     indexer = source.indexer.extended(sentences, features)
     parser = Parser(replace(config.model, encoder=encoder), indexer)
     _copy(source.state_dict(), parser.state_dict())

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,10 +12,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import AttachmentScores
 from treeparse.model import Parser
-from treeparse.objectives import Objective
+from treeparse.objectives import Objective, Term
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.history import EpochRecord
 from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
@@ -26,7 +25,10 @@ NAMED_SENTENCES = 5
 
 
 class ParserModule(pl.LightningModule):
-    """Trains a parser; everything random in an epoch derives from (seed, epoch)."""
+    """Trains a parser; everything random in an epoch derives from (seed, epoch).
+
+    ``name_of`` says what messages call the sentence of an index of a batch.
+    """
 
     def __init__(
         self,
@@ -34,8 +36,8 @@ class ParserModule(pl.LightningModule):
         objective: Objective,
         config: OptimizationConfig,
         *,
-        train: Sequence[ConlluSentence],
         dev: Sequence[Sentence],
+        name_of: Callable[[int], str],
         seed: int,
     ) -> None:
         super().__init__()
@@ -44,7 +46,7 @@ class ParserModule(pl.LightningModule):
         decay = settled(config.average_decay)
         self.average = None if decay is None else averaged_model(parser, decay)
         self.scores = AttachmentScores()
-        self.train_sentences, self.dev_sentences = train, dev
+        self.dev_sentences, self.name_of = dev, name_of
         self.step = 0
         self._optimizer_state: dict | None = None
         self._start_record()
@@ -87,6 +89,7 @@ class ParserModule(pl.LightningModule):
 
     def _start_record(self) -> None:
         self._loss, self._words, self._seconds, self._dev_loss, self._dev_words = 0.0, 0, 0.0, 0.0, 0
+        self._terms = TermMeans()
         self._started = time.perf_counter()
 
     @property
@@ -104,6 +107,7 @@ class ParserModule(pl.LightningModule):
         progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / settled(self.config.epochs)
         for group in self._optimizer.param_groups:
             group["lr"] = learning_rate(self.config, step=self.step, progress=progress)
+        self.objective.advance(progress)
 
     @property
     def _optimizer(self) -> Optimizer:
@@ -111,7 +115,7 @@ class ParserModule(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         try:
-            loss = self.parser.loss(batch, self.objective)
+            loss, terms = self.parser.loss_and_terms(batch, self.objective)
         except ValueError as error:
             raise self._failed(str(error), batch, batch_idx) from error
         value = float(loss.detach())
@@ -120,6 +124,8 @@ class ParserModule(pl.LightningModule):
         words = batch.num_words
         self._loss += value * words
         self._words += words
+        for term in terms:
+            self._terms.add(term)
         self._batch = batch, batch_idx
         return loss
 
@@ -132,7 +138,7 @@ class ParserModule(pl.LightningModule):
 
     def _failed(self, problem: str, batch: Batch, batch_idx: int) -> TreeparseError:
         places = batch.indices.tolist()
-        names = ", ".join(_name(self.train_sentences[place]) for place in places[:NAMED_SENTENCES])
+        names = ", ".join(self.name_of(place) for place in places[:NAMED_SENTENCES])
         more = f" and {len(places) - NAMED_SENTENCES} more" if len(places) > NAMED_SENTENCES else ""
         return TreeparseError(
             f"Training failed in epoch {self.current_epoch + 1}, batch {batch_idx + 1} (sentences {names}{more}): "
@@ -170,13 +176,28 @@ class ParserModule(pl.LightningModule):
             words_per_second=self._words / (self._seconds or elapsed),
             seconds=elapsed,
             dev_loss=None if scores is None else self._dev_loss / self._dev_words,
+            terms=self._terms.means(),
         )
+
+
+class TermMeans:
+    """Running means of the terms of a loss over the words of the sentences that each is for."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._words: dict[str, int] = {}
+
+    def add(self, term: Term) -> None:
+        """One term of a batch."""
+        if term.mean is not None:
+            self._sums[term.name] = self._sums.get(term.name, 0.0) + float(term.mean.detach()) * term.words
+            self._words[term.name] = self._words.get(term.name, 0) + term.words
+
+    def means(self) -> dict[str, float]:
+        """By name; none where there is but one, which the loss shows."""
+        return {name: total / self._words[name] for name, total in self._sums.items()} if len(self._sums) > 1 else {}
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
     """The seed of torch's generators in an epoch, 64 bits."""
     return int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0])
-
-
-def _name(sentence: ConlluSentence) -> str:
-    return sentence.sent_id or f"{sentence.source}:{sentence.line}"

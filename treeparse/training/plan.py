@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeVar, cast
 import torch
 
 from treeparse.core import TreeparseError, pick_device
-from treeparse.data.batching import BucketBatchSampler
-from treeparse.training.config import Auto, DataConfig, OptimizationConfig, TrainConfig
+from treeparse.data.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
 
 EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
@@ -28,9 +28,10 @@ class Workload:
     sentences: int
     words: int
     dev_words: int
-    steps_per_epoch: int
+    steps_per_epoch: int  # of the first: where an epoch draws its sentences, others may have a few more or less
     epochs: int
     measurements: int
+    unlabelled_words: int = 0  # of an epoch
 
     @property
     def steps(self) -> int:
@@ -45,13 +46,16 @@ def settled(value: T | Auto) -> T:
     return cast(T, value)
 
 
-def planned(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None) -> TrainConfig:
+def planned(
+    config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None, mixture: Mixture = PLAIN
+) -> TrainConfig:
     """The config with a value in the place of every ``auto``, and with the epochs that its steps ask for.
 
     Args:
         config: the settings as they were given.
         lengths: numbers of words of the training sentences.
         earlier: the settings of a run to go on with, as plain data, which win over what would follow anew.
+        mixture: what an epoch is made of.
     """
     if earlier is not None:
         config = _as_earlier(config, earlier)
@@ -59,25 +63,33 @@ def planned(config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, A
     if data.batch_words == "auto":
         data = replace(data, batch_words=_batch_words(sum(lengths)))
     held_out = data.dev is not None or data.dev_share > 0
-    optimization = _planned_optimization(config.optimization, steps_per_epoch(data, lengths), held_out)
+    first = first_epoch(replace(config, data=data), lengths, mixture)
+    optimization = _planned_optimization(config.optimization, len(first), held_out)
     trainer = config.trainer
     if trainer.precision == "auto":
         trainer = replace(trainer, precision=_precision(trainer.device))
     return replace(config, data=data, optimization=optimization, trainer=trainer)
 
 
-def steps_per_epoch(data: DataConfig, lengths: Sequence[int]) -> int:
-    """The number of batches that hold all training sentences once."""
-    bounds = {"max_words": settled(data.batch_words), "max_squared": data.batch_squared}
-    return len(BucketBatchSampler(lengths, **bounds, shuffle=True))
+def first_epoch(config: TrainConfig, lengths: Sequence[int], mixture: Mixture = PLAIN) -> EpochSampler:
+    """The batches of the first epoch."""
+    bounds = {"max_words": settled(config.data.batch_words), "max_squared": config.data.batch_squared}
+    return EpochSampler(lengths, **bounds, seed=config.seed, mixture=mixture)
 
 
-def workload(config: TrainConfig, lengths: Sequence[int], dev_lengths: Sequence[int]) -> Workload:
+def workload(
+    config: TrainConfig, lengths: Sequence[int], dev_lengths: Sequence[int], mixture: Mixture = PLAIN
+) -> Workload:
     """The size of a run by its planned config."""
-    epochs = settled(config.optimization.epochs)
-    measurements = epochs // settled(config.optimization.dev_every)
+    epochs, first = settled(config.optimization.epochs), first_epoch(config, lengths, mixture)
     return Workload(
-        len(lengths), sum(lengths), sum(dev_lengths), steps_per_epoch(config.data, lengths), epochs, measurements
+        sentences=len(first.labelled),
+        words=sum(lengths[place] for place in first.labelled),
+        dev_words=sum(dev_lengths),
+        steps_per_epoch=len(first),
+        epochs=epochs,
+        measurements=epochs // settled(config.optimization.dev_every),
+        unlabelled_words=sum(len(sentence.words) for sentence in first.unlabelled),
     )
 
 

@@ -27,6 +27,10 @@ class RunBar(pl.Callback):
         done = self.work.steps_per_epoch * trainer.current_epoch
         self.bar = tqdm(total=self.work.steps, initial=done, unit="step", leave=False, file=sys.stdout)
 
+    def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        epochs_left = self.work.epochs - trainer.current_epoch
+        self.bar.total = self.bar.n + epochs_left * trainer.num_training_batches
+
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
@@ -71,9 +75,12 @@ def announced(work: Workload, words_per_second: float | None) -> str:
     """A run in one line; its time, if training makes so many words a second."""
     parts = [f"{work.steps:,} steps", f"{work.epochs:,} epoch{'s' * (work.epochs != 1)}"]
     if words_per_second is not None:
-        words = work.words * work.epochs + work.dev_words * work.measurements / PARSING_SPEED
+        words = (work.words + work.unlabelled_words) * work.epochs
+        words += work.dev_words * work.measurements / PARSING_SPEED
         parts.append(f"about {spoken_time(words / words_per_second)}")
-    return f"{work.sentences:,} sentences, {work.words:,} words: {', '.join(parts)}"
+    size = f"{work.sentences:,} sentences, {work.words:,} words"
+    size += f", and {work.unlabelled_words:,} unlabelled ones an epoch" if work.unlabelled_words else ""
+    return f"{size}: {', '.join(parts)}"
 
 
 def spoken_time(seconds: float) -> str:

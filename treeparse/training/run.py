@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from treeparse.core import TreeparseError
+from treeparse.data.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
@@ -20,7 +21,8 @@ from treeparse.training.module import ParserModule
 from treeparse.training.plan import planned, settled, workload
 from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
-from treeparse.training.treebanks import load_treebanks
+from treeparse.training.suitable import check_objective
+from treeparse.training.treebanks import load_mixture, load_treebanks
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
@@ -58,19 +60,32 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
 
 
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
-    train, dev = load_treebanks(config, console.say)
-    train_words, dev_words = [s.words for s in train], [s.words for s in dev]
+    treebanks = load_treebanks(config, console.say)
+    train_words, dev_words = ([s.words for s in side] for side in (treebanks.train, treebanks.dev))
     lengths, dev_lengths = ([len(words) for words in side] for side in (train_words, dev_words))
-    config = planned(config, lengths, None if state is None else state.identity["settings"])
     objective = build_objective(config.objective)
+    check_objective(objective, train_words, unlabelled=config.data.unlabelled is not None)
+    if config.init_from is None and not any_tree(train_words):
+        console.say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
+        dev_words = [with_plain_labels(words) for words in dev_words]
+    mixture = load_mixture(config, treebanks, console.say)
+    config = planned(config, lengths, None if state is None else state.identity["settings"], mixture)
+    text = mixture.unlabelled
     torch.manual_seed(config.seed)
-    parser, remark = initial_parser(config, train_words)
+    parser, remark = initial_parser(config, train_words, [] if text is None else [s.words for s in text.share(0)])
     if remark is not None and state is None:
         console.say(remark)
-    identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words)
+    identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words, mixture)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
-    module = ParserModule(parser, objective, config.optimization, train=train, dev=dev_words, seed=config.seed)
+
+    def name_of(place: int) -> str:
+        if text is not None and place >= len(treebanks.train):
+            return text.name(place - len(treebanks.train))
+        sentence = treebanks.train[place]
+        return sentence.sent_id or f"{sentence.source}:{sentence.line}"
+
+    module = ParserModule(parser, objective, config.optimization, dev=dev_words, name_of=name_of, seed=config.seed)
     if state is not None:
         module.restore(state)
     data = TreebankModule(
@@ -82,8 +97,10 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         workers=config.data.workers,
         start_method=config.data.start_method,
         seed=config.seed,
+        mixture=mixture,
+        check=parser.indexer.features.check,
     )
-    return Training(config, workload(config, lengths, dev_lengths), module, data, identity)
+    return Training(config, workload(config, lengths, dev_lengths, mixture), module, data, identity)
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

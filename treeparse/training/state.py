@@ -77,6 +77,9 @@ def _history(records: Sequence[Any]) -> list[EpochRecord]:
     for place, record in enumerate(records, 1):
         what = f"record {place} of its history"
         check_fields(EpochRecord, mapping(record, what), what)
+        terms = mapping(record.get("terms", {}), f"the terms of {what}")
+        check_plain(terms, f"the terms of {what}")
+        check(all(type(value) is float for value in terms.values()), f"the terms of {what} are no numbers")
     history = [EpochRecord(**record) for record in records]
     epochs = [record.epoch for record in history]
     check(epochs and epochs[0] >= 1 and epochs == sorted(set(epochs)), "the epochs of its history are out of order")

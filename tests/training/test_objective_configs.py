@@ -1,0 +1,160 @@
+"""The configs of objectives beyond likelihood, each trained on the demo treebank as it ships, only smaller."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from treeparse.cli.config import shipped_configs
+from treeparse.data import load_treebank
+from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.training import load_config, train
+
+ROOT = Path(__file__).parents[2]
+SMALL = {
+    "model.encoder.word_size": 24,
+    "model.encoder.char_filters": 0,
+    "model.encoder.hidden_size": 32,
+    "model.encoder.layers": 1,
+    "model.arc_size": 32,
+    "model.label_size": 16,
+    "data.batch_words": 300,
+    "optimization.steps": 24,
+    "optimization.learning_rate": 1e-2,
+    "optimization.epochs": 1,
+    "trainer.precision": "32-true",
+    "trainer.device": "cpu",
+}
+CONSTRAINTS = ROOT / "configs" / "constraints" / "ud.yaml"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Parts of the demo treebank: trees, partial trees, tags alone, text."""
+    folder = tmp_path_factory.mktemp("demo")
+    sentences = load_treebank(ROOT / "data" / "demo-train.conllu")[:200]
+    parts: Mapping[str, Sequence[ConlluSentence]] = {
+        "few": sentences[:100],
+        "rest": sentences[100:],
+        "dev": load_treebank(ROOT / "data" / "demo-dev.conllu")[:20],
+    }
+    for name, part in parts.items():
+        write_conllu(folder / f"{name}.conllu", part)
+    few = (folder / "few.conllu").read_text(encoding="utf-8")
+    (folder / "tagged.conllu").write_text(rewritten(few, hidden=1), encoding="utf-8")
+    (folder / "partial.conllu").write_text(rewritten(few, hidden=2), encoding="utf-8")
+    text = "\n".join(" ".join(sentence.words.forms) for sentence in sentences[100:])
+    (folder / "rest.txt").write_text(text + "\n", encoding="utf-8")
+    return {path.name: path for path in folder.iterdir()}
+
+
+def rewritten(text: str, *, hidden: int) -> str:
+    """CoNLL-U with every ``hidden``-th HEAD and DEPREL as ``_``; of the words between, two possible heads in MISC."""
+    lines = []
+    for number, line in enumerate(text.split("\n")):
+        columns = line.split("\t")
+        if len(columns) > 1 and number % hidden == 0:
+            heads = {columns[6], "0" if columns[6] != "0" else "1"} - {columns[0]}
+            columns[9] = f"Heads={','.join(sorted(heads))}" if hidden > 1 and number % 4 == 0 else "_"
+            columns[6:8] = "_", "_"
+        lines.append("\t".join(columns))
+    return "\n".join(lines)
+
+
+def trained(name: str, folder: Path, **options: object) -> Path:
+    """The run of a shipped config, small."""
+    settings = {**SMALL, "output": folder / name, **{key.replace("__", "."): value for key, value in options.items()}}
+    arguments = [f"--{key}={value}" for key, value in settings.items()]
+    return train(load_config(shipped_configs()[name], arguments), quiet=True).parent
+
+
+def columns_of(run: Path) -> dict[str, list[float]]:
+    """What a run logged, by column."""
+    with (run / "metrics.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {name: [float(row[name]) for row in rows] for name in rows[0] if rows[0][name]}
+
+
+def assert_learns(run: Path, *terms: str) -> None:
+    """The loss, or each of its terms, falls, and the parser of the dev set gets better."""
+    logged = columns_of(run)
+    for name in terms or ["loss"]:
+        assert logged[name][-1] < logged[name][0], name
+    assert max(logged["dev_uas"]) > logged["dev_uas"][0]
+
+
+@pytest.fixture(scope="module")
+def start(demo: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model by likelihood."""
+    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "optimization__steps": 40}
+    return trained("default", tmp_path_factory.mktemp("start"), **data) / "model"
+
+
+def test_every_config_is_here() -> None:
+    tested = {"mrt", "margin", "ge", "semisup", "distill", "partial"}
+    assert tested < set(shipped_configs())
+    for path in shipped_configs().values():
+        assert path.read_text(encoding="utf-8").startswith("# ")
+
+
+def test_minimum_risk(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "init_from": start}
+    logged = columns_of(trained("mrt", tmp_path, **data, optimization__epochs=4))
+    assert logged["loss"][-1] < logged["loss"][0] < 1  # the share of wrong words
+
+
+def test_margin(demo: dict[str, Path], tmp_path: Path) -> None:
+    assert_learns(trained("margin", tmp_path, data__train=demo["few.conllu"], data__dev=demo["dev.conllu"]))
+
+
+def test_constraints_without_a_tree(demo: dict[str, Path], tmp_path: Path) -> None:
+    data = {"data__train": demo["tagged.conllu"], "data__dev": demo["dev.conllu"]}
+    logged = columns_of(trained("ge", tmp_path, **data, objective__init_args__constraints=CONSTRAINTS))
+    assert logged["loss"][-1] < 0.6 * logged["loss"][0]
+
+
+@pytest.mark.parametrize("text", ["rest.txt", "rest.conllu"])
+def test_text_beside_trees(demo: dict[str, Path], tmp_path: Path, text: str) -> None:
+    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "data__unlabelled": demo[text]}
+    assert_learns(trained("semisup", tmp_path, **data), "term/TreeLikelihood", "term/Entropy")
+
+
+def test_the_other_terms_for_text(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    """Those that the comments of the config name, as they stand there."""
+    path = shipped_configs()["semisup"]
+    before, _, comments = path.read_text(encoding="utf-8").partition("# Other terms for the text:\n")
+    lines = [line.removeprefix("# ").removeprefix("#") for line in comments.split("\n") if line.startswith("#")]
+    terms = yaml.safe_load("\n".join(line.removeprefix("  ") for line in lines))
+    assert [term["objective"]["class_path"].rpartition(".")[2] for term in terms] == [
+        "SilverTrees",
+        "GeneralizedExpectation",
+    ]
+    settings = yaml.safe_load(before)
+    settings["objective"]["init_args"]["terms"] += terms
+    text = (
+        yaml.safe_dump(settings).replace("runs/default/model", str(start)).replace("constraints.yaml", str(CONSTRAINTS))
+    )
+    own = tmp_path / "own.yaml"
+    own.write_text(text.replace("runs/default/model", str(start)), encoding="utf-8")
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo["rest.conllu"]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path / "run"}.items()]
+    run = train(load_config(own, options), quiet=True).parent
+    assert_learns(run, "term/GeneralizedExpectation")
+    assert {"term/TreeLikelihood", "term/Entropy", "term/SilverTrees"} <= set(columns_of(run))
+
+
+def test_distillation(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
+    path = shipped_configs()["distill"]
+    own = tmp_path / "distill.yaml"
+    text = path.read_text(encoding="utf-8")
+    assert "models: [runs/default/model]" in text
+    own.write_text(text.replace("runs/default/model", str(start)), encoding="utf-8")
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo["rest.txt"]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path / "run"}.items()]
+    assert_learns(train(load_config(own, options), quiet=True).parent, "term/Divergence", "term/TreeLikelihood")
+
+
+def test_partial_trees(demo: dict[str, Path], tmp_path: Path) -> None:
+    assert_learns(trained("partial", tmp_path, data__train=demo["partial.conllu"], data__dev=demo["dev.conllu"]))

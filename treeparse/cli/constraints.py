@@ -1,0 +1,181 @@
+"""``treeparse constraints``: files of constraints, extracted from trees or compared with a model."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.tables import aligned
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.objectives.constraints import Constraint, Extracted
+
+NAME = "constraints"
+HELP = "extract constraints from trees, or report how far a model is from them"
+COUNT = 20
+EPILOG = """examples:
+  treeparse constraints extract small.conllu --count 20 -o constraints.yaml
+  treeparse constraints report runs/english/model constraints.yaml dev.conllu
+
+extract TREEBANK... writes the most frequent combinations of a word's UPOS, its head's UPOS and the word's side of the
+head, each with the share of the words of that UPOS that have such a head, rounded to 0.1, 0.25, 0.5, 0.75 or 1, as a
+file to edit and to train on: --objective treeparse.objectives.GeneralizedExpectation.
+
+report MODEL FILE TEXT... prints for each constraint of FILE the words of TEXT that it is about, its target, the share
+of them that the model expects to match, and how far that is from the target; and the share that matches in the trees of
+TEXT, where it has some. An entry of FILE is such as
+  - dependent: {upos: DET}          # also {word: [the, a]}; lists mean any of; left out, all words
+    head: {upos: NOUN}              # or root
+    direction: left                 # the word stands left of its head
+    label: [det, det:poss]
+    distance: [1, 5]                # words apart
+    probability: 0.9                # or [0.8, 1.0], or at_least: 0.8, or at_most: 0.1"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.usage = """treeparse constraints extract TREEBANK ... [--count N] [--exact] [-o FILE]
+       treeparse constraints report MODEL FILE TEXT ... [--batch-words N] [-o TABLE]"""
+    parser.add_argument("action", choices=("extract", "report"), help="what to do, see below")
+    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="TREEBANK ...; or MODEL, FILE and TEXT ...")
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="a file (default: -)")
+    parser.add_argument(
+        "--count", type=positive, metavar="N", help=f"how many constraints to extract (default: {COUNT})"
+    )
+    parser.add_argument("--exact", action="store_true", help="extract shares of four digits, not rounded ones")
+    parser.add_argument(
+        "--batch-words", type=positive, default=5000, metavar="N", help="words of a batch of the report (default: 5000)"
+    )
+    add_import_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Extract or report."""
+    from treeparse.core import TreeparseError
+    from treeparse.data.files import atomic_write
+
+    if args.action == "extract":
+        atomic_write(args.output, _extract(args))
+        return 0
+    if len(args.inputs) < 3:
+        raise TreeparseError(
+            "A report needs a model, a file of constraints and text: treeparse constraints report MODEL FILE TEXT ..."
+        )
+    if args.count is not None or args.exact:
+        raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")
+    atomic_write(args.output, "\n".join(_report(args)) + "\n")
+    return 0
+
+
+def _extract(args: argparse.Namespace) -> str:
+    """The text of a file of constraints."""
+    from treeparse.data import load_treebank
+    from treeparse.objectives.constraints import constraints_to_yaml, extract_constraints
+
+    sentences = [sentence.words for sentence in load_treebank(args.inputs, partial=True, single_root=False)]
+    found = extract_constraints(sentences, args.count or COUNT, exact=args.exact)
+    words = sum(map(len, sentences))
+    head = [
+        f"# Constraints from {len(sentences):,} sentences of {words:,} words: {', '.join(args.inputs)}",
+        "# They name the most frequent arcs; targets are "
+        + ("shares as they were seen." if args.exact else "shares rounded to 0.1, 0.25, 0.5, 0.75 or 1."),
+        "# An entry may also have label, distance, {word: ...} in the place of {upos: ...}, and an interval or",
+        "# at_least or at_most as its target: see treeparse constraints --help.",
+    ]
+    body = constraints_to_yaml([each.constraint for each in found], list(map(_comment, found)))
+    return "\n".join(head) + "\n" + body
+
+
+def _comment(found: "Extracted") -> str:
+    return f"{found.constraint}: {found.matches:,} of {found.words:,}, {_shown(found.matches / found.words)}"
+
+
+class _Shares(NamedTuple):
+    """Of a constraint: the words that it is about, and the share of them that matches, None of none."""
+
+    words: int
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    constraint: "Constraint"
+    model: _Shares
+    gold: _Shares
+
+
+def _report(args: argparse.Namespace) -> list[str]:
+    """The table, and the mean of its distances."""
+    from treeparse.data import load_treebank
+    from treeparse.objectives.constraints import read_constraints
+
+    model, file, *texts = args.inputs
+    constraints = read_constraints(file)
+    sentences = [sentence.words for sentence in load_treebank(texts, require_trees=False)]
+    rows = _rows(constraints, _expected(model, constraints, sentences, args), sentences)
+    distances = [distance for row in rows if (distance := _distance(row)) is not None]
+    mean = _shown(sum(distances) / len(distances) if distances else None)
+    return [*_table(rows), "", f"mean distance {mean} of {len(distances)} constraints with words"]
+
+
+def _expected(
+    model: str, constraints: "Sequence[Constraint]", sentences: "list[Sentence]", args: argparse.Namespace
+) -> list[_Shares]:
+    """What the model expects."""
+    import torch
+
+    from treeparse.core import pick_device
+    from treeparse.data.mapping import map_batches
+    from treeparse.model import Parser
+    from treeparse.objectives.constraints import Features
+
+    import_modules(args)
+    parser = Parser.from_pretrained(model).to(pick_device(args.device))
+
+    def expect(places: list[int], chosen: "list[Sentence]") -> list[torch.Tensor]:
+        batch = parser.collate(chosen)
+        p = parser.distribution(batch)
+        features = Features(constraints, p, batch)
+        matches = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
+        return list(torch.stack([matches, features.counts], -1).cpu())
+
+    with torch.inference_mode():
+        sums = torch.stack(map_batches(expect, sentences, max_words=args.batch_words)).sum(0).tolist()
+    return [_Shares(int(words), matches / words if words else None) for matches, words in sums]
+
+
+def _rows(constraints: "Sequence[Constraint]", expected: list[_Shares], sentences: "Sequence[Sentence]") -> list[_Row]:
+    from treeparse.objectives.constraints import shares_of_trees
+
+    counts = shares_of_trees(constraints, sentences)
+    gold = [_Shares(words, matches / words if words else None) for matches, words in counts]
+    return list(map(_Row, constraints, expected, gold))
+
+
+def _distance(row: _Row) -> float | None:
+    """From the model's share to the nearest target; None without words."""
+    share, target = row.model.share, row.constraint.target
+    return None if share is None else abs(share - min(max(share, target.least), target.most))
+
+
+def _table(rows: Sequence[_Row]) -> list[str]:
+    has_gold = any(row.gold.words for row in rows)
+    head = ["constraint", "words", "target", "model", "distance", *(["gold"] if has_gold else [])]
+    body = [
+        [
+            str(row.constraint),
+            f"{row.model.words:,}",
+            str(row.constraint.target),
+            _shown(row.model.share),
+            _shown(_distance(row)),
+            *([_shown(row.gold.share)] if has_gold else []),
+        ]
+        for row in rows
+    ]
+    return aligned([head, *body])
+
+
+def _shown(share: float | None) -> str:
+    return "-" if share is None else f"{share:.3f}"
