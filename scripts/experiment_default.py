@@ -12,9 +12,6 @@ training, dev sets included.
 """
 
 import argparse
-import os
-import sys
-import tempfile
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,10 +19,10 @@ from typing import NamedTuple
 
 import torch
 from support.reports.markdown import cpu_name
+from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
 from support.training.treebanks import part_of
 
-from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_default.jsonl"
@@ -141,22 +138,12 @@ def main(options: Sequence[str] | None = None) -> None:
     """Run what is missing and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(TREEBANKS)} (default: all)")
-    default = os.environ.get("TREEPARSE_TREEBANKS", ".")
-    parser.add_argument("--treebanks", type=Path, default=default, metavar="DIR", help="default: the variable's")
-    parser.add_argument("--output", type=Path, default=OUTPUT, metavar="JSONL", help="default: in scripts/results")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="keep the runs here (default: a temporary folder)")
-    parser.add_argument("--threads", type=int, metavar="N", help="CPU threads (default: as torch chooses)")
+    add_run_options(parser, OUTPUT)
     arguments = parser.parse_args(options)
     if unknown := set(arguments.names) - set(TREEBANKS):
         parser.error(f"unknown treebank {', '.join(sorted(unknown))}: there are {', '.join(TREEBANKS)}")
-    if arguments.threads is not None:
-        torch.set_num_threads(arguments.threads)
-    with tempfile.TemporaryDirectory() as temporary:
-        work = arguments.work or Path(temporary)
-        try:
-            records = experiment(arguments.names or list(TREEBANKS), arguments.treebanks, arguments.output, work)
-        except TreeparseError as error:
-            sys.exit(f"experiment_default: {error}")
+    with working_folder(arguments, "experiment_default") as work:
+        records = experiment(arguments.names or list(TREEBANKS), arguments.treebanks, arguments.output, work)
     print("\n".join(table(records)))
 
 

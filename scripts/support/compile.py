@@ -5,8 +5,9 @@ from typing import Any
 
 import numba
 
+from treeparse.kernels.compile import OPTIONS
+
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile as treeparse's kernels are compiled."""
-    options: Any = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    return numba.njit(fastmath={"reassoc", "contract", "nsz"}, **options)(function)
+    return numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, **OPTIONS)(function)

@@ -1,0 +1,1 @@
+"""Helpers of the experiment with few trees and with none."""

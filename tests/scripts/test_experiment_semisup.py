@@ -1,0 +1,115 @@
+"""The experiment with few trees and with none: what is trained on what, once; tables; baselines by hand."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import experiment_semisup
+import pytest
+from support.semisup import files
+
+from treeparse.cli.config import shipped_configs
+from treeparse.core import Sentence
+from treeparse.data import load_treebank
+from treeparse.objectives import WeightedSum
+from treeparse.training import load_config
+from treeparse.training.settings import build_objective
+
+SETTINGS = [experiment_semisup.SUPERVISED, *experiment_semisup.ADDED]
+
+
+@pytest.fixture(autouse=True)
+def twenty_with_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as there are to train on, and some to spare."""
+    monkeypatch.setattr(experiment_semisup, "LABELLED", 20)
+
+
+class Runs:
+    """Stands in for training: the configs that were asked for, scores that name them, and always the same model."""
+
+    def __init__(self, model: Path) -> None:
+        self.model = model
+        self.configs: dict[str, Any] = {}
+
+    def __call__(self, config: str, options: Mapping[str, object], gold: list[Sentence], directory: Path) -> dict:
+        settings = {**options, "output": directory}
+        arguments = [f"--{key}={value}" for key, value in settings.items()]
+        self.configs[directory.name] = load_config(shipped_configs()[config], arguments)
+        shutil.copytree(self.model, directory / "model")
+        score = 0.5 + 0.01 * len(self.configs)
+        return {"uas": score, "las": score - 0.1, "dev_las": score - 0.1, "seconds": 60.0}
+
+
+def test_what_is_trained(
+    treebanks: Path, trained_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = Runs(trained_config.parent / "run" / "model")
+    monkeypatch.setattr(experiment_semisup, "train_and_score", runs)
+    output, work = tmp_path / "runs.jsonl", tmp_path / "work"
+    arguments = ["--treebanks", str(treebanks), "--output", str(output), "--work", str(work), "--seeds", "2"]
+    experiment_semisup.main(arguments)
+    names = {setting.replace(" ", "_") for setting in [*SETTINGS, experiment_semisup.NO_TREE]}
+    assert set(runs.configs) == {f"{name}-2" for name in names} | {"all_trees-1"}
+    labelled, rest = (load_treebank(work / "data" / name) for name in ("first-20.conllu", "all-but-20.conllu"))
+    every = load_treebank(treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu")
+    assert [s.words for s in [*labelled, *rest]] == [s.words for s in every]
+    for setting in SETTINGS:
+        config = runs.configs[f"{setting.replace(' ', '_')}-2"]
+        assert (config.data.train, config.seed) == (str(work / "data" / "first-20.conllu"), 2)
+        if setting == experiment_semisup.SUPERVISED:
+            assert config.data.unlabelled is None
+        else:
+            assert config.data.unlabelled == str(work / "data" / "all-but-20.conllu")
+            assert [term["data"] for term in config.objective["init_args"]["terms"][1:]] == ["unlabelled"]
+    [_, silver] = runs.configs["self-training-2"].objective["init_args"]["terms"]
+    teachers = silver["objective"]["init_args"]["reference"]["init_args"]["models"]
+    assert teachers == [str(work / experiment_semisup.SUPERVISED.replace(" ", "_")) + "-2/model"]
+    assert len(output.read_text().splitlines()) == len(SETTINGS) + 1
+    before = len(runs.configs)
+    experiment_semisup.main(arguments)
+    assert len(runs.configs) == before
+    assert output.with_suffix(".png").stat().st_size > 10000
+
+
+def test_the_objectives_can_be_built(treebanks: Path, tmp_path: Path) -> None:
+    paths = experiment_semisup.Paths(*[tmp_path] * 6)
+    labelled, _ = files.cut(treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu", 20, tmp_path / "data")
+    paths = paths._replace(constraints=files.write_constraints(labelled, 3, tmp_path / "constraints.yaml"))
+    for setting in ("entropy", "20 constraints"):
+        added = json.loads(json.dumps(experiment_semisup.ADDED[setting](paths)))
+        terms = [{"objective": "treeparse.objectives.TreeLikelihood"}, added]
+        settings = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": terms}}
+        objective = build_objective(settings)
+        assert isinstance(objective, WeightedSum)
+        assert objective.weighted[1].sentences == "unlabelled"
+
+
+def test_no_tree_is_left(treebanks: Path, tmp_path: Path) -> None:
+    source = treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu"
+    path = files.short(source, 4, tmp_path, trees=False)
+    sentences = load_treebank(path, partial=True)
+    kept = [s.words for s in load_treebank(source) if len(s.words) <= 4]
+    assert [(s.words.forms, s.words.upos) for s in sentences] == [(s.forms, s.upos) for s in kept]
+    assert {head for s in sentences for head in s.words.heads or ()} == {-1}
+    assert {label for s in sentences for label in s.words.labels or ()} == {"_"}
+
+
+def test_neighbours_by_hand() -> None:
+    sentences = [
+        Sentence(("a", "dog", "ran"), upos=("DET", "NOUN", "VERB"), heads=(2, 3, 0), labels=("x",) * 3),
+        Sentence(("ran", "away", "now"), upos=("VERB", "ADV", "ADV"), heads=(0, 1, 1), labels=("x",) * 3),
+    ]
+    found = files.attachment_baselines(sentences)
+    # From the next: a, dog, ran. From the one before: ran (of the root) and away. VERB: one each way.
+    assert found == pytest.approx({"the next word": 3 / 6, "the word before": 2 / 6, "the better by UPOS": 4 / 6})
+
+
+def test_table_by_hand() -> None:
+    scores = {("a", 1): 0.5, ("a", 2): 0.7, ("b", 1): 0.6, ("b", 2): 0.9}
+    records = [{"setting": name, "seed": seed, "uas": score} for (name, seed), score in scores.items()]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in experiment_semisup.table(records, {"UAS": "uas"})
+    ]
+    assert rows[2:] == [["a", "2", "60.00 ± 14.14", "+0.00 ± 0.00"], ["b", "2", "75.00 ± 21.21", "+15.00 ± 7.07"]]
