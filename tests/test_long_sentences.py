@@ -39,8 +39,8 @@ print(json.dumps((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) /
 """
 
 
-# Every large block has pages of its own and gives them back at once. In glibc's heap blocks of changing sizes leave gaps,
-# another 0 to 300 MB of them, by where the system happens to lay the heap.
+# Every large block has pages of its own and gives them back at once. In glibc's heap blocks of changing sizes leave
+# gaps, another 0 to 300 MB of them, by where the system happens to lay the heap.
 IN_USE_ONLY = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
 
 
