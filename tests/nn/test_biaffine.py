@@ -65,6 +65,17 @@ def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
     torch.testing.assert_close(scores.labels_of(*torch.tensor(arcs).T), expected)
 
 
+def test_scores_of_pairs_are_those_of_arcs() -> None:
+    biaffine = LabelBiaffine(3, 5)
+    randomise(biaffine)
+    label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
+    scores = BiaffineScores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
+    item, head, dependent = torch.tensor([(0, 2, 1), (0, 1, 2), (0, 2, 3), (1, 1, 1), (1, 2, 0), (0, 2, 1)]).T
+    found = scores.label_terms(1, 3).at(item, head - 1, dependent)
+    torch.testing.assert_close(found, scores.labels_of(item, head, dependent))
+    torch.testing.assert_close(found, scores.labels_from(1, 3)[item, head - 1, dependent])
+
+
 def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence() -> None:
     torch.manual_seed(1)
     projection = Projection(20, 8, dropout=0.5)

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 from helpers.gold_batches import BATCH, HEADS, LENGTHS
+from helpers.parsers import TRAINING, random_parser
 
 from treeparse import NonProjectiveCRF
 from treeparse.core import Batch, TreeparseError
+from treeparse.nn import LabelBiaffine
 from treeparse.objectives import (
     Entropy,
     KBestRisk,
@@ -46,6 +48,23 @@ def test_each_term_is_the_mean_over_the_words_of_its_own_sentences() -> None:
     # By itself the sum is one number a sentence.
     by_sentence = torch.stack([likelihood[0], 0.5 * entropy[1], likelihood[2]])
     torch.testing.assert_close(both(p, MIXED).detach(), by_sentence)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_terms_share_the_scores_of_labels(monkeypatch: pytest.MonkeyPatch, turned: bool) -> None:
+    """The sum's gradient is that of its terms apart, though all labels are scored once, and no arc's by itself."""
+    parser, parts = random_parser(), [Weighted(TreeLikelihood()), Weighted(Entropy(), 0.5, "all")]
+    batch, parameters = parser.collate(TRAINING[:7]), list(parser.scorer.parameters())
+    apart = [part.weight * parser.loss(batch, part.objective) for part in parts]  # pyright: ignore[reportOperatorIssue]
+    expected = torch.autograd.grad(torch.stack(apart).sum(), parameters)
+    calls, original = list[str](), LabelBiaffine.pair_terms
+    monkeypatch.setattr(LabelBiaffine, "pair_terms", lambda *args: calls.append("all") or original(*args))
+    monkeypatch.setattr(LabelBiaffine, "forward", lambda *args: calls.append("arc by arc"))
+    found = torch.autograd.grad(parser.loss(batch, WeightedSum(parts[::-1] if turned else parts)), parameters)
+    torch.testing.assert_close(found, expected)
+    assert calls == ["all"]
+    terms = WeightedSum(parts).terms(parser.distribution(batch), batch)
+    assert [term.name for term in terms] == ["TreeLikelihood", "Entropy"]
 
 
 def test_a_term_without_its_sentences_is_left_out() -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.nn import BiaffineScores
+from treeparse.nn.biaffine import PairTerms
 
 MIXED = 2**24  # numbers held at once while labels are scored arc by arc
 TABLE = 2**24  # numbers that are kept of arcs looked up
@@ -14,7 +15,8 @@ TABLE = 2**24  # numbers that are kept of arcs looked up
 class BiaffineLabels:
     """A ``treeparse.trees.LabelSource``; the label "root" is for arcs from the root, and for no others.
 
-    Without gradients, what was looked up at an arc is kept for the next time.
+    What was computed is kept for the next time: without gradients what was looked up at an arc, with gradients the
+    terms of all arcs, if they were asked for.
 
     Args:
         scores: the scorer's output for a batch.
@@ -31,6 +33,7 @@ class BiaffineLabels:
         self.dtype, self.device = scores.label_heads.dtype, scores.arcs.device
         self.requires_grad = torch.is_grad_enabled() and scores.label_biaffine.weight.requires_grad
         self.support = ("root", root_label, self.count)
+        self._terms: PairTerms | None = None  # of all arcs, with gradients
         self._places: Tensor | None = None  # (B, n+1, n+1): the rows of arcs looked up, -1 for others
         self._rows = torch.empty(0, self.count, device=self.device)
 
@@ -42,12 +45,12 @@ class BiaffineLabels:
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
-            return self._possible(self.scores.labels_among(first, last, item, head, dependent), head == 0)
+            return self._possible(self._terms_from(first, last).at(item, head - first, dependent), head == 0)
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         if self.requires_grad:
             many = len(item) > self.shape[0] * self.shape[1] and self.shape.numel() <= TABLE
-            if many:  # as where there are several trees a sentence: all in one product is less work
+            if many or self._terms is not None:  # many: several trees a sentence, all in one product is less work
                 return self.among(0, self.shape[1], item, head, dependent).log_softmax(-1)
             return self._look_up(item, head, dependent)
         with torch.no_grad():
@@ -65,6 +68,15 @@ class BiaffineLabels:
         parts = {name: getattr(scores, name)[items] for name in ("arcs", "label_heads", "label_dependents")}
         with torch.set_grad_enabled(self.requires_grad):
             return BiaffineLabels(replace(scores, **parts), self.root_label)
+
+    def _terms_from(self, first: int, last: int) -> PairTerms:
+        """The terms of all arcs from the heads ``first`` to ``last - 1``; made once where these are all heads."""
+        if self._terms is not None and (first, last) == (0, self.shape[1]):
+            return self._terms
+        terms = self.scores.label_terms(first, last)
+        if terms.bilinear.requires_grad and (first, last) == (0, self.shape[1]):
+            self._terms = terms
+        return terms
 
     def _log_probs(self, values: Tensor, from_root: Tensor) -> Tensor:
         """Log probabilities from scores ``(..., L)`` of arcs, which are from the root or not."""

@@ -1,5 +1,7 @@
 """Biaffine scores of arcs and labels."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
@@ -54,17 +56,31 @@ class LabelBiaffine(nn.Module):
         bilinear = self._bilinear(heads, dependents).transpose(1, 2)
         return bilinear + self.heads(heads).unsqueeze(2) + self.dependents(dependents).unsqueeze(1)
 
-    def some_pairs(self, heads: Tensor, dependents: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """The same for some pairs (A, labels), given by item, head and dependent (A,); for a good part of them all."""
-        columns, rows = item * dependents.shape[1] + dependent, item * heads.shape[1] + head
-        pairs = self._bilinear(heads, dependents).flatten(0, 2).index_select(0, columns * heads.shape[1] + head)
-        of_heads = self.heads(heads).flatten(0, 1).index_select(0, rows)
-        return pairs + of_heads + self.dependents(dependents).flatten(0, 1).index_select(0, columns)
+    def pair_terms(self, heads: Tensor, dependents: Tensor) -> "PairTerms":
+        """The same for those of the pairs that are asked for: for a good part of them, or several times."""
+        return PairTerms(self._bilinear(heads, dependents), self.heads(heads), self.dependents(dependents))
 
     def _bilinear(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """The terms of pairs (B, T, H, labels), contiguous: a pair's labels lie side by side, as they are read."""
         mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
         return _exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
+
+
+@dataclass(frozen=True)
+class PairTerms:
+    """What the label scores of pairs are the sums of."""
+
+    bilinear: Tensor  # (B, T, H, labels)
+    heads: Tensor  # (B, H, labels)
+    dependents: Tensor  # (B, T, labels)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The scores of pairs (A, labels), each given by item, head and dependent (A,)."""
+        _, columns, rows, _ = self.bilinear.shape
+        column = item * columns + dependent
+        pairs = self.bilinear.flatten(0, 2).index_select(0, column * rows + head)
+        of_heads = self.heads.flatten(0, 1).index_select(0, item * rows + head)
+        return pairs + of_heads + self.dependents.flatten(0, 1).index_select(0, column)
 
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

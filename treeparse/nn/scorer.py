@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from treeparse.core import Batch
 
-from .biaffine import ArcBiaffine, LabelBiaffine, Projection
+from .biaffine import ArcBiaffine, LabelBiaffine, PairTerms, Projection
 from .encoder import Encoder
 
 
@@ -27,10 +27,9 @@ class BiaffineScores:
         """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""
         return self.label_biaffine.all_pairs(self.label_heads[:, first:last], self.label_dependents)
 
-    def labels_among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """A good part of them (A, labels), each given by item, head and dependent (A,)."""
-        heads = self.label_heads[:, first:last]
-        return self.label_biaffine.some_pairs(heads, self.label_dependents, item, head - first, dependent)
+    def label_terms(self, first: int, last: int) -> PairTerms:
+        """What a good part of them are made of; ``at`` counts heads from ``first``."""
+        return self.label_biaffine.pair_terms(self.label_heads[:, first:last], self.label_dependents)
 
 
 class BiaffineScorer(nn.Module):

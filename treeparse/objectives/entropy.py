@@ -19,6 +19,8 @@ class Entropy(Objective):
         order: of the Renyi entropy; 1 is Shannon's.
     """
 
+    scores_all_labels = True
+
     def __init__(self, order: float = 1.0) -> None:
         super().__init__()
         if not order >= 0:

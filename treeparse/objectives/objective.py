@@ -33,10 +33,13 @@ class Objective(nn.Module, ABC):
 
     Attributes:
         data: the sentences that it is for, and whose words the loss is averaged over.
+        scores_all_labels: whether it asks for the labels of all likely arcs. In a sum such objectives are computed
+            first: what they have scored the others look up.
         progress: the share of training that is done, 0 to 1, for schedules; training keeps it up to date.
     """
 
     data: ClassVar[Data] = "all"
+    scores_all_labels: ClassVar[bool] = False
     progress: float = 0.0
 
     @abstractmethod

@@ -30,6 +30,8 @@ class Divergence(Objective):
             of the others; null for none.
     """
 
+    scores_all_labels = True
+
     def __init__(
         self, reference: Reference, measure: Measure = "cross_entropy", least_log_prob: float | None = None
     ) -> None:

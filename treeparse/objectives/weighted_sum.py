@@ -1,8 +1,9 @@
 """Several objectives at once."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,8 @@ from treeparse.trees import LabeledCRF
 
 from .objective import Data, Objective, Term, concerned, term_of
 from .schedule import Schedule, value_at
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -61,10 +64,9 @@ class WeightedSum(Objective):
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)``: the sum for each sentence by itself."""
-        values = [
-            torch.where(concerned(term.sentences, batch), term.objective(distribution, batch), 0.0)
-            for term in self.weighted
-        ]
+        values = self._of_all(
+            lambda term: torch.where(concerned(term.sentences, batch), term.objective(distribution, batch), 0.0)
+        )
         weights = [value_at(term.weight, self.progress) for term in self.weighted]
         return torch.stack([weight * value for weight, value in zip(weights, values, strict=True)]).sum(0)
 
@@ -73,7 +75,13 @@ class WeightedSum(Objective):
 
     def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
         """One of each objective; those for sentences that the batch does not have are not computed."""
-        return [self._term(term, distribution, batch) for term in self.weighted]
+        return self._of_all(lambda term: self._term(term, distribution, batch))
+
+    def _of_all(self, function: Callable[[Weighted], T]) -> list[T]:
+        """The function of every term, in order; called first for those that score all labels."""
+        first = sorted(self.weighted, key=lambda term: not term.objective.scores_all_labels)
+        found = {term.title: function(term) for term in first}
+        return [found[term.title] for term in self.weighted]
 
     def _term(self, term: Weighted, distribution: LabeledCRF, batch: Batch) -> Term:
         weight, chosen = value_at(term.weight, self.progress), concerned(term.sentences, batch)
