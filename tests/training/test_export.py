@@ -120,7 +120,14 @@ def test_training_ends_with_its_best_epoch_whatever_was_exported(
     name, expected = best(run)
     assert name == f"best-000{epoch}.ckpt" and same(weights(run / "model"), expected)
     assert (snapshot(run / "model") == early) == (epoch == 1)
-    assert sorted(os.listdir(run)) == ["checkpoints", "config.yaml", "metrics.csv", "model", "tensorboard"]
+    assert sorted(os.listdir(run)) == [
+        "checkpoints",
+        "config.yaml",
+        "metrics.csv",
+        "model",
+        "origin.json",
+        "tensorboard",
+    ]
 
 
 def test_export_beside_training(tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

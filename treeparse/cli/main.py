@@ -17,7 +17,20 @@ from types import ModuleType
 from treeparse.cli.common import INTERRUPTED, threads
 from treeparse.version import installed_version
 
-COMMANDS = ("train", "export", "evaluate", "predict", "kbest", "sample", "check", "config", "constraints", "warm")
+COMMANDS = (
+    "train",
+    "export",
+    "evaluate",
+    "predict",
+    "kbest",
+    "sample",
+    "check",
+    "config",
+    "constraints",
+    "card",
+    "push",
+    "warm",
+)
 
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:

@@ -1,5 +1,6 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
+import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.data.vectors import WordVectors
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
+from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ListFinder, SampledLists, TreeLists
 from treeparse.model.storage import (
@@ -84,14 +86,17 @@ class Parser(nn.Module):
         return parser
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path) -> Self:
+    def from_pretrained(cls, directory: str | Path, *, revision: str | None = None) -> Self:
         """The parser that :meth:`save_pretrained` wrote, or a run's, from its folder; on the CPU and ready to parse.
+
+        ``organisation/name`` is a model of the Hugging Face hub, of the branch, tag or commit ``revision``: see
+        `treeparse.model.hub`.
 
         Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
         in its shape, and no other. Nothing in the directory is run, and nothing imported for it: where it names an
         encoder of one's own (:class:`~treeparse.model.OwnEncoder`), that class must have been imported before.
         """
-        directory = model_folder(directory)
+        directory = model_folder(local_folder(directory, revision))
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with _no_parser(directory):
@@ -111,6 +116,15 @@ class Parser(nn.Module):
     def save_pretrained(self, directory: str | Path) -> None:
         """Writes ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
         write_model(directory, asdict(self.config), self.indexer.to_json(), self.state_dict())
+
+    def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
+        """Put the parser on the Hugging Face hub as ``organisation/name`` and say its address; see `hub.push`.
+
+        A run's model has a card; ``treeparse push`` takes it along.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            self.save_pretrained(Path(folder) / "model")
+            return push(Path(folder) / "model", name, private=private, revision=revision)
 
     @property
     def device(self) -> torch.device:

@@ -29,6 +29,7 @@ from treeparse.version import installed_version
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
 FILES = (CONFIG, VOCABULARY, WEIGHTS)
+CARD = "README.md"  # which a model may have
 RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders in that of a training run
 DIGESTED = (VOCABULARY, WEIGHTS)
 FORMAT = 1

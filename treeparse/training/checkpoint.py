@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from torch import Tensor
 
 from treeparse.core import TreeparseError
@@ -26,6 +27,7 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, file_header, from_plain, upgraded
 from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
 from treeparse.training.history import EpochRecord, best_record, write_csv
+from treeparse.training.origin import Origin
 from treeparse.training.state import RunState as RunState
 from treeparse.training.state import state_from_plain, state_to_plain
 
@@ -42,6 +44,7 @@ class RunDirectory:
         self.checkpoints = self.path / RUN_CHECKPOINTS
         self.parser = self.checkpoints / "parser.json"
         self.state = self.checkpoints / "last.ckpt"
+        self.origin = self.path / "origin.json"
 
     def holds_run(self) -> bool:
         """Whether a run began here."""
@@ -55,6 +58,27 @@ class RunDirectory:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         if replace or not self.config.exists():
             atomic_write(self.config, config)
+
+    def read_settings(self) -> dict[str, Any]:
+        """The settings in the config file, as plain data."""
+        try:
+            settings = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise TreeparseError(f"{self.config} cannot be read ({error}).") from error
+        if not isinstance(settings, dict) or not isinstance(settings.get("data"), dict):
+            raise TreeparseError(f"{self.config} holds no settings of a run.")
+        return settings
+
+    def write_origin(self, origin: Origin) -> None:
+        """Save what the run's model comes from; of a run that goes on, that of its beginning stays."""
+        if not self.origin.exists():
+            atomic_write(self.origin, origin.to_json())
+
+    def read_origin(self) -> Origin | None:
+        """What the run's model comes from; None for runs of versions that did not say it."""
+        if not self.origin.exists():
+            return None
+        return Origin.from_json(self.origin.read_text(encoding="utf-8", errors="replace"), str(self.origin))
 
     def write_parser(self, parser: Parser) -> None:
         """Save all of the parser but its weights; before the first state."""

@@ -8,7 +8,8 @@ import torch
 
 from treeparse.core import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.storage import FILES
+from treeparse.model.storage import CARD, FILES
+from treeparse.training.card import write_card
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.history import EpochRecord, best_record
 
@@ -46,6 +47,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
         if not _holds(target, parser):
             _check_replaceable(target)
             parser.save_pretrained(target)
+            write_card(target, run, parser)
             written = True
         # Training may have gone on, even to its end and its own export: what was written must not be older than that.
         history = run.read_history()
@@ -55,7 +57,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
 
 def _check_replaceable(folder: Path) -> None:
     """Raise where the folder holds other files than those of a model."""
-    others = sorted(set(os.listdir(folder)) - {*FILES}) if folder.is_dir() else []
+    others = sorted(set(os.listdir(folder)) - {*FILES, CARD}) if folder.is_dir() else []
     if others:
         raise TreeparseError(f"{folder} holds other things than a model, {others[0]} is one: name a new folder.")
 

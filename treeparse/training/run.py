@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from treeparse.core import TreeparseError
+from treeparse.data.files import expand_paths
 from treeparse.data.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
@@ -18,6 +19,7 @@ from treeparse.training.history import EpochRecord, best_record
 from treeparse.training.identity import check_identity, run_identity, with_values_of_before
 from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
+from treeparse.training.origin import Origin
 from treeparse.training.plan import planned, settled, workload
 from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
@@ -44,6 +46,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         training = _prepare(config, state, console)
         run.begin(training.config.to_yaml(), replace=resume)
         run.write_parser(training.module.parser)
+        run.write_origin(_origin(config, training))
         history = fit(training, run, state, console)
         export_model(run)
     _say_result(run, history, console)
@@ -101,6 +104,12 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         check=parser.indexer.features.check,
     )
     return Training(config, workload(config, lengths, dev_lengths, mixture), module, data, identity)
+
+
+def _origin(config: TrainConfig, training: Training) -> Origin:
+    """What the model of a run comes from."""
+    patterns = [config.data.train] if isinstance(config.data.train, str) else config.data.train
+    return Origin.of(expand_paths(patterns), training.data.train_data.sentences, config.trainer.device)
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

@@ -1,0 +1,100 @@
+"""A model's card tells what its run knows, and no folder's name."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from treeparse.cli.main import main
+from treeparse.core import TreeparseError
+from treeparse.training import load_config, train
+from treeparse.training.checkpoint import RunDirectory
+from treeparse.training.history import best_record
+from treeparse.training.origin import licence_tag
+
+README = "# Summary\n\n=== Machine-readable metadata ====\nData available since: UD v1.0\nLicense: CC BY-SA 4.0\n"
+
+
+@pytest.fixture
+def run(tiny_config: Path, tmp_path: Path) -> Path:
+    """A run on a treebank of a UD release, with its licence."""
+    folder = tmp_path / "ud-treebanks-v2.17" / "UD_English-EWT"
+    folder.mkdir(parents=True)
+    (tmp_path / "train.conllu").rename(folder / "en_ewt-ud-train.conllu")
+    (folder / "README.md").write_text(README, encoding="utf-8")
+    train(load_config(tiny_config, [f"--data.train={folder}/*.conllu", "--optimization.epochs=1"]), quiet=True)
+    return tmp_path / "run"
+
+
+def front_matter(card: str) -> dict[str, object]:
+    _, head, _ = card.split("---\n", 2)
+    return yaml.safe_load(head)
+
+
+def test_the_card_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert front_matter(card) == {
+        "library_name": "treeparse",
+        "tags": ["dependency-parsing", "treeparse"],
+        "language": ["en"],
+        "license": "cc-by-sa-4.0",
+    }
+    best = best_record(RunDirectory(run).read_history())
+    assert f"| {100 * (best.dev_uas or 0):.2f} | {100 * (best.dev_las or 0):.2f} |" in card
+    assert "en_ewt-ud-train.conllu (40 sentences, " in card and "Universal Dependencies 2.17" in card
+    assert str(tmp_path) not in card
+    [shown] = re.findall(r"```yaml\n(.*?)```", card, re.DOTALL)
+    own = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    own["data"] |= {"train": "*.conllu", "dev": "dev.conllu"}
+    assert yaml.safe_load(shown) == own | {"output": "run"}
+
+    assert main(["card", str(run), str(tmp_path / "dev.conllu"), "--model-name", "mine"]) == 0
+    assert capsys.readouterr().err == f"card: {run / 'model' / 'README.md'}\n"
+    scores = tmp_path / "scores.json"
+    evaluate = ["evaluate", "--model", str(run), str(tmp_path / "dev.conllu"), "--output", str(scores), "-q"]
+    assert main(evaluate) == 0
+    [system] = json.loads(scores.read_text(encoding="utf-8"))["systems"]
+    row = " | ".join(f"{100 * system['scores'][name]:.2f}" for name in ("uas", "las", "clas", "complete_match"))
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert f"| dev.conllu | 12 | {row} |\n" in card and "\n# mine\n" in card
+
+
+def test_what_is_not_known_is_not_told(trained_config: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained_config.parent / "run", run)
+    assert "Licence of the treebanks: not known" in (run / "model" / "README.md").read_text(encoding="utf-8")
+    (run / "origin.json").unlink()  # as in runs of earlier versions
+    assert main(["card", str(run), "-q"]) == 0
+    card = (run / "model" / "README.md").read_text(encoding="utf-8")
+    assert front_matter(card).keys() == {"library_name", "tags"}
+    assert "Machine" not in card and "Time: " in card and "config.yaml" in card
+
+
+def test_a_run_that_goes_on_keeps_its_origin(trained_config: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained_config.parent / "run", run)
+    first = json.loads((run / "origin.json").read_text(encoding="utf-8"))
+    (run / "origin.json").write_text(json.dumps(first | {"device": "another machine"}), encoding="utf-8")
+    train(load_config(run / "config.yaml", [f"--output={run}"]), resume=True, quiet=True)
+    origin = RunDirectory(run).read_origin()
+    assert origin is not None and origin.device == "another machine" and origin.sentences == 40
+
+
+@pytest.mark.parametrize("text", ["no JSON", "[]", '{"format": 1, "files": 3}'])
+def test_a_damaged_origin(trained_config: Path, tmp_path: Path, text: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained_config.parent / "run", run)
+    (run / "origin.json").write_text(text, encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r"origin\.json"):
+        RunDirectory(run).read_origin()
+
+
+@pytest.mark.parametrize(
+    ("licence", "tag"),
+    [("CC BY-SA 4.0", "cc-by-sa-4.0"), ("CC-BY-NC-SA-2.5", "cc-by-nc-sa-2.5"), ("GNU GPL 3.0", None)],
+)
+def test_licences(licence: str, tag: str | None) -> None:
+    assert licence_tag(licence) == tag

@@ -1,0 +1,58 @@
+"""``treeparse card``: write the card of a run's model, with its scores on test files."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules
+
+if TYPE_CHECKING:
+    from treeparse.metrics import AttachmentReport
+    from treeparse.model import Parser
+
+NAME = "card"
+HELP = "write the card of a run's model, with its scores on test files"
+EPILOG = """examples:
+  treeparse card runs/english en-test.conllu
+  treeparse card runs/english en-test.conllu other-test.conllu --model-name en_ewt
+
+The card, README.md in the model's folder, says what the model is, how well it parses, what it was trained on, under
+which licence, and how. Training writes one without test scores. What you add to it by hand is lost when it is written
+anew."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("run", metavar="RUN", help="the run's folder, train's --output")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="CoNLL-U with gold trees, to be parsed and scored")
+    parser.add_argument("--model-name", metavar="NAME", help="the card's title (default: the name of the run's folder)")
+    add_decoder_argument(parser)
+    add_import_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Parse the test files and write the card."""
+    from treeparse.core import pick_device
+    from treeparse.model import Parser
+    from treeparse.training.card import write_card
+    from treeparse.training.checkpoint import RunDirectory
+
+    import_modules(args)
+    run = RunDirectory(args.run)
+    parser = Parser.from_pretrained(run.model).to(pick_device(args.device))
+    tests = {Path(path).name: _scores(parser, path, args) for path in args.tests}
+    card = write_card(run.model, run, parser, tests, title=args.model_name)
+    if not args.quiet:
+        print(f"card: {card}", file=sys.stderr)
+    return 0
+
+
+def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "AttachmentReport":
+    from treeparse.data import load_treebank
+    from treeparse.metrics import attachment_scores
+
+    gold = [sentence.words for sentence in load_treebank(path)]
+    parses = parser.parse(gold, decoder=args.decoder)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    return attachment_scores(gold, system)

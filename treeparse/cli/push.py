@@ -1,0 +1,31 @@
+"""``treeparse push``: put a model on the Hugging Face hub."""
+
+import argparse
+
+NAME = "push"
+HELP = "put a model on the Hugging Face hub"
+EPILOG = """examples:
+  treeparse push runs/english organisation/english-parser
+  treeparse push runs/english organisation/english-parser --private --revision trial
+
+The files of the model's folder go there, and no others: settings, vocabularies, weights, and its card (treeparse card).
+Who may write there is known by the token of hf auth login, or of the variable HF_TOKEN. Commands and
+Parser.from_pretrained take organisation/english-parser for the folder of a model."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("model", metavar="MODEL", help="a model's folder, or a run's")
+    parser.add_argument("name", metavar="NAME", help="organisation/name on the hub; made if there is none")
+    parser.add_argument("--private", action="store_true", help="a new one is for its owners alone")
+    parser.add_argument("--revision", metavar="BRANCH", help="the branch that gets it (default: main)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Push, and print the address."""
+    from treeparse.model.hub import push
+
+    address = push(args.model, args.name, private=args.private, revision=args.revision)
+    if not args.quiet:
+        print(address)
+    return 0

@@ -1,0 +1,97 @@
+"""Models on the Hugging Face hub: what comes from there and goes there are the files of a model's folder."""
+
+import re
+from pathlib import Path
+
+from treeparse.core import TreeparseError
+from treeparse.model.storage import CARD, FILES, model_folder, read_model
+
+NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def local_folder(name: str | Path, revision: str | None = None) -> Path:
+    """The folder of a model on this machine: the one of that name, or the copy of a model of the hub.
+
+    A copy that is there already is taken without a look at the network; otherwise the model is fetched. Of a model of
+    the hub, only the files that a model's folder has are fetched, and nothing in them runs.
+
+    Args:
+        name: a folder, or ``organisation/name`` where there is no folder ``organisation``.
+        revision: a branch, tag or commit of the hub; None for the main branch.
+
+    Raises:
+        TreeparseError: a revision of a folder is asked for; the hub has no such model, or cannot be reached.
+    """
+    # A name in a folder that is there is a folder's, mistyped: nobody waits for the network to say that it has none.
+    if Path(name).parent.exists() or not NAME.fullmatch(str(name)):
+        if revision is not None:
+            raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
+        return Path(name)
+    return _copy(str(name), revision, here=True) or _fetched(str(name), revision)
+
+
+def push(folder: str | Path, name: str, *, private: bool = False, revision: str | None = None) -> str:
+    """Put a model's folder on the hub, and say its address there; the model is read first, so only a sound one goes.
+
+    Args:
+        folder: of a model, or of a run.
+        name: ``organisation/name``; made if there is none.
+        private: whether a new one is for its owners alone.
+        revision: the branch that gets it; None for the main one.
+
+    Raises:
+        TreeparseError: the folder holds no sound model; the hub refuses, or cannot be reached.
+    """
+    if not NAME.fullmatch(name):
+        raise TreeparseError(f"A model of the hub is called organisation/name, not {name!r:.100}.")
+    source = model_folder(folder)
+    read_model(source)
+    from huggingface_hub import HfApi  # slow to import
+
+    api = HfApi()
+    try:
+        address = api.create_repo(name, private=private, exist_ok=True)
+        if revision is not None:
+            api.create_branch(name, branch=revision, exist_ok=True)
+        api.upload_folder(
+            repo_id=name, folder_path=source, allow_patterns=[*FILES, CARD], revision=revision, commit_message="A model"
+        )
+    except OSError as error:
+        raise TreeparseError(
+            f"{folder} was not put on the hub as {name} ({_first_line(error)}): is there a network, and did hf auth "
+            "login get a token that may write there?"
+        ) from error
+    return str(address)
+
+
+def _copy(name: str, revision: str | None, *, here: bool) -> Path | None:
+    """The folder of the hub's model, whole; with ``here`` None where it is not on this machine."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        path = Path(snapshot_download(name, revision=revision, allow_patterns=[*FILES, CARD], local_files_only=here))
+    except LocalEntryNotFoundError:
+        if here:
+            return None
+        raise
+    return path if not here or all((path / file).is_file() for file in FILES) else None
+
+
+def _fetched(name: str, revision: str | None) -> Path:
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        found = _copy(name, revision, here=False)
+    except (HFValidationError, OSError) as error:
+        at = "" if revision is None else f" with a revision {revision!r:.100}"
+        raise TreeparseError(
+            f"There is no folder {name}, and the Hugging Face hub gave no model of that name{at} "
+            f"({_first_line(error)})."
+        ) from error
+    assert found is not None
+    return found
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

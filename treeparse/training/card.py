@@ -1,0 +1,156 @@
+"""A model's card: what it is, how well it parses, what it was trained on and how; Markdown that the hub reads, too."""
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from treeparse.data.files import atomic_write
+from treeparse.metrics import AttachmentReport
+from treeparse.model import Parser
+from treeparse.model.encoders import encoder_kind
+from treeparse.model.storage import CARD
+from treeparse.training.checkpoint import RunDirectory
+from treeparse.training.history import EpochRecord, best_record
+from treeparse.training.origin import Origin, licence_tag
+
+UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
+TREES = {"nonprojective": "all trees", "projective": "trees without crossing arcs"}
+
+
+def model_card(
+    run: RunDirectory,
+    parser: Parser,
+    tests: Mapping[str, AttachmentReport] | None = None,
+    *,
+    title: str | None = None,
+) -> str:
+    """The card of a run's model.
+
+    Args:
+        run: whose config, history and origin the card tells.
+        parser: its model.
+        tests: scores of the model by the names of the files.
+        title: what the model is called; by default the name of the run's folder.
+
+    Raises:
+        TreeparseError: the run has no complete epoch, or one of its files is damaged.
+    """
+    origin = run.read_origin()
+    history = run.read_history()
+    parts = [
+        _metadata(origin),
+        f"# {title or run.path.resolve().name}",
+        _description(parser),
+        USE,
+        "## Scores",
+        "\n".join(_scores(history, tests or {})),
+        "## Training",
+        "\n".join(_training(history, origin)),
+        _details("config.yaml", f"```yaml\n{_without_folders(run.read_settings())}```"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def write_card(
+    folder: Path,
+    run: RunDirectory,
+    parser: Parser,
+    tests: Mapping[str, AttachmentReport] | None = None,
+    *,
+    title: str | None = None,
+) -> Path:
+    """Write the card of a run's model into the model's folder, and say where; see `model_card`."""
+    path = folder / CARD
+    atomic_write(path, model_card(run, parser, tests, title=title))
+    return path
+
+
+USE = """```python
+from treeparse import Parser  # pip install treeparse
+
+parser = Parser.from_pretrained("THIS FOLDER")  # or its name on the hub
+for parse in parser.parse([["The", "child", "saw", "a", "horse", "."]]):
+    print(parse.heads, parse.labels, parse.log_prob)
+```"""
+
+
+def _metadata(origin: Origin | None) -> str:
+    """What the hub reads."""
+    lines = ["library_name: treeparse", "tags:", "- dependency-parsing", "- treeparse"]
+    if origin is not None:
+        found = [UD_FILE.fullmatch(name) for name in origin.files]
+        languages = sorted({match[1] for match in found if match})
+        lines += ["language:", *(f"- {language}" for language in languages)] if languages else []
+        tags = {licence_tag(licence) for licence in origin.licences}
+        if len(tags) == 1 and None not in tags:
+            lines.append(f"license: {tags.pop()}")
+    return "\n".join(["---", *lines, "---"])
+
+
+def _description(parser: Parser) -> str:
+    config, features = parser.config, parser.indexer.features
+    roots = "exactly one word" if config.single_root else "one word or more"
+    weights = sum(parameter.numel() for parameter in parser.parameters())
+    tags = [noun.removesuffix(" tag") for noun in features.vocabularies() if noun.endswith(" tag")]
+    read = f" and their {' and '.join(tags)}" if tags else ""
+    return (
+        f"A graph-based dependency parser by treeparse: an encoder ({encoder_kind(config.encoder).name}) under "
+        f"biaffine scores of arcs and {len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
+        f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
+        f"{read}, split as in the treebanks below."
+    )
+
+
+def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport]) -> Iterator[str]:
+    best = best_record(history)
+    yield "Percent, as the official scorer of the CoNLL 2018 shared task counts, on gold words, punctuation included;"
+    yield "text of another kind than the treebank's is parsed less well."
+    yield ""
+    yield "| | sentences | UAS | LAS | CLAS | whole trees |"
+    yield "|:--|--:|--:|--:|--:|--:|"
+    if best.dev_uas is not None and best.dev_las is not None:
+        yield f"| the dev set, which chose the epoch | | {100 * best.dev_uas:.2f} | {100 * best.dev_las:.2f} | | |"
+    for name, report in tests.items():
+        shares = (report.uas, report.las, report.clas, report.complete_match)
+        yield f"| {name} | {report.sentences:,} | {' | '.join(f'{100 * share:.2f}' for share in shares)} |"
+
+
+def _training(history: Sequence[EpochRecord], origin: Origin | None) -> Iterator[str]:
+    best, seconds = best_record(history), sum(record.seconds for record in history)
+    if origin is not None:
+        trees = "" if origin.trees == origin.sentences else f", {origin.trees:,} of them with trees"
+        yield f"- Treebanks: {', '.join(origin.files)} ({origin.sentences:,} sentences, {origin.words:,} words{trees})"
+        if origin.releases:
+            yield f"- Universal Dependencies {', '.join(origin.releases)}"
+        yield f"- Licence of the treebanks: {', '.join(origin.licences) or 'not known, see the treebanks'}"
+    clock = time.strftime("%H:%M:%S", time.gmtime(seconds))
+    yield f"- Time: {clock} for {history[-1].epoch} epochs; the model is that of epoch {best.epoch}"
+    if origin is not None:
+        threads = f"{origin.threads} thread{'s' * (origin.threads != 1)}"
+        yield f"- Machine: {origin.device}, {threads}"
+        yield f"- Versions: {', '.join(f'{name} {version}' for name, version in origin.versions.items())}"
+    yield "- Command: `treeparse train --config config.yaml`, with the following as `config.yaml`"
+
+
+def _without_folders(settings: Mapping[str, Any]) -> str:
+    """The settings as YAML, files by their names alone: what the folders of a machine are called is not for others."""
+    data = {**settings["data"]}
+    for name in ("train", "dev", "unlabelled", "vectors"):
+        if data.get(name) is not None:
+            data[name] = [_name(path) for path in data[name]] if isinstance(data[name], list) else _name(data[name])
+    shown = {**settings, "data": data, "output": _name(settings["output"])}
+    if shown.get("init_from") is not None:
+        shown["init_from"] = _name(shown["init_from"])
+    return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
+
+
+def _name(path: str) -> str:
+    return Path(path).name
+
+
+def _details(title: str, text: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
