@@ -110,12 +110,18 @@ def parse_files(
     """
     from tqdm import tqdm
 
+    from treeparse.core import TreeparseError
     from treeparse.data.files import expand_paths
     from treeparse.data.rawtext import RawTextCheck
     from treeparse.data.shards import Shard
 
     models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
-    paths = expand_paths(inputs or models[-1:])
+    if not inputs:
+        raise TreeparseError(
+            f"There is no input behind the folders {', '.join(models)}, which are taken for models: name files of "
+            "sentences, or - for standard input."
+        )
+    paths = expand_paths(inputs)
     parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
     parser = load_models(models, args)

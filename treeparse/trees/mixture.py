@@ -60,7 +60,10 @@ class Mixture:
         return torch.stack([weight * p.marginals for weight, p in zip(weights, self.components, strict=True)]).sum(0)
 
     def minimum_risk(self) -> LabeledTree:
-        """Heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1)."""
+        """Heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1).
+
+        Each of its arcs is in a tree of some component; where these forbid different ones, no single one may allow all.
+        """
         return self.expected.mode
 
     def log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
