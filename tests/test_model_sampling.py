@@ -12,8 +12,7 @@ from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
-from treeparse.model import Parse, Parser
-from treeparse.model import parser as parser_module
+from treeparse.model import Parse, Parser, parsing
 from treeparse.trees.decoders import Decoder
 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
@@ -128,7 +127,7 @@ def test_a_list_depends_on_its_place_and_seed_alone(
     assert same_lists(parser.sample(SENTENCES, 12, batch_words=1, **options), expected)
     few = parser.sample(SENTENCES, 5, **options)
     assert same_lists(few, [parses[:5] for parses in expected])
-    monkeypatch.setattr(parser_module, "LABEL_SCORES", 1)
+    monkeypatch.setattr(parsing, "LABEL_SCORES", 1)
     assert same_lists(parser.sample(SENTENCES, 12, **options), expected)
     monkeypatch.undo()
     others: list[dict[str, Any]] = [{"seed": 6}, {"first": 1}, {"seed": 2**40 + 5}]

@@ -61,6 +61,8 @@ Wouter Kool, Herke van Hoof and Max Welling 2019. Buy 4 REINFORCE Samples, Get a
     Reinforcement Learning Meets Structured Prediction.
 Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discrete Random Variables by Sampling
     without Replacement. ICLR.
+Adhiguna Kuncoro, Miguel Ballesteros, Lingpeng Kong, Chris Dyer and Noah A. Smith 2016. Distilling an Ensemble of Greedy
+    Dependency Parsers into One MST Parser. EMNLP.
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.

@@ -3,10 +3,12 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules, output_file, resamples, seed
+from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
+from treeparse.cli.models import EXPECTED_TREE, SEVERAL, add_combine_argument, leading_models, load_models
 from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
@@ -16,12 +18,13 @@ if TYPE_CHECKING:
 
 NAME = "evaluate"
 HELP = "score parses, or a model's parses, against gold trees"
-EPILOG = """examples:
+EPILOG = f"""examples:
   treeparse evaluate gold.conllu parsed.conllu
   treeparse evaluate --model runs/english/model test.conllu --by-label --output scores.json
   treeparse evaluate --model runs/english/model test.conllu --decoder projective
   treeparse evaluate gold.conllu baseline.conllu new.conllu
   treeparse evaluate --model runs/baseline/model --model runs/new/model test.conllu
+  treeparse evaluate --model runs/one/model runs/two/model runs/three/model --combine marginals test.conllu
   treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
 UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
@@ -31,16 +34,21 @@ p says how likely a difference like that of two systems is if they parse equally
 A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or .jsonl.gz) counts by its first trees. A
 table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
 that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
-the mean number of different trees, and the mean of their summed probabilities (mass)."""
+the mean number of different trees, and the mean of their summed probabilities (mass).
+
+{SEVERAL}
+{EXPECTED_TREE}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or .gz; a glob; - for stdin")
-    parser.add_argument(
-        "systems", nargs="*", metavar="SYSTEM", help="parses, or n-best lists, of the same sentences; two are compared"
-    )
-    parser.add_argument("--model", action="append", default=[], metavar="DIR", help="parse GOLD with this model")
+    gold = "CoNLL-U with gold trees, plain or .gz; a glob; - for stdin"
+    parser.add_argument("gold", nargs="?", action=_Files, metavar="GOLD", help=gold)
+    systems = "parses, or n-best lists, of the same sentences; two are compared"
+    parser.add_argument("systems", nargs="*", action=_Files, default=[], metavar="SYSTEM", help=systems)
+    model = "parse GOLD with this model; several in a row parse as one"
+    parser.add_argument("--model", nargs="+", action=_Models, default=[], metavar="DIR", help=model)
+    add_combine_argument(parser)
     add_decoder_argument(parser)
     add_import_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
@@ -53,6 +61,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resamples", type=resamples, default=10_000, metavar="N", help="of the bootstrap (default: 10000)"
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the bootstrap (default: 0)")
+
+
+class _Files(argparse.Action):
+    """Takes files in the order of the command line: the first is GOLD, all others are SYSTEMs."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        _take_files(namespace, [values] if isinstance(values, str) else values or [])
+
+
+class _Models(argparse.Action):
+    """Takes folders that parse as one; what follows them are files, which argparse cannot tell apart."""
+
+    def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        models, files = leading_models(values)
+        namespace.model = [*namespace.model, models]
+        _take_files(namespace, files)
+
+
+def _take_files(namespace: argparse.Namespace, files: Sequence[str]) -> None:
+    known = [] if namespace.gold is None else [namespace.gold]
+    namespace.gold, *namespace.systems = [*known, *namespace.systems, *files] or [None]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -82,16 +111,20 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.core import TreeparseError
     from treeparse.metrics import attachment_scores, paired_bootstrap
 
-    names = [*args.model, *args.systems]
+    if args.gold is None:
+        raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
+    names = [*map(" + ".join, args.model), *args.systems]
     if not 1 <= len(names) <= 2:
         raise TreeparseError(f"There are {len(names)} systems to score: name one or two, as SYSTEM or --model DIR.")
     if args.decoder is not None and not args.model:
         raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
+    if args.combine is not None and not args.model:
+        raise TreeparseError("--combine says how several models parse as one: name them by --model DIR DIR.")
     paths = [args.gold, *args.systems]
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [_words(file, places) for file in files]
-    systems = [_parse(directory, gold, args) for directory in args.model] + parses
+    systems = [_parse(directories, gold, args) for directories in args.model] + parses
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
@@ -110,13 +143,8 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
     return None if system.lists is None else oracle_scores(gold, system.trees(places), system.log_probs(places))
 
 
-def _parse(directory: str, gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
-    from treeparse.core import pick_device
-    from treeparse.model import Parser
-
-    import_modules(args)
-    parser = Parser.from_pretrained(directory).to(pick_device(args.device))
-    parses = parser.parse(gold, decoder=args.decoder)
+def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
+    parses = load_models(directories, args).parse(gold, decoder=args.decoder)
     return [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
 
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument
+from treeparse.cli.models import SEVERAL
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
-    from treeparse.model import Parse, Parser
+    from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "kbest"
 HELP = "list the K best trees of CoNLL-U or tokenised text"
@@ -17,6 +18,7 @@ EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu --decoder projective
+  treeparse kbest runs/one/model runs/two/model test.conllu -k 10 -o best.conllu
   echo 'They saw her duck .' | treeparse kbest -q -k 5 runs/english/model - --format text
 
 The trees are exactly the K best labelled ones, best first; those that differ in one label count too. A sentence that
@@ -27,12 +29,14 @@ tokens and parses, a list of heads, labels, log_prob and score. A sentence witho
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
+{SEVERAL}
+
 {reading.CORPORA.replace("COMMAND", "kbest -k 10")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    lists.add_arguments(parser, k="trees of a sentence, at most")
+    lists.add_arguments(parser, k="trees of a sentence, at most", best=True)
     add_listing_decoder_argument(
         parser,
         help="list the best of all trees, or of those without crossing arcs (default: as the model's config says)",
@@ -42,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
+    def parse(
+        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
+    ) -> "list[list[Parse]]":
         return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=args.decoder)
 
     return lists.list_files(args, parse)

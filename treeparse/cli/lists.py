@@ -11,14 +11,15 @@ from treeparse.cli.common import positive
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Parse, Parser
+    from treeparse.model import Ensemble, Parse, Parser
 
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, k: str) -> None:
-    """Declare the arguments; ``k`` is the help of ``-k``."""
-    reading.add_arguments(parser, output="the lists, .gz compresses; a folder gets a file an input (default: -)")
+def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> None:
+    """Declare the arguments; ``k`` is the help of ``-k``, ``best`` says whether the lists are of the best trees."""
+    output = "the lists, .gz compresses; a folder gets a file an input (default: -)"
+    reading.add_arguments(parser, output=output, lists_of_best=best)
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     parser.add_argument(
         "--output-format",
@@ -28,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str) -> None:
 
 
 def list_files(
-    args: argparse.Namespace, parse: "Callable[[Parser, Sequence[Sentence], Sequence[int]], list[list[Parse]]]"
+    args: argparse.Namespace,
+    parse: "Callable[[Parser | Ensemble, Sequence[Sentence], Sequence[int]], list[list[Parse]]]",
 ) -> int:
     """List trees of the sentences of all files and write them; the closing line counts the lists below ``-k`` trees.
 
@@ -40,7 +42,9 @@ def list_files(
 
     short = 0
 
-    def parse_chunk(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
+    def parse_chunk(
+        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
+    ) -> "list[list[Parse]]":
         nonlocal short
         lists = parse(parser, sentences, places)
         short += sum(len(parses) < args.k for parses in lists)

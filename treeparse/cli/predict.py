@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
 from treeparse.cli.common import add_decoder_argument
+from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Parse, Parser
+    from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "predict"
 HELP = "parse CoNLL-U or tokenised text"
@@ -19,11 +20,15 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
+  treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{SEVERAL}
+{EXPECTED_TREE}
 
 {reading.CORPORA.replace("COMMAND", "predict")}"""
 
@@ -38,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     from treeparse.data.conllu import write_conllu
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
+    def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
         return parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder)
 
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:

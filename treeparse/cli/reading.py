@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
-from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.models import add_combine_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from treeparse.core import DataError, Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Parser
+    from treeparse.model import Ensemble, Parser
 
 CHUNK = 1000
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
@@ -50,9 +51,11 @@ class Placed(NamedTuple):
     place: int
 
 
-def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
-    """Declare the arguments; ``output`` is the help of ``-o``."""
-    parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
+def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
+    """Declare the arguments; ``output`` is the help of ``-o``, ``lists_of_best`` says what is made."""
+    parser.add_argument(
+        "models", nargs="+", metavar="MODEL", help="the folder of a model, or of its run; several parse as one"
+    )
     parser.add_argument("inputs", nargs="+", metavar="IN", help="files, plain or .gz; globs; - for standard input")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
     parser.add_argument(
@@ -82,12 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str) -> None:
         "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
     )
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
+    add_combine_argument(parser, lists=lists_of_best)
     add_import_argument(parser)
 
 
 def parse_files(
     args: argparse.Namespace,
-    parse: "Callable[[Parser, Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    parse: "Callable[[Parser | Ensemble, Sequence[Sentence], Sequence[int]], Sequence[T]]",
     write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     *,
     suffix: str | None = None,
@@ -106,18 +110,22 @@ def parse_files(
     """
     from tqdm import tqdm
 
-    from treeparse.core import pick_device
+    from treeparse.core import TreeparseError
     from treeparse.data.files import expand_paths
     from treeparse.data.rawtext import RawTextCheck
     from treeparse.data.shards import Shard
-    from treeparse.model import Parser
 
-    paths = expand_paths(args.inputs)
+    models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
+    if not inputs:
+        raise TreeparseError(
+            f"There is no input behind the folders {', '.join(models)}, which are taken for models: name files of "
+            "sentences, or - for standard input."
+        )
+    paths = expand_paths(inputs)
     parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
-    import_modules(args)
-    parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
-    check = RawTextCheck(parser.indexer.features.known_words())
+    parser = load_models(models, args)
+    check = RawTextCheck(parser.known_words())
     tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
     chunks = _chunks(_checked(_read(left, args, tally, prompt=size == 1), parser), size, chunk_words or CHUNK_WORDS)
@@ -279,7 +287,7 @@ def _counter(tally: _Tally) -> "Callable[[DataError], None]":
     return leave_out
 
 
-def _checked(items: Iterable[Placed | None], parser: "Parser") -> Iterator[Placed | None]:
+def _checked(items: Iterable[Placed | None], parser: "Parser | Ensemble") -> Iterator[Placed | None]:
     """The sentences; one that lacks tags which the model reads is named with its place in the file."""
     from treeparse.core import DataError, TreeparseError
 
@@ -287,7 +295,7 @@ def _checked(items: Iterable[Placed | None], parser: "Parser") -> Iterator[Place
         if item is not None:
             sentence = item.sentence
             try:
-                parser.indexer.features.check(sentence.words)
+                parser.check(sentence.words)
             except TreeparseError as error:
                 place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
                 raise DataError(str(error), **place) from error

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument, seed
+from treeparse.cli.models import SEVERAL
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
-    from treeparse.model import Parse, Parser
+    from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "sample"
 HELP = "draw trees of CoNLL-U or tokenised text at random"
@@ -19,6 +20,7 @@ EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz
   treeparse sample runs/english/model test.conllu -k 10 --without-replacement -o different.conllu
   treeparse sample runs/english/model test.conllu -k 10 --temperature 2 -o varied.jsonl
+  treeparse sample runs/one/model runs/two/model test.conllu -k 10 -o samples.conllu
   echo 'They saw her duck .' | treeparse sample -q -k 5 runs/english/model - --format text
 
 The trees are exact, independent samples: a labelled tree is drawn with probability proportional to exp(score / T). At
@@ -38,12 +40,16 @@ and so, rarely, a tree; without replacement, a GPU draws other trees.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
+{SEVERAL}
+By --combine marginals one of the models is drawn, then a tree from it, at T = 1 alone: samples of the mean of their
+distributions, of which log_prob is; score is then the number of words that are expected to be right.
+
 {reading.CORPORA.replace("COMMAND", "sample -k 10")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    lists.add_arguments(parser, k="trees of a sentence; without replacement, at most")
+    lists.add_arguments(parser, k="trees of a sentence; without replacement, at most", best=False)
     parser.add_argument("--without-replacement", action="store_true", help="draw no tree of a sentence twice")
     parser.add_argument(
         "--temperature", type=_temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
@@ -71,7 +77,9 @@ def _temperature(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Draw trees of the sentences and write them."""
 
-    def parse(parser: "Parser", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[list[Parse]]":
+    def parse(
+        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
+    ) -> "list[list[Parse]]":
         return parser.sample(
             sentences,
             args.k,

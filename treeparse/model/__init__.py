@@ -4,5 +4,6 @@ from treeparse.data.parses import Parse as Parse
 from treeparse.model.config import ParserConfig as ParserConfig
 from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
 from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
+from treeparse.model.ensemble import Ensemble as Ensemble
 from treeparse.model.parser import Parser as Parser
 from treeparse.model.teacher import Teacher as Teacher

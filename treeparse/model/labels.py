@@ -1,5 +1,6 @@
 """Log probabilities of labels given their arcs, computed from the two ends of an arc when they are asked for."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -7,6 +8,7 @@ from torch import Size, Tensor
 
 from treeparse.nn import BiaffineScores
 from treeparse.nn.biaffine import PairTerms
+from treeparse.trees import LabeledCRF
 
 MIXED = 2**24  # numbers held at once while labels are scored arc by arc
 TABLE = 2**24  # numbers that are kept of arcs looked up
@@ -109,3 +111,14 @@ class BiaffineLabels:
             self._places = self._places.index_put((new,), numbers)
             self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
         return self._rows[self._places[arcs]]
+
+
+def with_label_names(p: LabeledCRF, names: Sequence[str], wanted: Sequence[str]) -> LabeledCRF:
+    """A distribution whose labels have some names over other labels, which go by their names too.
+
+    A label that has no place there, or none here, is impossible.
+    """
+    if tuple(names) == tuple(wanted):
+        return p
+    known = {name: place for place, name in enumerate(names)}
+    return p.relabelled([known.get(name, -1) for name in wanted])

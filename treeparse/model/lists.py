@@ -3,17 +3,17 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from torch import Generator, Tensor
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
-from treeparse.data.vocabulary import Vocabulary
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import Decoder, listing_decoder_named, searched
+from treeparse.trees.decoders import Decoder, decoded, listing_decoder_named, searched
+from treeparse.trees.mixture import Mixture
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
@@ -27,8 +27,8 @@ class TreeLists(NamedTuple):
     log_probs: Tensor  # (B, K) nats
     scores: Tensor  # (B, K) sums over the labelled arcs
 
-    def parses(self, sentences: Sequence[Sentence], names: Vocabulary) -> list[list[Parse]]:
-        """The trees of each sentence."""
+    def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
+        """The trees of each sentence, whose labels have these names."""
         counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
         return [
             [_parse(sentence, names, *row) for row in zip(*(column[:count].tolist() for column in item), strict=True)]
@@ -43,8 +43,10 @@ class ListFinder(ABC):
     Attributes:
         k: trees of a sentence, at most.
         decoder: from which trees.
+        holds_labels: whether the scores of all labels of a batch are held at once.
     """
 
+    holds_labels: ClassVar[bool] = True
     k: int
     decoder: Decoder
 
@@ -52,8 +54,12 @@ class ListFinder(ABC):
         if self.k < 1:
             raise TreeparseError(f"A list of parses holds 1 or more, not {self.k}.")
 
+    def check_for(self, sentences: int) -> None:
+        """Raise where lists of so many sentences cannot be made."""
+        return
+
     @abstractmethod
-    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
         """The lists of a batch.
 
         Args:
@@ -66,6 +72,20 @@ class ListFinder(ABC):
 
 
 @dataclass(frozen=True)
+class ChosenTree(ListFinder):
+    """Lists of one tree, that which the decoder chooses; log probabilities are among all trees, whichever it is."""
+
+    holds_labels: ClassVar[bool] = False
+    k: int = field(default=1, init=False)
+
+    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int] = ()) -> TreeLists:
+        heads, labels = decoded(p, self.decoder)
+        scores = p.score(heads, labels)
+        log_probs = p.log_prob(heads, labels) if isinstance(p, Mixture) else scores - p.log_partition
+        return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))
+
+
+@dataclass(frozen=True)
 class BestLists(ListFinder):
     """The k best labelled trees, best first; log probabilities are among all trees, whichever the decoder."""
 
@@ -73,7 +93,12 @@ class BestLists(ListFinder):
         listing_decoder_named(self.decoder)
         super().__post_init__()
 
-    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
+        if isinstance(p, Mixture):
+            raise TreeparseError(
+                "Models combined by marginals have one best tree but no list of the best: a mean of marginals is no "
+                "distribution over trees. Combine them by scores or log_probs."
+            )
         heads, labels, scores = searched(p, self.decoder).topk(_list_length(self.k, p, different=True))
         return TreeLists(heads, labels, scores - p.log_partition.unsqueeze(-1), scores)
 
@@ -108,7 +133,11 @@ class SampledLists(ListFinder):
                 "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
             )
 
-    def __call__(self, p: LabeledCRF, places: Sequence[int]) -> TreeLists:
+    def check_for(self, sentences: int) -> None:
+        if not isinstance(self.first, int) and len(self.first) != sentences:
+            raise TreeparseError(f"{sentences} sentences came with {len(self.first)} places: give one a sentence.")
+
+    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
         k = _list_length(self.k, p, different=not self.replacement)
         p = searched(p, self.decoder)
         drawn_from = p if self.temperature == 1 else self._tempered(p)
@@ -119,24 +148,33 @@ class SampledLists(ListFinder):
             lists = drawn_from.sample_without_replacement(k, generator=generators)
             heads, labels = (part.transpose(0, 1) for part in lists[:2])
         scores = p.score(heads, labels)
-        log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
+        if isinstance(drawn_from, Mixture):
+            log_probs = drawn_from.log_prob(heads, labels).clamp_max(0.0)
+        else:
+            log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
         return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
 
     def _place(self, index: int) -> int:
         """The place of a sentence that is the ``index``-th of those given."""
         return self.first + index if isinstance(self.first, int) else self.first[index]
 
-    def _tempered(self, p: LabeledCRF) -> LabeledCRF:
+    def _tempered(self, p: LabeledCRF | Mixture) -> LabeledCRF:
         """The distribution at the temperature; raises where scores become so large that rounding would decide."""
+        if isinstance(p, Mixture):
+            raise TreeparseError(
+                f"Models combined by marginals are drawn from at the temperature 1, not {self.temperature}: combine "
+                "them by scores or log_probs."
+            )
         try:
             return p.tempered(self.temperature)
         except TreeparseError as error:
             raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 
 
-def _list_length(k: int, p: LabeledCRF, *, different: bool) -> int:
+def _list_length(k: int, p: LabeledCRF | Mixture, *, different: bool) -> int:
     """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
-    words, labels = p.label_scores.shape[1] - 1, p.label_scores.shape[3]
+    shape = (p.components[0] if isinstance(p, Mixture) else p).label_scores.shape
+    words, labels = shape[1] - 1, shape[3]
     if different:
         k = min(k, (words + 1) ** (words - 1) * labels**words)
     if k * words > LONGEST_LIST:
@@ -151,7 +189,7 @@ def _generator(seed: int, place: int) -> Generator:
 
 
 def _parse(
-    sentence: Sentence, names: Vocabulary, heads: list[int], labels: list[int], log_prob: float, score: float
+    sentence: Sentence, names: Sequence[str], heads: list[int], labels: list[int], log_prob: float, score: float
 ) -> Parse:
     end = len(sentence) + 1
-    return Parse(sentence.forms, tuple(heads[1:end]), tuple(map(names.item, labels[1:end])), log_prob, score)
+    return Parse(sentence.forms, tuple(heads[1:end]), tuple(names[label] for label in labels[1:end]), log_prob, score)

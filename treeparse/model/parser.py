@@ -1,28 +1,28 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.indexer import Indexer
-from treeparse.data.mapping import Words, as_sentences, map_batches
+from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
-from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
+from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vectors import WordVectors
+from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
-from treeparse.model.lists import BestLists, ListFinder, SampledLists, TreeLists
+from treeparse.model.lists import BestLists, ChosenTree, SampledLists
+from treeparse.model.parsing import lists_of
 from treeparse.model.storage import (
     CONFIG,
     VOCABULARY,
@@ -37,13 +37,9 @@ from treeparse.nn import BiaffineScorer
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoded, decoder_named
-
-LABEL_SCORES = 2**22  # of the arcs of a batch of lists
+from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoder_named
 
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
-
-T = TypeVar("T")
 
 
 class Parser(nn.Module):
@@ -53,7 +49,7 @@ class Parser(nn.Module):
         super().__init__()
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
-        self._raw_text = RawTextCheck(indexer.features.known_words())
+        self.raw_text = RawTextCheck(indexer.features.known_words())
         self.scorer = BiaffineScorer(
             encoder_kind(config.encoder).module(indexer.features),
             labels=len(indexer.labels),
@@ -131,6 +127,24 @@ class Parser(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The labels by their ids."""
+        return self.indexer.label_names
+
+    @property
+    def networks(self) -> tuple[Self, ...]:
+        """What scores the sentences: itself."""
+        return (self,)
+
+    def known_words(self) -> Vocabulary | None:
+        """The words of the training data, lower-cased, with their counts; None where it has no such list."""
+        return self.indexer.features.known_words()
+
+    def check(self, sentence: Sentence) -> None:
+        """Raise where the model reads tags that the sentence lacks."""
+        self.indexer.features.check(sentence)
+
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
@@ -162,20 +176,18 @@ class Parser(nn.Module):
         self, batch: Batch, sentences: Sequence[Sentence], decoder: DecoderName | None = None
     ) -> list[Parse]:
         """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
-        return self._parses(self.distribution(batch), sentences, self._decoder(decoder))
+        return self._parses(self.distribution(batch), sentences, decoder)
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
         p = self.distribution(batch)
         loss = float(total_loss(objective.terms(p, batch), p))
-        return self._parses(p, sentences, self._decoder(None)), loss
+        return self._parses(p, sentences), loss
 
-    def _parses(self, p: LabeledCRF, sentences: Sequence[Sentence], decoder: Decoder) -> list[Parse]:
-        trees = decoded(p, decoder)
-        scores = p.score(trees)
-        lists = TreeLists(*(column.unsqueeze(1) for column in (*trees, scores - p.log_partition, scores)))
-        return [parse for [parse] in lists.parses(sentences, self.indexer.labels)]
+    def _parses(self, p: LabeledCRF, sentences: Sequence[Sentence], decoder: DecoderName | None = None) -> list[Parse]:
+        found = ChosenTree(self._decoder(decoder))(p)
+        return [parse for [parse] in found.parses(sentences, self.label_names)]
 
     def parse(
         self,
@@ -192,8 +204,7 @@ class Parser(nn.Module):
         words each. Raises where a sentence is a string or has no words, and where the model reads tags and a sentence
         has none.
         """
-        parse_batch = partial(self.parse_batch, decoder=self._decoder(decoder))
-        return self._in_batches(sentences, parse_batch, max_words=batch_words)
+        return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
 
     def kbest(
         self,
@@ -208,7 +219,7 @@ class Parser(nn.Module):
         Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
         (nonprojective), or those without crossing arcs (projective). The rest is as in :meth:`parse`.
         """
-        return self._lists(sentences, BestLists(k, self._decoder(decoder)), batch_words)
+        return lists_of(self, sentences, BestLists(k, self._decoder(decoder)), batch_words)
 
     def sample(
         self,
@@ -241,52 +252,12 @@ class Parser(nn.Module):
             batch_words: as in :meth:`parse`.
             decoder: as above.
         """
-        sentences = _held(sentences)
-        if not isinstance(first, int) and len(first) != len(sentences):
-            raise TreeparseError(f"{len(sentences)} sentences came with {len(first)} places: give one a sentence.")
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        return self._lists(sentences, lists, batch_words)
+        return lists_of(self, sentences, lists, batch_words)
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""
         return decoder_named(self.config.decoder if name is None else name)
-
-    @torch.inference_mode()
-    def _lists(self, sentences: Iterable[Words], finder: ListFinder, batch_words: int) -> list[list[Parse]]:
-        def lists(batch: Batch, chosen: list[Sentence]) -> list[list[Parse]]:
-            found = finder(self.distribution(batch), batch.indices.tolist())
-            return found.parses(chosen, self.indexer.labels)
-
-        # A batch holds the scores of all its labels, and k trees of all its words.
-        words = min(batch_words, max(1, LABEL_SCORES // finder.k))
-        squared = max(1, LABEL_SCORES // len(self.indexer.labels))
-        return self._in_batches(sentences, lists, max_words=words, max_squared=squared)
-
-    def _in_batches(
-        self,
-        sentences: Iterable[Words],
-        function: Callable[[Batch, list[Sentence]], Sequence[T]],
-        **limits: int,
-    ) -> list[T]:
-        """What a function finds for each sentence, without dropout; it sees them in batches of like length."""
-        held = _held(sentences)
-        given = as_sentences(held)
-        lists = (
-            own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple)
-        )
-        if doubt := self._raw_text.look(lists):
-            warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
-        was_training = self.training
-        self.eval()
-        try:
-            return map_batches(lambda places, chosen: function(self.collate(chosen, places), chosen), given, **limits)
-        finally:
-            self.train(was_training)
-
-
-def _held(sentences: Iterable[Words]) -> Sequence[Words]:
-    """The sentences where they can be gone through more than once."""
-    return sentences if isinstance(sentences, Sequence) else list(sentences)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from treeparse.core import Batch, TreeparseError
+from treeparse.model.labels import with_label_names
 from treeparse.model.parser import Parser
 from treeparse.objectives import Reference, check_temperature
 from treeparse.trees import LabeledCRF, TreeDistribution
@@ -33,13 +34,11 @@ class Teacher(Reference):
         return [self._distribution(parser.to(own.scores.device), batch) for parser in self.parsers]
 
     def _distribution(self, parser: Parser, batch: Batch) -> LabeledCRF:
+        names = parser.indexer.label_names
+        if not set(names) & set(batch.label_names):
+            raise TreeparseError(
+                f"The teacher and its pupil have no label in common; the teacher's are {', '.join(names)}."
+            )
         p = parser.distribution(parser.collate(batch.sentences))
-        if (names := parser.indexer.label_names) != batch.label_names:
-            known = {name: place for place, name in enumerate(names)}
-            places = [known.get(name, -1) for name in batch.label_names]
-            if max(places) < 0:
-                raise TreeparseError(
-                    f"The teacher and its pupil have no label in common; the teacher's are {', '.join(names)}."
-                )
-            p = p.relabelled(places)
+        p = with_label_names(p, names, batch.label_names)
         return p if self.temperature == 1 else p.tempered(self.temperature)

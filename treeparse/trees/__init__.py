@@ -8,6 +8,7 @@ Which distribution::
     scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
     too many labels to be held        the same, over a LabelSource: slices of heads, and chosen arcs
     arcs or labels that cannot be     the same, with -inf at them
+    several distributions as one      ``treeparse.trees.combined``: the product of experts, or a mixture
     heads or labels that are known    ``given``; ``within`` where several heads are possible
     several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds
     CUDA scores                       the same: non-projective sums stay there (``backend="torch"`` takes them so on the

@@ -9,7 +9,7 @@ from typing import Any
 from treeparse.cli.config import shipped_configs
 from treeparse.core import Sentence
 from treeparse.metrics import attachment_scores
-from treeparse.model import Parser
+from treeparse.model import Ensemble, Parser
 from treeparse.training import load_config, train
 
 Record = Mapping[str, Any]
@@ -30,14 +30,19 @@ def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[S
     model = train(load_config(path, [f"--{key}={value}" for key, value in settings.items()]), resume=True)
     with (directory / "metrics.csv").open(encoding="utf-8", newline="") as file:
         epochs = list(csv.DictReader(file))
-    parses = Parser.from_pretrained(model).parse(gold)
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
-    scores = attachment_scores(gold, system)
     return {
-        **{name: round(getattr(scores, name), 6) for name in SCORES},
+        **scores_of(Parser.from_pretrained(model), gold),
         "dev_las": max((round(float(epoch["dev_las"]), 6) for epoch in epochs if epoch["dev_las"]), default=None),
         "seconds": round(sum(float(epoch["seconds"]) for epoch in epochs), 1),
     }
+
+
+def scores_of(parser: Parser | Ensemble, gold: Sequence[Sentence]) -> Record:
+    """How well a parser parses the words of gold trees."""
+    parses = parser.parse(gold)
+    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    scores = attachment_scores(gold, system)
+    return {name: round(getattr(scores, name), 6) for name in SCORES}
 
 
 def read_records(path: Path) -> list[Record]:

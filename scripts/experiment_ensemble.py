@@ -1,0 +1,125 @@
+#!/usr/bin/env python
+"""Three parsers alone, as one by each way of combining them, and a parser of their size that learns from them.
+
+    export TREEPARSE_TREEBANKS=...   # the folder that holds UD_English-EWT
+    scripts/experiment_ensemble.py --models runs/ensemble
+
+The parsers have the config fast and differ in their seeds alone. They are trained on EWT unless their folders,
+fast-1/model and so on, are there. The last one, fast-distilled/model, has the first one's seed and the objective of the
+config distill: the cross-entropy from the mean of the others' distributions over the trees of the same sentences, and
+the likelihood of the gold trees. Each result appends a line to a file of JSON lines, and those that stand there are not
+repeated. In the end it prints a table.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import torch
+import yaml
+from support.reports.markdown import cpu_name
+from support.training.options import add_run_options, working_folder
+from support.training.runs import Record, append_record, read_records, scores_of, train_and_score
+
+from treeparse.cli.config import shipped_configs
+from treeparse.data import load_treebank
+from treeparse.model import Ensemble, Parser
+from treeparse.trees.combined import COMBINATIONS
+
+OUTPUT = Path(__file__).parent / "results" / "experiment_ensemble.jsonl"
+EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
+ALONE, DISTILLED = "one model", "distilled"
+SETTINGS = (ALONE, *COMBINATIONS, DISTILLED)
+
+
+def distilling(teachers: Sequence[Path]) -> Mapping[str, object]:
+    """The objective of the config distill, as options, with these teachers."""
+    objective = yaml.safe_load(shipped_configs()["distill"].read_text(encoding="utf-8"))["objective"]
+    [divergence, _] = objective["init_args"]["terms"]
+    reference = divergence["objective"]["init_args"]["reference"]
+    reference["init_args"]["models"] = [str(teacher) for teacher in teachers]
+    return {
+        "objective.class_path": objective["class_path"],
+        "objective.init_args.terms": json.dumps(objective["init_args"]["terms"]),
+    }
+
+
+class Experiment:
+    """The results, made where a file lacks them; a setting's seeds are those of the models in it."""
+
+    def __init__(self, config: str, seeds: Sequence[int], treebanks: Path, output: Path, models: Path) -> None:
+        self.config, self.seeds, self.output, self.models = config, tuple(seeds), output, models
+        self.name = Path(config).stem
+        self.data = {f"data.{part}": treebanks / EWT.format(part) for part in ("train", "dev")}
+        self.gold = [sentence.words for sentence in load_treebank(treebanks / EWT.format("test"))]
+        self.records = {(each["config"], each["setting"], tuple(each["seeds"])): each for each in read_records(output)}
+        output.parent.mkdir(parents=True, exist_ok=True)
+
+    def results(self, settings: Sequence[str]) -> list[Record]:
+        """The records of the settings, in order."""
+        runs = [(name, seeds) for name in settings for seeds in self._seeds_of(name)]
+        for setting, seeds in runs:
+            if (self.name, setting, seeds) not in self.records:
+                print(f"{setting}, seeds {', '.join(map(str, seeds))}", flush=True)
+                run = {"config": self.name, "setting": setting, "seeds": seeds}
+                machine = {"threads": torch.get_num_threads(), "cpu": cpu_name()}
+                self.records[self.name, setting, seeds] = {**run, **self._scores(setting, seeds), **machine}
+                append_record(self.output, self.records[self.name, setting, seeds])
+        return [self.records[self.name, *run] for run in runs]
+
+    def _seeds_of(self, setting: str) -> list[tuple[int, ...]]:
+        return [(seed,) for seed in self.seeds] if setting == ALONE else [self.seeds]
+
+    def _scores(self, setting: str, seeds: Sequence[int]) -> Record:
+        if setting == ALONE:
+            return self._trained(str(seeds[0]), {"seed": seeds[0]})
+        folders = [self._model(str(seed)) for seed in seeds]
+        for seed, folder in zip(seeds, folders, strict=True):
+            if not folder.is_dir():
+                self._trained(str(seed), {"seed": seed})
+        if setting == DISTILLED:
+            return self._trained(DISTILLED, {"seed": seeds[0], **distilling(folders)})
+        return scores_of(Ensemble.from_pretrained(folders, setting), self.gold)
+
+    def _trained(self, name: str, options: Mapping[str, object]) -> Record:
+        """The scores of a model, which is trained if its folder is not there."""
+        if self._model(name).is_dir():
+            return scores_of(Parser.from_pretrained(self._model(name)), self.gold)
+        return train_and_score(self.config, {**self.data, **options}, self.gold, self._model(name).parent)
+
+    def _model(self, name: str) -> Path:
+        return self.models / f"{self.name}-{name}" / "model"
+
+
+def table(records: Sequence[Record]) -> Iterator[str]:
+    """Markdown: a row a result, with what it gains in LAS over the mean of the models alone."""
+    alone = [record["las"] for record in records if record["setting"] == ALONE]
+    yield "| parser | seeds | UAS | LAS | gain |"
+    yield "|:--|:--|--:|--:|--:|"
+    for record in records:
+        scores = " | ".join(f"{100 * record[name]:.2f}" for name in ("uas", "las"))
+        gain = f"{100 * (record['las'] - sum(alone) / len(alone)):+.2f}" if alone else ""
+        yield f"| {record['setting']} | {', '.join(map(str, record['seeds']))} | {scores} | {gain} |"
+
+
+def main(options: Sequence[str] | None = None) -> None:
+    """Make what is missing and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_run_options(parser, OUTPUT)
+    parser.add_argument("--models", type=Path, metavar="DIR", help="where the models are, or go (default: as --work)")
+    parser.add_argument("--config", default="fast", help="a YAML file, or a name from treeparse config (default: fast)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N", help="default: 1 2 3")
+    parser.add_argument(
+        "--settings", nargs="+", choices=SETTINGS, default=SETTINGS, metavar="NAME", help=", ".join(SETTINGS)
+    )
+    arguments = parser.parse_args(options)
+    with working_folder(arguments, "experiment_ensemble") as work:
+        models = arguments.models or work
+        experiment = Experiment(arguments.config, arguments.seeds, arguments.treebanks, arguments.output, models)
+        records = experiment.results(arguments.settings)
+    print("\n".join(table(records)))
+
+
+if __name__ == "__main__":
+    main()

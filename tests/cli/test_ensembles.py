@@ -1,0 +1,143 @@
+"""Several models on the command line: what parses as one, and what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
+from helpers.sentences import learnable_sentences
+
+from treeparse.cli.main import main
+from treeparse.cli.models import COMBINATIONS, LISTING_COMBINATIONS, leading_models
+from treeparse.data import read_conllu, write_conllu
+from treeparse.model import Ensemble, Parser, ParserConfig
+from treeparse.nn import BiLSTMConfig
+from treeparse.trees import combined
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of another parser, of another size, with its labels in another order perhaps."""
+    torch.manual_seed(5)
+    encoder = BiLSTMConfig(min_count=1, word_size=4, char_size=4, char_filters=4, char_widths=(2,), hidden_size=4)
+    sentences = learnable_sentences(20, seed=7)[::-1]
+    parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), sentences)
+    for weights in parser.parameters():
+        torch.nn.init.normal_(weights)
+    folder = tmp_path_factory.mktemp("second") / "model"
+    parser.save_pretrained(folder)
+    return str(folder)
+
+
+def run(command: str, *arguments: object) -> int:
+    return main([command, *map(str, arguments), "--device", "cpu"])
+
+
+@pytest.mark.parametrize("how", [None, *COMBINATIONS])
+def test_parses_are_the_ensembles(model: str, second: str, source: str, tmp_path: Path, how: Any) -> None:
+    chosen = ["--combine", how] if how else []
+    ensemble = Ensemble.from_pretrained([model, second], how or "scores")
+    assert run("predict", model, second, source, "-o", tmp_path / "out", *chosen) == 0
+    found = [(s.words.heads, s.words.labels) for s in read_conllu(tmp_path / "out", require_trees=True)]
+    assert found == [(parse.heads, parse.labels) for parse in ensemble.parse(SENTENCES)]
+    options: dict[str, Any] = {"temperature": 1.5} if how != "marginals" else {}
+    more = ["--temperature", 1.5] if options else []
+    assert run("sample", model, second, source, "-k", 5, "--seed", 2, *more, "-o", tmp_path / "s.jsonl", *chosen) == 0
+    expected = ensemble.sample(SENTENCES, 5, seed=2, **options)
+    assert_same([parses for _, parses in lists_of(tmp_path / "s.jsonl")], expected)
+    if how != "marginals":
+        assert run("kbest", model, second, source, "-k", 3, "-o", tmp_path / "k.jsonl", *chosen) == 0
+        assert_same([parses for _, parses in lists_of(tmp_path / "k.jsonl")], ensemble.kbest(SENTENCES, 3))
+
+
+@pytest.mark.parametrize(
+    "command", [["predict"], ["kbest", "-k", "4"], ["sample", "-k", "4"]], ids=["predict", "kbest", "sample"]
+)
+def test_one_model_is_itself(model: str, source: str, tmp_path: Path, command: list[str]) -> None:
+    for name, more in (("alone", []), ("of one", ["--combine", "scores"])):
+        assert run(*command, model, source, "-o", tmp_path / name, *more) == 0
+    assert (tmp_path / "alone").read_bytes() == (tmp_path / "of one").read_bytes()
+
+
+def test_models_are_the_first_folders(tmp_path: Path) -> None:
+    one, two = (str(tmp_path / name) for name in ("one", "two"))
+    for folder in (one, two):
+        Path(folder).mkdir()
+    assert leading_models([one, two, "in", one]) == ([one, two], ["in", one])
+    assert leading_models(["absent", "-"]) == (["absent"], ["-"])
+    assert leading_models([one, two]) == ([one, two], [])
+
+
+def test_options_may_stand_anywhere(model: str, second: str, source: str, tmp_path: Path) -> None:
+    assert run("predict", model, second, source, source, "-o", tmp_path / "one") == 0
+    assert run("predict", model, "-q", second, source, source, "-o", tmp_path / "two") == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert len(list(read_conllu(tmp_path / "one"))) == 2 * len(SENTENCES)
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    try:
+        code = run(*map(str, arguments))
+    except SystemExit as stopped:
+        code = stopped.code
+    assert code == 2
+    return capsys.readouterr().err
+
+
+def test_what_is_refused(
+    model: str, second: str, parser: Parser, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"There is no input behind the folders {model}, {second}" in error_of(capsys, "predict", model, second)
+    assert "no way 'mean' to combine models" in error_of(capsys, "predict", model, source, "--combine", "mean")
+    problem = error_of(capsys, "kbest", "-k", 2, model, second, source, "--combine", "marginals")
+    assert "models combined by marginals have one best tree, but no list of the best: choose scores or" in problem
+    options = ["--combine", "marginals", "--temperature", 2]
+    assert "at the temperature 1, not 2.0" in error_of(capsys, "sample", "-k", 2, model, second, source, *options)
+    parser.save_pretrained(tmp_path / "model")
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"single_root": False}))
+    problem = error_of(capsys, "predict", model, tmp_path / "model", source)
+    assert "The models are of different trees: the first has trees: nonprojective, single_root: true" in problem
+
+
+def test_ways_to_combine_have_one_list() -> None:
+    assert combined.COMBINATIONS == COMBINATIONS
+    assert set(LISTING_COMBINATIONS) == set(COMBINATIONS) - {"marginals"}
+
+
+@pytest.mark.parametrize("how", COMBINATIONS)
+def test_ensembles_are_scored(
+    model: str, second: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: Any
+) -> None:
+    """As what they parse is, wherever the files stand; two of them are compared."""
+    sentences = learnable_sentences(6, seed=3)
+    blank = read_conllu(written(tmp_path / "blank.conllu", conllu(*(sentence.forms for sentence in sentences))))
+    gold = tmp_path / "gold.conllu"
+    pairs = zip(blank, sentences, strict=True)
+    write_conllu(gold, [block.with_parse(s.heads or (), s.labels or ()) for block, s in pairs])
+    assert run("predict", model, second, gold, "-o", tmp_path / "parsed", "-q", "--combine", how) == 0
+    tables = []
+    for arguments in (
+        [gold, tmp_path / "parsed"],
+        ["--model", model, second, gold, "--combine", how],
+        [gold, "--model", model, second, "--combine", how],
+    ):
+        assert run("evaluate", *arguments) == 0
+        tables.append(capsys.readouterr().out.splitlines())
+    assert tables[1][1] == f"system  {model} + {second}"
+    assert tables[1] == tables[2]
+    assert tables[0][2:] == tables[1][2:]
+    both = ["--model", model, second, "--model", second, gold, tmp_path / "parsed"]
+    assert "There are 3 systems to score" in error_of(capsys, "evaluate", *both)
+    assert run("evaluate", *both[:-1], "--resamples", 50, "--output", "-", "-q") == 0
+    assert [s["system"] for s in json.loads(capsys.readouterr().out)["systems"]] == [f"{model} + {second}", second]
+
+
+def test_faults_of_evaluating_an_ensemble(
+    model: str, second: str, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "There are no gold trees to score against" in error_of(capsys, "evaluate", "--model", model, second)
+    problem = error_of(capsys, "evaluate", source, source, "--combine", "scores")
+    assert "--combine says how several models parse as one" in problem

@@ -1,0 +1,63 @@
+"""The comparison of ensembles trains what is missing, combines it in every way, and distils it once."""
+
+import json
+from pathlib import Path
+
+import experiment_ensemble
+import pytest
+import yaml
+
+from treeparse.data import load_treebank
+from treeparse.metrics import attachment_scores
+from treeparse.model import Ensemble, Parser
+
+
+def test_results_are_made_once(
+    treebanks: Path, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_config.write_text(tiny_config.read_text(encoding="utf-8").replace("epochs: 3", "epochs: 1"), encoding="utf-8")
+    output, models = tmp_path / "results.jsonl", tmp_path / "models"
+    arguments = ["--treebanks", str(treebanks), "--config", str(tiny_config), "--output", str(output)]
+    arguments += ["--models", str(models), "--seeds", "1", "2", "--settings"]
+    experiment_ensemble.main([*arguments, "scores"])
+    assert "epoch   1" in capsys.readouterr().out
+    assert [folder.name for folder in sorted(models.iterdir())] == ["config-1", "config-2"]
+    experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])
+    shown = capsys.readouterr().out
+    assert shown.count("epoch   1") == 1  # of the last one alone
+    records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    runs = [(record["setting"], record["seeds"]) for record in records]
+    both = [(name, [1, 2]) for name in ("log_probs", "marginals", "distilled")]
+    assert runs == [("scores", [1, 2]), ("one model", [1]), ("one model", [2]), *both]
+
+    gold = [sentence.words for sentence in load_treebank(treebanks / "UD_English-EWT" / "en_ewt-ud-test.conllu")]
+    folders = [models / f"config-{seed}" / "model" for seed in (1, 2)]
+    for record in records:
+        parser = {
+            "one model": lambda seeds=record["seeds"]: Parser.from_pretrained(folders[seeds[0] - 1]),
+            "distilled": lambda: Parser.from_pretrained(models / "config-distilled" / "model"),
+        }.get(record["setting"], lambda how=record["setting"]: Ensemble.from_pretrained(folders, how))()
+        pairs = zip(gold, parser.parse(gold), strict=True)
+        scores = attachment_scores(gold, [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in pairs])
+        assert (record["uas"], record["las"]) == pytest.approx((scores.uas, scores.las), abs=1e-6)
+    settings = yaml.safe_load((models / "config-distilled" / "config.yaml").read_text(encoding="utf-8"))
+    [divergence, likelihood] = settings["objective"]["init_args"]["terms"]
+    teacher = divergence["objective"]["init_args"]["reference"]["init_args"]
+    assert teacher["models"] == list(map(str, folders))
+    assert likelihood["objective"] == {"class_path": "treeparse.objectives.TreeLikelihood"}
+    assert Parser.from_pretrained(models / "config-distilled").config == Parser.from_pretrained(folders[0]).config
+
+    experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])
+    again = capsys.readouterr().out
+    assert "seeds 1" not in again
+    assert again.strip() == shown[shown.index("| parser") :].strip()
+
+
+def test_table_by_hand() -> None:
+    scores = {("one model", (1,)): 0.8, ("one model", (2,)): 0.82, ("marginals", (1, 2)): 0.84}
+    records = [{"setting": name, "seeds": seeds, "uas": 0.9, "las": las} for (name, seeds), las in scores.items()]
+    assert list(experiment_ensemble.table(records))[2:] == [
+        "| one model | 1 | 90.00 | 80.00 | -1.00 |",
+        "| one model | 2 | 90.00 | 82.00 | +1.00 |",
+        "| marginals | 1, 2 | 90.00 | 84.00 | +3.00 |",
+    ]

@@ -1,0 +1,70 @@
+"""The models that a command parses with: one, or several as one."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import import_modules
+
+if TYPE_CHECKING:
+    from treeparse.model import Ensemble, Parser
+    from treeparse.trees.combined import Combination
+
+COMBINATIONS = ("scores", "log_probs", "marginals")  # as help shows them
+LISTING_COMBINATIONS = COMBINATIONS[:2]
+
+SEVERAL = """\
+Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
+experts) or of the log probabilities of labelled arcs (log_probs). They may differ in all but the trees that they were
+trained for; labels go by their names."""
+
+EXPECTED_TREE = """\
+By --combine marginals the parse is the tree of the highest expected LAS under the mean of their probabilities."""
+
+
+def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False) -> None:
+    """Declare ``--combine``; with ``lists``, of those ways that have lists of the best trees."""
+    known = LISTING_COMBINATIONS if lists else COMBINATIONS
+    parser.add_argument(
+        "--combine",
+        type=_listing_combination if lists else _combination,
+        metavar=f"{{{','.join(known)}}}",
+        help="what several models have one mean of (default: scores)",
+    )
+
+
+def _combination(text: str) -> "Combination":
+    from treeparse.trees.combined import combination_named
+
+    try:
+        return combination_named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _listing_combination(text: str) -> "Combination":
+    found = _combination(text)
+    if found not in LISTING_COMBINATIONS:
+        raise argparse.ArgumentTypeError(
+            f"models combined by {found} have one best tree, but no list of the best: choose "
+            f"{' or '.join(LISTING_COMBINATIONS)}"
+        )
+    return found
+
+
+def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The folders of models, the first word and what folders follow it, and the words behind them."""
+    count = next((place for place, word in enumerate(words) if place and not os.path.isdir(word)), len(words))
+    return list(words[:count]), list(words[count:])
+
+
+def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
+    """The parser of a folder, or the ensemble of several, on the device of the arguments."""
+    from treeparse.core import pick_device
+    from treeparse.model import Ensemble, Parser
+
+    import_modules(args)
+    if len(directories) == 1 and args.combine is None:
+        return Parser.from_pretrained(directories[0]).to(pick_device(args.device))
+    return Ensemble.from_pretrained(directories, args.combine or "scores").to(pick_device(args.device))

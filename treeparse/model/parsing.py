@@ -1,0 +1,99 @@
+"""Parses of any number of sentences, in batches, by whatever gives the distribution of a batch: one parser, or several.
+
+What both offer is made here of their distributions; they say only which trees are wanted.
+"""
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from treeparse.core import Sentence
+from treeparse.data.mapping import Words, as_sentences, map_batches
+from treeparse.data.parses import Parse
+from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
+from treeparse.model.lists import ListFinder
+from treeparse.trees import LabeledCRF
+from treeparse.trees.mixture import Mixture
+
+LABEL_SCORES = 2**22  # of the arcs of a batch of lists
+
+
+class Model(Protocol):
+    """What gives the distribution of a batch."""
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """The labels by their ids."""
+        ...
+
+    @property
+    def networks(self) -> Sequence[nn.Module]:
+        """What scores the sentences; parsing is without dropout in each."""
+        ...
+
+    @property
+    def raw_text(self) -> RawTextCheck:
+        """What looks at the first sentences of all that it is given."""
+        ...
+
+    def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Any:
+        """What ``distribution`` takes."""
+        ...
+
+    def distribution(self, batch: Any, /) -> LabeledCRF | Mixture:
+        """The distribution of each sentence's labelled trees."""
+        ...
+
+
+def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int) -> list[list[Parse]]:
+    """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
+
+    Args:
+        model: whose distributions.
+        sentences: as for `as_sentences`.
+        finder: how lists are made.
+        batch_words: words of a batch, about; fewer where lists are long.
+
+    Raises:
+        TreeparseError: as `as_sentences`, the model and the finder do.
+    """
+    held = sentences if isinstance(sentences, Sequence) else list(sentences)
+    given = as_sentences(held)
+    finder.check_for(len(given))
+    lists = (own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple))
+    if doubt := model.raw_text.look(lists):
+        warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
+
+    @torch.inference_mode()
+    def batch_lists(places: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
+        p = model.distribution(model.collate(chosen, places))
+        return finder(p, places).parses(chosen, model.label_names)
+
+    with _evaluating(model.networks):
+        return map_batches(batch_lists, given, **_limits(model, finder, batch_words))
+
+
+def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:
+    """The size of batches: one holds k trees of all its words and, of lists, the scores of all its labels."""
+    if not finder.holds_labels:
+        return {"max_words": batch_words}
+    held = LABEL_SCORES // len(model.networks)
+    words = min(batch_words, max(1, held // finder.k))
+    return {"max_words": words, "max_squared": max(1, held // len(model.label_names))}
+
+
+@contextmanager
+def _evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
+    """Without dropout, whatever they were in before."""
+    were_training = [network.training for network in networks]
+    for network in networks:
+        network.eval()
+    try:
+        yield
+    finally:
+        for network, was_training in zip(networks, were_training, strict=True):
+            network.train(was_training)

@@ -1,0 +1,160 @@
+"""A mixture of distributions over labelled trees: whatever tree one of them allows, it allows."""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Size, Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.kernels.random import uniforms
+from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
+from treeparse.trees.labels.means import MixtureLabels
+from treeparse.trees.seeds import Generators, item_seeds
+
+SALT = 0x6D697874757265  # sets the random numbers for components apart from those for trees
+
+
+class Mixture:
+    """``P(tree) = sum_m w_m P_m(tree)``: draw one of several distributions, then a labelled tree from it.
+
+    A tree's log probability is no sum over its arcs, so log partition, best trees and temperatures are not found as for
+    a ``LabeledCRF``. Exact are log probabilities, samples, the marginals, which are the components' mean, and the tree
+    of the highest expected LAS, which is made of these (Kuncoro et al. 2016).
+
+    Args:
+        components: distributions over the same labelled trees, as :func:`check_alike` wants them.
+        log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; equal if None.
+
+    Raises:
+        TreeparseError: as :func:`check_alike` does.
+    """
+
+    def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
+        self.components = check_alike(components)
+        first = self.components[0]
+        shape = (len(self.components), *first.batch_shape)
+        weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
+        self.log_weights = weights.double().log_softmax(0)
+
+    @cached_property
+    def expected(self) -> LabeledCRF:
+        """Trees whose score is the number of their words that are expected to be right, head and label; a constant.
+
+        Its arcs' scores are the mixture's marginals: what a ``LabeledCRF`` finds best is best here by expected LAS.
+        """
+        first = self.components[0]
+        weights = self.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
+        flats = [p.arcs.flat for p in self.components]
+        marginals = [weight * flat.marginals.detach() for weight, flat in zip(weights, flats, strict=True)]
+        possible = torch.stack([flat.arcs > -torch.inf for flat in flats]).any(0)
+        arcs = torch.where(possible, torch.stack(marginals).sum(0), -torch.inf)
+        base = first.base.with_scores(arcs.reshape(first.scores.shape))
+        return LabeledCRF(base, MixtureLabels([p.labels.source for p in self.components], marginals))
+
+    @cached_property
+    def marginals(self) -> Tensor:
+        """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, all held at once."""
+        weights = self.log_weights.exp().reshape(*self.log_weights.shape, 1, 1, 1)
+        return torch.stack([weight * p.marginals for weight, p in zip(weights, self.components, strict=True)]).sum(0)
+
+    def minimum_risk(self) -> LabeledTree:
+        """Heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1).
+
+        Each of its arcs is in a tree of some component; where these forbid different ones, no single one may allow all.
+        """
+        return self.expected.mode
+
+    def log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """Log probability ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``; -inf for what is none."""
+        values = torch.stack([p.log_prob(heads, labels) for p in self.components])
+        samples = [1] * (values.dim() - self.log_weights.dim())
+        weights = self.log_weights.reshape(len(values), *samples, *self.log_weights.shape[1:])
+        return (values + weights).logsumexp(0)
+
+    def score(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The words that are expected to be right, head and label, of such trees; -inf for what is none."""
+        return self.expected.score(heads, labels)
+
+    def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> LabeledTree:
+        """Heads and labels ``(*sample, *batch, n+1)`` of exact, independent samples; generators as for a ``TreeCRF``.
+
+        Each component draws as many, of which one is taken.
+        """
+        shape = Size(sample_shape)
+        seeds = item_seeds(generator, self.log_weights[0].numel())
+        chosen = self._choices(seeds, shape.numel()).reshape(1, *shape, *self.log_weights.shape[1:], 1)
+        heads, labels = zip(*(p.sample(shape, generator=generator) for p in self.components), strict=True)
+        pairs = (torch.stack(trees) for trees in (heads, labels))
+        heads, labels = (trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs)
+        return heads, labels
+
+    def _choices(self, seeds: np.ndarray, count: int) -> Tensor:
+        """The component of each sample ``(count, B)``."""
+        draws = uniforms(seeds, count, 1, salt=SALT).squeeze(-1)
+        numbers = torch.from_numpy(draws).to(self.log_weights.device).T
+        bounds = self.log_weights.exp().flatten(1).cumsum(0).unsqueeze(1)
+        last = (bounds < bounds[-1:]).sum(0)  # the last possible one, should rounding lead past it
+        return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
+
+    def sample_without_replacement(
+        self, k: int, *, generator: Generators = None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
+
+        Pairs of a component and a tree are drawn so, k of each component; a tree that comes again is left out, as if
+        all were drawn with replacement. The greatest key of a tree's pairs has the law of the tree's own. All else is
+        as for a ``TreeCRF``.
+        """
+        lists = [p.sample_without_replacement(k, generator=generator) for p in self.components]
+        axis = self.log_weights.dim() - 1
+        heads, labels, keys = (
+            torch.stack([drawn[part] for drawn in lists], axis).flatten(axis, axis + 1) for part in (0, 1, 3)
+        )
+        keys = keys + self.log_weights.movedim(0, -1).repeat_interleave(lists[0][3].shape[-1], -1)
+        places = _first_of_each(torch.cat([heads, labels], -1), keys, k)
+        missing, places = places < 0, places.clamp_min(0)
+        heads, labels = (
+            trees.take_along_dim(places.unsqueeze(-1), -2).masked_fill(missing.unsqueeze(-1), -1)
+            for trees in (heads, labels)
+        )
+        log_probs = self.log_prob(heads.movedim(-2, 0), labels.movedim(-2, 0)).movedim(0, -1)
+        keys = keys.take_along_dim(places, -1)
+        return heads, labels, log_probs.masked_fill(missing, -torch.inf), keys.masked_fill(missing, -torch.inf)
+
+
+def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
+    """The distributions, or an error unless they are one or more over the same labelled trees.
+
+    That is: of the same kind, with one root or many, the same batch shape, lengths and number of labels.
+    """
+    if not distributions:
+        raise TreeparseError("There is no distribution to combine: give one or more.")
+    first, *others = distributions
+    for p in others:
+        first.comparable(p)
+        if (type(p.base), p.base.single_root) != (type(first.base), first.base.single_root):
+            raise TreeparseError(
+                f"The distributions are over different trees, {_named(first)} and {_named(p)}: combine those over the "
+                "same."
+            )
+    return tuple(distributions)
+
+
+def _named(p: LabeledCRF) -> str:
+    return f"{type(p.base).__name__} with {'one root' if p.base.single_root else 'many roots'}"
+
+
+def _first_of_each(rows: Tensor, keys: Tensor, k: int) -> Tensor:
+    """The places ``(*batch, k)`` of different rows ``(*batch, N, R)``, by falling key ``(*batch, N)``; then -1."""
+    found = torch.full((keys.shape[:-1].numel(), k), -1, device=keys.device)
+    order = keys.sort(dim=-1, descending=True, stable=True).indices
+    counts = (keys > -torch.inf).sum(-1).flatten().tolist()
+    items = zip(rows.reshape(-1, *rows.shape[-2:]), order.reshape(-1, order.shape[-1]), counts, strict=True)
+    for item, (row, ordered, count) in enumerate(items):
+        some = ordered[:count]
+        _, first = np.unique(row[some].cpu().numpy(), axis=0, return_index=True)
+        kept = torch.from_numpy(np.sort(first)[:k]).to(some.device)
+        found[item, : len(kept)] = some[kept]
+    return found.reshape(*keys.shape[:-1], k)
