@@ -264,8 +264,11 @@ class Parser(nn.Module):
             warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
         was_training = self.training
         self.eval()
+        length = self.indexer.features.length
         try:
-            return map_batches(lambda places, chosen: function(self.collate(chosen, places), chosen), given, **limits)
+            return map_batches(
+                lambda places, chosen: function(self.collate(chosen, places), chosen), given, length=length, **limits
+            )
         finally:
             self.train(was_training)
 
