@@ -54,7 +54,13 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
 
 def config_of(architecture: Mapping[str, Any]) -> Any:
     """The library's own object of an architecture; raises a ``TreeparseError`` where there is none."""
-    from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig
+    from transformers import (
+        CONFIG_MAPPING,
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_MAPPING,
+        AutoConfig,
+    )
 
     settings = dict(architecture)
     name = settings.pop("model_type", None)
@@ -63,7 +69,9 @@ def config_of(architecture: Mapping[str, Any]) -> Any:
         raise TreeparseError(f"its model_type is {name!r:.100}, which the library transformers does not have{known}")
     with quiet(), _sentences("has settings that make no model"):
         config = AutoConfig.for_model(name, **settings)
-    if type(config) not in MODEL_MAPPING or config.is_encoder_decoder or not hasattr(config, "hidden_size"):
+    of_text = any(type(config) in models for models in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
+    sizes = all(type(getattr(config, size, None)) is int for size in ("hidden_size", "vocab_size", "num_hidden_layers"))
+    if not of_text or not sizes or config.is_encoder_decoder or type(config) not in MODEL_MAPPING:
         raise TreeparseError(f"models of type {name} are no encoders of text alone: take one like bert or xlm-roberta")
     return config
 
@@ -95,6 +103,14 @@ def layer_depths(model: nn.Module) -> dict[str, int]:
         name: layers - 1 - int(number[1]) if number else layers if "embed" in name or "wte" in name else 0
         for name, number in numbers.items()
     }
+
+
+def checkpoint_layers(model: Any) -> None:
+    """Let a model compute its layers again for the gradient, instead of keeping what it needs; raises if it cannot."""
+    if not model.supports_gradient_checkpointing:
+        raise TreeparseError("The model cannot compute its layers twice: set encoder.gradient_checkpointing to false.")
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from treeparse.core import Batch, TreeparseError
 from .bilstm import BiLSTMLayer, through_layers
 from .dropout import SharedDropout
 from .encoder import Encoder
-from .huggingface import build_transformer, layer_depths
+from .huggingface import build_transformer, checkpoint_layers, layer_depths
 from .transformer_config import Pooling, TransformerConfig
 
 ROOT_SCALE = 0.02  # of the root's first vector: that at which transformers start
@@ -36,7 +36,7 @@ class LayerMix(nn.Module):
         if self.training and self.dropout:
             kept = torch.rand(len(weights), device=weights.device) >= self.dropout
             weights = weights.masked_fill(~kept & kept.any(), -torch.inf)
-        return self.scale * torch.tensordot(weights.softmax(0).to(layers.dtype), layers, 1)
+        return self.scale * torch.tensordot(weights.softmax(0), layers, 1)
 
 
 class TransformerEncoder(Encoder):
@@ -68,20 +68,19 @@ class TransformerEncoder(Encoder):
         if config.frozen:
             transformer.requires_grad_(False)
         elif config.gradient_checkpointing:
-            transformer.gradient_checkpointing_enable({"use_reentrant": False})
+            checkpoint_layers(transformer)
 
     def forward(self, batch: Batch) -> Tensor:
         features = batch.features
         subwords = self._subwords(features["subwords"], features["subword_lengths"])
         nodes = int(batch.lengths.max()) + 1
         words = features["words"]
-        weights = features["shares"].to(subwords.dtype) * pooling_weights(words, self.pooling).to(subwords.dtype)
+        weights = (features["shares"] * pooling_weights(words, self.pooling)).to(subwords.dtype)
         places = features["sentences"].unsqueeze(-1) * nodes + words
         pooled = subwords.new_zeros(len(batch) * nodes, subwords.shape[-1])
         pooled = pooled.index_add(0, places.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
         vectors = pooled.view(len(batch), nodes, -1)
-        root = self.root.to(vectors.dtype).expand(len(batch), 1, -1)
-        vectors = self.dropout(torch.cat([root, vectors[:, 1:]], 1))
+        vectors = self.dropout(torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1))
         return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
 
     def _subwords(self, subwords: Tensor, lengths: Tensor) -> Tensor:
@@ -92,8 +91,8 @@ class TransformerEncoder(Encoder):
                 input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
             )
         if self.mix is None:
-            return found.last_hidden_state
-        return self.mix(torch.stack(found.hidden_states[-self.mixed :]))
+            return found.last_hidden_state.to(self.root.dtype)
+        return self.mix(torch.stack(found.hidden_states[-self.mixed :]).to(self.root.dtype))
 
     def train(self, mode: bool = True) -> Self:
         """Frozen weights are always used as in parsing, without dropout."""

@@ -13,8 +13,8 @@ from .config import LARGEST, MOST_LAYERS, EncoderConfig, check_at_least, check_a
 Pooling = Literal["first", "mean", "last"]
 LEAST_WINDOW = 8  # subwords
 # By these, an architecture could ask for code from elsewhere, or for weights of another sort.
-REFUSED = re.compile(r"auto_map|.*(attn|attention|experts)_implementation.*|quantization_config|.*kernels?|_.*")
-COUNTED = re.compile(r".*(layer|expert|block|depth).*")  # how often something is built
+REFUSED = re.compile(r"auto_map|.*_implementation.*|quantization_config|use_kernels|kernel_config|_.*")
+COUNTED = re.compile(r"(num|n)_.*(layer|expert|block|group|head).*|.*layers|.*depth.*")  # how often something is built
 
 
 @dataclass(frozen=True)
