@@ -48,6 +48,7 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
     from transformers import AutoModel
 
     config = config_of(architecture)
+    config.use_cache = False  # of what a text generator keeps for its next word
     with quiet(), _sentences("makes no model"):
         return AutoModel.from_config(config, **model_arguments(config)).float()
 
