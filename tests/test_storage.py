@@ -216,7 +216,8 @@ def test_an_unknown_setting_names_the_version_that_knows_it(
 
 def test_an_unknown_encoder_names_the_version_that_knows_it(folder: Path) -> None:
     change_json(folder / "config.json", lambda c: c.update(encoder={"type": "later"}, treeparse="9.8.7"))
-    assert 'type is "later", but must be "bilstm": the file was written by treeparse 9.8.7' in refused(folder)
+    known = 'type is "later", but must be "bilstm" or "transformer"'
+    assert f"{known}: the file was written by treeparse 9.8.7" in refused(folder)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_a_class_path_runs_no_code(
         (lambda c: c.update(dropout="0.3"), 'dropout is "0.3", but must be a finite number'),
         (lambda c: c.update(dropout=float("nan")), "dropout is NaN"),
         (lambda c: c.update(dropout=[0.1]), "dropout is \\[0.1\\]"),
-        (lambda c: c["encoder"].update(type="os.system"), 'type is "os.system", but must be "bilstm"'),
+        (lambda c: c["encoder"].update(type="os.system"), 'type is "os.system", but must be "bilstm" or "transformer"'),
         (lambda c: c["encoder"].update(tags=["lemma"]), 'tags is "lemma", but must be "upos" or "xpos" or "feats"'),
         (lambda c: c["encoder"].update(tags="upos"), 'tags is "upos"'),
         (lambda c: c["encoder"].update(char_widths=[3, "4"]), 'char_widths is "4"'),

@@ -1,10 +1,11 @@
 import math
 
 import pytest
+import torch
 from torch import nn
 
 from treeparse.training.config import OptimizationConfig
-from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
+from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
 
 
 def rate(schedule: str, step: int, progress: float, warmup: int = 4) -> float:
@@ -41,6 +42,25 @@ def test_optimizer_leaves_frozen_weights_out() -> None:
     (group,) = build_optimizer(model.parameters(), OptimizationConfig(weight_decay=0.1)).param_groups
     assert [id(parameter) for parameter in group["params"]] == [id(model.weight)]
     assert (group["weight_decay"], group["betas"]) == (0.1, (0.9, 0.95))
+
+
+def test_groups_of_parameters_have_their_shares_of_the_rate() -> None:
+    model, config = nn.Linear(2, 2), OptimizationConfig(learning_rate=2.0)
+    optimizer = build_optimizer(model.parameters(), config, {model.weight: 0.25})
+    groups = [([id(each) for each in group["params"]], group["lr"]) for group in optimizer.param_groups]
+    assert groups == [([id(model.bias)], 2.0), ([id(model.weight)], 0.5)]  # the highest first: it is the one shown
+    set_learning_rate(optimizer, 1.0)
+    assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.25]
+
+
+def test_one_rate_is_one_group_in_the_form_of_before() -> None:
+    model, config = nn.Linear(2, 2), OptimizationConfig()
+    plain, same = (build_optimizer(model.parameters(), config, rates) for rates in ({}, {model.weight: 1.0}))
+    assert plain.state_dict() == same.state_dict()
+    theirs = torch.optim.AdamW(model.parameters(), fused=True).state_dict()
+    assert plain.state_dict()["param_groups"][0].keys() == theirs["param_groups"][0].keys()
+    set_learning_rate(plain, 0.5)
+    assert plain.param_groups[0]["lr"] == 0.5
 
 
 def test_average_follows_the_recurrence() -> None:

@@ -40,6 +40,10 @@ class Features(ABC):
         """Raise where the sentence lacks what the encoder reads, before it is in a batch."""
         return
 
+    def length(self, sentence: Sentence) -> int:
+        """What the sentence counts for in the bounds of a batch: how many vectors the encoder computes for it."""
+        return len(sentence)
+
     def known_words(self) -> Vocabulary | None:
         """The lower-cased words of the training sentences with their counts; None where they are not kept."""
         return None

@@ -19,6 +19,7 @@ def map_batches(
     *,
     max_words: int,
     max_squared: int | None = None,
+    length: Callable[[Sentence], int] = len,
 ) -> list[T]:
     """What a function finds for each sentence.
 
@@ -27,13 +28,14 @@ def map_batches(
         sentences: as for `as_sentences`.
         max_words: as for `BucketBatchSampler`.
         max_squared: likewise.
+        length: what a sentence counts for in these bounds.
 
     Raises:
         TreeparseError: as `as_sentences` does.
     """
     given = as_sentences(sentences)
     found: dict[int, T] = {}
-    for places in BucketBatchSampler([len(s) for s in given], max_words=max_words, max_squared=max_squared):
+    for places in BucketBatchSampler([*map(length, given)], max_words=max_words, max_squared=max_squared):
         found |= zip(places, function(places, [given[place] for place in places]), strict=True)
     return [found[place] for place in range(len(given))]
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 from torch.utils.data import Sampler
 
+from treeparse.core import Sentence
 from treeparse.data.batching import BucketBatchSampler, counted_nodes, cut_into_batches
 from treeparse.data.loading import Item
 from treeparse.data.unlabelled import UnlabelledSentence, UnlabelledText
@@ -40,7 +41,8 @@ class EpochSampler(Sampler[list[Item]]):
 
     Batches of labelled sentences, and those of unlabelled ones where they take turns, are those of a shuffling
     `BucketBatchSampler`. The turns are spread evenly. Batches of both have room for ``1 + ratio`` times as much, and as
-    near as whole sentences allow the ratio of the whole epoch. All depend on ``seed`` and the epoch alone.
+    near as whole sentences allow the ratio of the whole epoch. All depend on ``seed`` and the epoch alone. ``lengths``
+    are what the labelled sentences count for, and ``length`` says it of unlabelled ones.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class EpochSampler(Sampler[list[Item]]):
         max_squared: int | None = None,
         seed: int = 0,
         mixture: Mixture = PLAIN,
+        length: Callable[[Sentence], int] = len,
     ) -> None:
+        self.length = length
         self.lengths, self.seed, self.mixture = lengths, seed, mixture
         self.max_words, self.max_squared = max_words, max_squared
         self.set_epoch(0)
@@ -63,7 +67,7 @@ class EpochSampler(Sampler[list[Item]]):
         self.labelled: Sequence[int] = range(len(self.lengths)) if draw is None else draw(epoch)
         self.unlabelled: Sequence[UnlabelledSentence] = [] if text is None else text.share(epoch)
         first = [self.lengths[place] for place in self.labelled]
-        second = [len(sentence.words) for sentence in self.unlabelled]
+        second = [self.length(sentence.words) for sentence in self.unlabelled]
         if not second:
             batches = self._alone(first)
         elif self.mixture.mixing == "turns":

@@ -16,8 +16,9 @@ class TreebankModule(LightningDataModule):
 
     ``collate`` makes a batch of sentences and their places; with workers it must pickle. ``mixture`` says which of the
     training sentences an epoch has, and what unlabelled text besides; ``check`` raises for a sentence of it that
-    ``collate`` would not take. The trainer must be made with ``reload_dataloaders_every_n_epochs=1``: an epoch's
-    batches, and their number, are set when it asks for the loader.
+    ``collate`` would not take; ``length`` is what a sentence counts for in the bounds of a batch. The trainer must be
+    made with ``reload_dataloaders_every_n_epochs=1``: an epoch's batches, and their number, are set when it asks for
+    the loader.
     """
 
     def __init__(
@@ -33,14 +34,15 @@ class TreebankModule(LightningDataModule):
         seed: int = 0,
         mixture: Mixture = PLAIN,
         check: Callable[[Sentence], None] | None = None,
+        length: Callable[[Sentence], int] = len,
     ) -> None:
         super().__init__()
         self.train_data, self.dev_data = BatchDataset(train, collate), BatchDataset(dev, collate)
         self.workers, self.start_method = workers, start_method
         bounds = {"max_words": batch_words, "max_squared": batch_squared}
-        self.sampler = EpochSampler([len(s) for s in train], **bounds, seed=seed, mixture=mixture)
+        self.sampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mixture=mixture, length=length)
         self.check = check
-        self.dev_sampler = BucketBatchSampler([len(s) for s in dev], **bounds)
+        self.dev_sampler = BucketBatchSampler([*map(length, dev)], **bounds)
         self._train_loader: DataLoader[Batch] | None = None
 
     def train_dataloader(self) -> DataLoader[Batch]:

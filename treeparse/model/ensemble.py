@@ -97,6 +97,10 @@ class Ensemble:
         for parser in self.parsers:
             parser.check(sentence)
 
+    def length(self, sentence: Sentence) -> int:
+        """What the sentence counts for in the bounds of a batch: what it does for the model for which it is longest."""
+        return max(parser.length(sentence) for parser in self.parsers)
+
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> tuple[Batch, ...]:
         """The sentences as a batch of each model; ``indices`` are their places."""
         given = as_sentences(sentences)

@@ -145,6 +145,10 @@ class Parser(nn.Module):
         """Raise where the model reads tags that the sentence lacks."""
         self.indexer.features.check(sentence)
 
+    def length(self, sentence: Sentence) -> int:
+        """What the sentence counts for in the bounds of a batch."""
+        return self.indexer.features.length(sentence)
+
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)

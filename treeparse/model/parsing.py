@@ -40,6 +40,10 @@ class Model(Protocol):
         """What looks at the first sentences of all that it is given."""
         ...
 
+    def length(self, sentence: Sentence) -> int:
+        """What the sentence counts for in the bounds of a batch."""
+        ...
+
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Any:
         """What ``distribution`` takes."""
         ...
@@ -74,7 +78,7 @@ def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch
         return finder(p, places).parses(chosen, model.label_names)
 
     with _evaluating(model.networks):
-        return map_batches(batch_lists, given, **_limits(model, finder, batch_words))
+        return map_batches(batch_lists, given, length=model.length, **_limits(model, finder, batch_words))
 
 
 def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:

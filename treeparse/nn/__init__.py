@@ -9,3 +9,5 @@ from .dropout import SharedDropout as SharedDropout
 from .encoder import Encoder as Encoder
 from .scorer import BiaffineScorer as BiaffineScorer
 from .scorer import BiaffineScores as BiaffineScores
+from .transformer import TransformerEncoder as TransformerEncoder
+from .transformer_config import TransformerConfig as TransformerConfig

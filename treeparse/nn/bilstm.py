@@ -65,13 +65,18 @@ class BiLSTMEncoder(Encoder):
         self.layers = nn.ModuleList(BiLSTMLayer(size, config.hidden_size, config.recurrent_dropout) for size in inputs)
 
     def forward(self, batch: Batch) -> Tensor:
-        nodes = self.embedding_dropout(self.embedding(batch.features)).transpose(0, 1)
-        count = len(nodes)
-        nodes = functional.pad(nodes, (0, 0, 0, 0, 0, -count % STEP))
-        reverse = _reversed_places(batch.lengths + 1, len(nodes))
-        for layer in self.layers:
-            nodes = self.dropout(layer(nodes, reverse).transpose(0, 1)).transpose(0, 1)
-        return nodes[:count].transpose(0, 1)
+        nodes = self.embedding_dropout(self.embedding(batch.features))
+        return through_layers(self.layers, nodes, batch.lengths + 1, self.dropout)
+
+
+def through_layers(layers: nn.ModuleList, nodes: Tensor, lengths: Tensor, dropout: nn.Module) -> Tensor:
+    """Nodes (B, T, D), of which ``lengths`` (B,) are no padding, through BiLSTM layers: (B, T, 2H)."""
+    count = nodes.shape[1]
+    nodes = functional.pad(nodes.transpose(0, 1), (0, 0, 0, 0, 0, -count % STEP))
+    reverse = _reversed_places(lengths, len(nodes))
+    for layer in layers:
+        nodes = dropout(layer(nodes, reverse).transpose(0, 1)).transpose(0, 1)
+    return nodes[:count].transpose(0, 1)
 
 
 def _reversed_places(lengths: Tensor, steps: int) -> Tensor:

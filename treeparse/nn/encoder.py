@@ -1,6 +1,7 @@
 """What a scorer asks of an encoder."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from torch import Tensor, nn
 
@@ -19,3 +20,11 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """The nodes' vectors (B, n+1, output_size); padding holds anything finite."""
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        """Of parameters that do not learn at the rate of all others, their rate as a share of it."""
+        return {}
+
+    def advance(self, progress: float) -> None:
+        """Told before every step of training which share of all lies behind."""
+        return

@@ -25,8 +25,10 @@ class DataConfig:
         train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded.
         dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
         dev_share: without dev files, the share of the training sentences that are held out as the dev set.
-        batch_words: most words of a batch, padding included; auto for what suits the size of the treebank.
-        batch_squared: most cells of a batch's score matrices, padding included; null for no bound.
+        batch_words: most words of a batch, padding included, or most subwords where the encoder reads those; auto for
+            what suits the size of the treebank.
+        batch_squared: most cells of a batch's score matrices, padding included, as many words or subwords wide and
+            high; null for no bound.
         workers: processes that make batches ahead of time, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
         vectors: a file of pretrained word vectors in the text format of word2vec or fastText; null for none.

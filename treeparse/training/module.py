@@ -9,7 +9,7 @@ import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch.optim import AdamW, Optimizer
 
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.metrics import AttachmentScores
@@ -17,7 +17,7 @@ from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.history import EpochRecord
-from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate
+from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
 from treeparse.training.plan import settled
 from treeparse.training.state import RunState, fitting
 
@@ -58,7 +58,7 @@ class ParserModule(pl.LightningModule):
 
     def restore(self, state: RunState) -> None:
         """Go on from a state; before ``Trainer.fit``. Raises where it does not fit."""
-        optimizer = build_optimizer(self.learning.parameters(), self.config)
+        optimizer = self._new_optimizer()
         state = fitting(state, self.parser, self.objective, self.average, optimizer)
         self.parser.load_state_dict(state.weights)
         self.objective.load_state_dict(state.objective)
@@ -81,11 +81,14 @@ class ParserModule(pl.LightningModule):
         )
 
     def configure_optimizers(self) -> Optimizer:
-        optimizer = build_optimizer(self.learning.parameters(), self.config)
+        optimizer = self._new_optimizer()
         if self._optimizer_state is not None:
             optimizer.load_state_dict(optimizer.state_dict() | self._optimizer_state)
             self._optimizer_state = None
         return optimizer
+
+    def _new_optimizer(self) -> AdamW:
+        return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.encoder.rates())
 
     def _start_record(self) -> None:
         self._loss, self._words, self._seconds, self._dev_loss, self._dev_words = 0.0, 0, 0.0, 0.0, 0
@@ -105,8 +108,8 @@ class ParserModule(pl.LightningModule):
         if batch_idx == 0:  # here, where nothing but the model itself will draw any more
             torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
         progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / settled(self.config.epochs)
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate(self.config, step=self.step, progress=progress)
+        set_learning_rate(self._optimizer, learning_rate(self.config, step=self.step, progress=progress))
+        self.parser.scorer.encoder.advance(progress)
         self.objective.advance(progress)
 
     @property

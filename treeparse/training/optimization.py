@@ -1,7 +1,9 @@
 """The optimiser, its learning rate as a function of progress, and the moving average of the weights."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,18 +12,44 @@ from torch.optim.swa_utils import AveragedModel
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.plan import settled
 
+NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
 
-def build_optimizer(parameters: Iterable[nn.Parameter], config: OptimizationConfig) -> torch.optim.AdamW:
-    """AdamW over the parameters that learn; one fused kernel a step where the device has it."""
+
+RATE = "rate"  # of a group of parameters: its learning rate as a share of the run's; 1 where there is none
+
+
+def build_optimizer(
+    parameters: Iterable[nn.Parameter], config: OptimizationConfig, rates: Mapping[nn.Parameter, float] = NO_RATES
+) -> torch.optim.AdamW:
+    """AdamW over the parameters that learn; one fused kernel a step where the device has it.
+
+    ``rates`` are the learning rates of parameters that have another than the config's, as shares of it. Each makes a
+    group, the highest first.
+    """
     learning = [parameter for parameter in parameters if parameter.requires_grad]
     return torch.optim.AdamW(
-        learning,
+        _groups(learning, config.learning_rate, rates),
         lr=config.learning_rate,
         betas=config.betas,
         eps=config.eps,
         weight_decay=config.weight_decay,
         fused=all(parameter.device.type in ("cpu", "cuda") for parameter in learning),
     )
+
+
+def _groups(learning: list[nn.Parameter], highest: float, rates: Mapping[nn.Parameter, float]) -> list[dict[str, Any]]:
+    groups: dict[float, list[nn.Parameter]] = {}
+    for parameter in learning:
+        groups.setdefault(rates.get(parameter, 1.0), []).append(parameter)
+    if groups.keys() <= {1.0}:
+        return [{"params": learning}]
+    return [{"params": groups[rate], "lr": rate * highest, RATE: rate} for rate in sorted(groups, reverse=True)]
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give every group of parameters its share of a learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get(RATE, 1.0)
 
 
 def learning_rate(config: OptimizationConfig, *, step: int, progress: float) -> float:

@@ -1,13 +1,13 @@
 """The settings that follow from the treebank and the machine, where a config leaves them to ``auto``."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 import torch
 
-from treeparse.core import TreeparseError, pick_device
+from treeparse.core import Sentence, TreeparseError, pick_device
 from treeparse.data.mixing import PLAIN, EpochSampler, Mixture
 from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
 
@@ -19,6 +19,14 @@ WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps,
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What sentences count for in the bounds of a batch."""
+
+    train: Sequence[int]
+    length: Callable[[Sentence], int] = len  # of any other sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,11 @@ def settled(value: T | Auto) -> T:
 
 
 def planned(
-    config: TrainConfig, lengths: Sequence[int], earlier: Mapping[str, Any] | None = None, mixture: Mixture = PLAIN
+    config: TrainConfig,
+    lengths: Sequence[int],
+    earlier: Mapping[str, Any] | None = None,
+    mixture: Mixture = PLAIN,
+    sizes: Sizes | None = None,
 ) -> TrainConfig:
     """The config with a value in the place of every ``auto``, and with the epochs that its steps ask for.
 
@@ -56,6 +68,7 @@ def planned(
         lengths: numbers of words of the training sentences.
         earlier: the settings of a run to go on with, as plain data, which win over what would follow anew.
         mixture: what an epoch is made of.
+        sizes: what sentences count for in a batch; their words by default.
     """
     if earlier is not None:
         config = _as_earlier(config, earlier)
@@ -63,7 +76,7 @@ def planned(
     if data.batch_words == "auto":
         data = replace(data, batch_words=_batch_words(sum(lengths)))
     held_out = data.dev is not None or data.dev_share > 0
-    first = first_epoch(replace(config, data=data), lengths, mixture)
+    first = first_epoch(replace(config, data=data), sizes or Sizes(lengths), mixture)
     optimization = _planned_optimization(config.optimization, len(first), held_out)
     trainer = config.trainer
     if trainer.precision == "auto":
@@ -71,17 +84,21 @@ def planned(
     return replace(config, data=data, optimization=optimization, trainer=trainer)
 
 
-def first_epoch(config: TrainConfig, lengths: Sequence[int], mixture: Mixture = PLAIN) -> EpochSampler:
+def first_epoch(config: TrainConfig, sizes: Sizes, mixture: Mixture = PLAIN) -> EpochSampler:
     """The batches of the first epoch."""
     bounds = {"max_words": settled(config.data.batch_words), "max_squared": config.data.batch_squared}
-    return EpochSampler(lengths, **bounds, seed=config.seed, mixture=mixture)
+    return EpochSampler(sizes.train, **bounds, seed=config.seed, mixture=mixture, length=sizes.length)
 
 
 def workload(
-    config: TrainConfig, lengths: Sequence[int], dev_lengths: Sequence[int], mixture: Mixture = PLAIN
+    config: TrainConfig,
+    lengths: Sequence[int],
+    dev_lengths: Sequence[int],
+    mixture: Mixture = PLAIN,
+    sizes: Sizes | None = None,
 ) -> Workload:
-    """The size of a run by its planned config."""
-    epochs, first = settled(config.optimization.epochs), first_epoch(config, lengths, mixture)
+    """The size of a run by its planned config; the arguments are those of `planned`."""
+    epochs, first = settled(config.optimization.epochs), first_epoch(config, sizes or Sizes(lengths), mixture)
     return Workload(
         sentences=len(first.labelled),
         words=sum(lengths[place] for place in first.labelled),

@@ -20,7 +20,7 @@ from treeparse.training.identity import check_identity, run_identity, with_value
 from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
 from treeparse.training.origin import Origin
-from treeparse.training.plan import planned, settled, workload
+from treeparse.training.plan import Sizes, planned, settled, workload
 from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
 from treeparse.training.suitable import check_objective
@@ -72,12 +72,14 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         console.say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
         dev_words = [with_plain_labels(words) for words in dev_words]
     mixture = load_mixture(config, treebanks, console.say)
-    config = planned(config, lengths, None if state is None else state.identity["settings"], mixture)
     text = mixture.unlabelled
     torch.manual_seed(config.seed)
     parser, remark = initial_parser(config, train_words, [] if text is None else [s.words for s in text.share(0)])
     if remark is not None and state is None:
         console.say(remark)
+    length = parser.indexer.features.length
+    sizes = Sizes([*map(length, train_words)], length)
+    config = planned(config, lengths, None if state is None else state.identity["settings"], mixture, sizes)
     identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words, mixture)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
@@ -102,8 +104,9 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         seed=config.seed,
         mixture=mixture,
         check=parser.indexer.features.check,
+        length=length,
     )
-    return Training(config, workload(config, lengths, dev_lengths, mixture), module, data, identity)
+    return Training(config, workload(config, lengths, dev_lengths, mixture, sizes), module, data, identity)
 
 
 def _origin(config: TrainConfig, training: Training) -> Origin:

@@ -21,6 +21,8 @@ from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, Optimizatio
 from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
 
 OTHER_ENCODERS = f"""
+Of the encoders {", ".join(KINDS)} these are the settings of one: --help-config --{KEY}.type NAME lists another's.
+
 An encoder of your own goes by its class, a subclass of treeparse.model.OwnEncoder, and its own settings by init_args:
 --help-config --{KEY}.class_path mymodule.MyEncoder lists them.
 """

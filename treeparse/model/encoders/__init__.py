@@ -7,9 +7,11 @@ from treeparse.core import TreeparseError
 from treeparse.model.encoders.bilstm import BiLSTM
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.own import Own
+from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import EncoderConfig
 
-KINDS: Mapping[str, type[EncoderKind[Any]]] = {"bilstm": BiLSTM}  # by the ``type`` of their settings
+# By the ``type`` of their settings.
+KINDS: Mapping[str, type[EncoderKind[Any]]] = {"bilstm": BiLSTM, "transformer": Transformer}
 DEFAULT = "bilstm"
 
 

@@ -1,0 +1,115 @@
+"""The pretrained transformer as a kind of encoder."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features import Features
+from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.vectors import WordVectors
+from treeparse.model.encoders.kind import EncoderKind
+from treeparse.model.encoders.pretrained import Pretrained
+from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
+from treeparse.nn.huggingface import build_transformer, most_subwords
+from treeparse.nn.size import EncoderSize
+
+# Settings on which no weight depends, and those that come with the model: a run may have others than the model that it
+# starts from.
+FREE = {
+    "revision",
+    "architecture",
+    "layer_dropout",
+    "window",
+    "overlap",
+    "dropout",
+    "frozen",
+    "unfreeze_at",
+    "learning_rate_factor",
+    "layer_decay",
+    "gradient_checkpointing",
+}
+
+
+@dataclass(frozen=True)
+class Transformer(EncoderKind[TransformerConfig]):
+    """`SubwordFeatures` under a `TransformerEncoder`."""
+
+    settings = TransformerConfig
+
+    @property
+    def name(self) -> str:
+        return self.config.type
+
+    def completed(self, vectors: WordVectors | None) -> TransformerConfig:
+        """The settings with the architecture of the model that they name, and its commit if it is one of the Hub."""
+        config = super().completed(vectors)
+        found = Pretrained.find(config.model, config.revision)
+        return replace(config, revision=found.revision, architecture=found.architecture())
+
+    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> SubwordFeatures:
+        tokenizer, special, said = self._pretrained().tokenizer()
+        limit = self._limit()
+        return SubwordFeatures(
+            tokenizer,
+            special,
+            limit=min(said, limit) if said else limit,
+            window=self.config.window,
+            overlap=self.config.overlap,
+        )
+
+    def _pretrained(self) -> Pretrained:
+        return Pretrained.find(self.config.model, self.config.revision)
+
+    def _limit(self) -> int:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            return most_subwords(build_transformer(self.config.architecture))
+
+    def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
+        """The same subwords: a pretrained model learns no new ones. The windows are those of the settings."""
+        assert isinstance(features, SubwordFeatures)
+        return features.windowed(self.config.window, self.config.overlap)
+
+    def restored(self, data: dict[str, Any]) -> SubwordFeatures:
+        return SubwordFeatures.from_json(data)
+
+    def module(self, features: Features) -> TransformerEncoder:
+        assert isinstance(features, SubwordFeatures)
+        module = TransformerEncoder(self.config)
+        known, limit = module.transformer.config.vocab_size, most_subwords(module.transformer)
+        if features.ids > known or features.limit > limit:
+            raise TreeparseError(
+                f"The tokenizer has {features.ids:,} subwords and windows of up to {features.limit:,}, but the model "
+                f"knows {known:,} and reads {limit:,} at once: the files are not of one model."
+            )
+        return module
+
+    def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
+        weights = self._pretrained().weights(self.config.architecture)
+        assert isinstance(module, TransformerEncoder)
+        module.transformer.load_state_dict(weights)
+
+    def size(self, features: Features | None) -> EncoderSize:
+        """As counted in a module without storage; 0 before the architecture is known."""
+        if not self.config.architecture:
+            return EncoderSize(0, 2 * self.config.hidden_size)
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            module = TransformerEncoder(self.config)
+        return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
+
+    def smaller(self) -> Iterator[tuple[str, TransformerConfig]]:
+        yield f"encoder.model ({self.config.model})", replace(self.config, architecture={})
+        if self.config.hidden_size:
+            yield f"encoder.hidden_size ({self.config.hidden_size})", replace(self.config, hidden_size=1)
+            yield f"encoder.layers ({self.config.layers})", replace(self.config, layers=1)
+
+    def continuing(self, earlier: TransformerConfig) -> TransformerConfig:
+        return replace(self.config, model=earlier.model, revision=earlier.revision, architecture=earlier.architecture)
+
+    def shaping(self) -> Mapping[str, Any]:
+        free = set(FREE)
+        free |= set() if self.config.model else {"model"}  # that of the other
+        free |= set() if self.config.hidden_size else {"layers"}
+        return {name: value for name, value in asdict(self.config).items() if name not in free}

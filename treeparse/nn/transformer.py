@@ -1,0 +1,135 @@
+"""The encoder over a pretrained transformer's subwords."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from treeparse.core import Batch, TreeparseError
+
+from .bilstm import BiLSTMLayer, through_layers
+from .dropout import SharedDropout
+from .encoder import Encoder
+from .huggingface import build_transformer, checkpoint_layers, layer_depths
+from .transformer_config import Pooling, TransformerConfig
+
+ROOT_SCALE = 0.02  # of the root's first vector: that at which transformers start
+
+
+class LayerMix(nn.Module):
+    """A learned mean of layers, times a learned factor (Peters et al. 2018, §3.2).
+
+    In training each layer is left out at the given rate, or all stay where none would (Kondratyuk and Straka 2019).
+    """
+
+    def __init__(self, layers: int, dropout: float) -> None:
+        super().__init__()
+        self.weights = nn.Parameter(torch.zeros(layers))
+        self.scale = nn.Parameter(torch.ones(()))
+        self.dropout = dropout
+
+    def forward(self, layers: Tensor) -> Tensor:
+        """Layers (L, ...) -> (...)."""
+        weights = self.weights
+        if self.training and self.dropout:
+            kept = torch.rand(len(weights), device=weights.device) >= self.dropout
+            weights = weights.masked_fill(~kept & kept.any(), -torch.inf)
+        return self.scale * torch.tensordot(weights.softmax(0), layers, 1)
+
+
+class TransformerEncoder(Encoder):
+    """Vectors of words from those of their subwords, and a learned one of the root; over them a BiLSTM, if wanted.
+
+    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`. Its weights are drawn; raises where the
+    settings' architecture is none.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        self.pooling: Pooling = config.pooling
+        self.unfreeze_at = config.unfreeze_at
+        self.factor, self.decay = config.learning_rate_factor, config.layer_decay
+        transformer: Any = build_transformer(config.architecture)
+        self.transformer = transformer
+        size, layers = transformer.config.hidden_size, transformer.config.num_hidden_layers
+        if config.mixed_layers > layers:
+            raise TreeparseError(f"encoder.mixed_layers is {config.mixed_layers}, but the model has {layers} layers.")
+        self.mixed = config.mixed_layers or layers + 1
+        self.mix = LayerMix(self.mixed, config.layer_dropout) if self.mixed > 1 else None
+        self.root = nn.Parameter(torch.randn(size) * ROOT_SCALE)
+        self.dropout = SharedDropout(config.dropout)
+        inputs = [size] + [2 * config.hidden_size] * (config.layers - 1) if config.hidden_size else []
+        self.layers = nn.ModuleList(BiLSTMLayer(each, config.hidden_size) for each in inputs)
+        self.output_size = 2 * config.hidden_size or size
+        self.frozen = config.frozen
+        self._depths = layer_depths(self.transformer)
+        if config.frozen:
+            transformer.requires_grad_(False)
+        elif config.gradient_checkpointing:
+            checkpoint_layers(transformer)
+
+    def forward(self, batch: Batch) -> Tensor:
+        features = batch.features
+        subwords = self._subwords(features["subwords"], features["subword_lengths"])
+        nodes = int(batch.lengths.max()) + 1
+        words = features["words"]
+        weights = (features["shares"] * pooling_weights(words, self.pooling)).to(subwords.dtype)
+        places = features["sentences"].unsqueeze(-1) * nodes + words
+        pooled = subwords.new_zeros(len(batch) * nodes, subwords.shape[-1])
+        pooled = pooled.index_add(0, places.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
+        vectors = pooled.view(len(batch), nodes, -1)
+        vectors = self.dropout(torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1))
+        return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
+
+    def _subwords(self, subwords: Tensor, lengths: Tensor) -> Tensor:
+        """The vectors of all subwords (W, S, D)."""
+        mask = torch.arange(subwords.shape[1], device=lengths.device) < lengths.unsqueeze(-1)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
+            found = self.transformer(
+                input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
+            )
+        if self.mix is None:
+            return found.last_hidden_state.to(self.root.dtype)
+        return self.mix(torch.stack(found.hidden_states[-self.mixed :]).to(self.root.dtype))
+
+    def train(self, mode: bool = True) -> Self:
+        """Frozen weights are always used as in parsing, without dropout."""
+        super().train(mode)
+        if self.frozen:
+            self.transformer.eval()
+        return self
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        return {
+            parameter: self.factor * self.decay ** self._depths[name]
+            for name, parameter in self.transformer.named_parameters()
+        }
+
+    def advance(self, progress: float) -> None:
+        """Let the layers learn whose turn has come, one after another from the last one to the embeddings."""
+        if self.frozen or not self.unfreeze_at:
+            return
+        turns = max(self._depths.values(), default=0) + 1
+        for name, parameter in self.transformer.named_parameters():
+            parameter.requires_grad_(progress >= self.unfreeze_at * (self._depths[name] + 1) / turns)
+
+
+def pooling_weights(words: Tensor, pooling: Pooling) -> Tensor:
+    """How much each subword counts for its word.
+
+    Args:
+        words: (W, S) the word that a subword is part of, 0 for none; equal ones of a row stand together.
+        pooling: which subwords count.
+
+    Returns:
+        (W, S) float32, whose sum is 1 for each word of a row; anything finite where there is no word.
+    """
+    first = words != functional.pad(words, (1, 0), value=-1)[:, :-1]
+    if pooling == "first":
+        return first.float()
+    if pooling == "last":
+        return (words != functional.pad(words, (0, 1), value=-1)[:, 1:]).float()
+    group = first.flatten().cumsum(0) - 1
+    return (1 / torch.bincount(group).float())[group].view(words.shape)
