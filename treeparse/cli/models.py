@@ -20,7 +20,8 @@ experts) or of the log probabilities of labelled arcs (log_probs). They may diff
 trained for; labels go by their names."""
 
 EXPECTED_TREE = """\
-By --combine marginals the parse is the tree of the highest expected LAS under the mean of their probabilities."""
+By --combine marginals, whatever the decoder, the parse is the tree of the highest expected LAS under the mean of their
+probabilities."""
 
 
 def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False) -> None:
@@ -30,7 +31,7 @@ def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False
         "--combine",
         type=_listing_combination if lists else _combination,
         metavar=f"{{{','.join(known)}}}",
-        help="what several models have one mean of (default: scores)",
+        help="several models parse by the mean of these, see below (default: scores)",
     )
 
 
