@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
-from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, generator
+from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, every_sampled_case, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -24,7 +24,7 @@ def rows_of(columns: list[Tensor]) -> Trees:
     return torch.cat([column[..., 1:] for column in columns], -1).numpy()
 
 
-@every_case
+@every_sampled_case
 @pytest.mark.parametrize(("scale", "forbidden"), [(1.0, 0.0), (4.0, 0.2)])
 def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, forbidden: float) -> None:
     words = 2 if case.labels else 3
