@@ -15,4 +15,5 @@ def over_and_over(batch: Batch, count: int) -> Batch:
     optional = (batch.heads, batch.labels, batch.allowed)
     copies = [part if part is None else torch.cat([part] * count) for part in optional]
     lengths = batch.lengths.repeat(count)
-    return Batch(lengths, torch.arange(len(lengths)), {}, *copies)
+    heads, labels, allowed = copies
+    return Batch(lengths, torch.arange(len(lengths)), {}, heads, labels, allowed)
