@@ -4,6 +4,7 @@ import pickle
 import random
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,18 @@ def arc_scores(parser: Parser, sentence: Sentence) -> np.ndarray:
         return parser.scorer(parser.collate([sentence])).arcs[0].numpy()
 
 
+@cache
+def parser_of(single_root: bool) -> Parser:
+    """A random parser, which no test changes."""
+    return random_parser(replace(CONFIG, single_root=single_root))
+
+
+@cache
+def every_labelled_tree(number: int, single_root: bool, projective: bool = False) -> list[Parse]:
+    """Of a short sentence."""
+    return labelled_trees(parser_of(single_root), SHORT[number], projective=projective)
+
+
 def labelled_trees(parser: Parser, sentence: Sentence, *, projective: bool = False) -> list[Parse]:
     """All labelled trees, best first, by enumeration."""
     arcs, labels, single_root = (
@@ -191,10 +204,10 @@ DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective", "m
 @pytest.mark.parametrize("single_root", [True, False])
 @pytest.mark.parametrize("decoder", ["nonprojective", "projective"])
 def test_lists_of_the_best_by_enumeration(decoder: Decoder, single_root: bool) -> None:
-    parser = random_parser(replace(CONFIG, single_root=single_root))
+    parser = parser_of(single_root)
     lengths = set()
-    for sentence, found in zip(SHORT, parser.kbest(SHORT, 10_000, decoder=decoder), strict=True):
-        expected = labelled_trees(parser, sentence, projective=decoder == "projective")
+    for number, found in enumerate(parser.kbest(SHORT, 10_000, decoder=decoder)):
+        expected = every_labelled_tree(number, single_root, decoder == "projective")
         assert all(map(same, found, expected)) and len(found) == len(expected)
         assert [parse.score for parse in found] == sorted((parse.score for parse in found), reverse=True)
         if decoder == "nonprojective":
@@ -210,10 +223,10 @@ def test_lists_of_the_best_by_enumeration(decoder: Decoder, single_root: bool) -
 @DECODERS
 @pytest.mark.parametrize("single_root", [True, False])
 def test_parses_of_every_decoder_by_enumeration(decoder: Decoder, single_root: bool) -> None:
-    parser = random_parser(replace(CONFIG, single_root=single_root))
+    parser = parser_of(single_root)
     differ = 0
-    for sentence, parse in zip(SHORT, parser.parse(SHORT, decoder=decoder), strict=True):
-        every = labelled_trees(parser, sentence)
+    for number, parse in enumerate(parser.parse(SHORT, decoder=decoder)):
+        every = every_labelled_tree(number, single_root)
         if decoder == "minimum_risk":
             # The probability that a random labelled tree has this arc with this label, summed over the arcs.
             right: defaultdict[tuple[int, int, str], float] = defaultdict(float)
@@ -221,11 +234,11 @@ def test_parses_of_every_decoder_by_enumeration(decoder: Decoder, single_root: b
                 for arc in arcs_of(tree):
                     right[arc] += math.exp(tree.log_prob)
             expected = max(every, key=lambda tree: sum(right[arc] for arc in arcs_of(tree)))
-            heads, labels = parser.distribution(parser.collate([sentence])).minimum_risk()
+            heads, labels = parser.distribution(parser.collate([SHORT[number]])).minimum_risk()
             assert heads[0, 1:].tolist() == list(parse.heads)
             assert [parser.indexer.labels.item(label) for label in labels[0, 1:].tolist()] == list(parse.labels)
         else:
-            expected = labelled_trees(parser, sentence, projective=decoder == "projective")[0]
+            expected = every_labelled_tree(number, single_root, decoder == "projective")[0]
         assert same(parse, expected)
         differ += (parse.heads, parse.labels) != (every[0].heads, every[0].labels)
     assert (differ > 0) is (decoder != "nonprojective")

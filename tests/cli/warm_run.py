@@ -1,4 +1,4 @@
-"""Warms all kernels, then uses every distribution and a parser; prints which kernels that left out.
+"""Warms all kernels, then uses every distribution and a parser; prints last which kernels that left out.
 
 As JSON: ``forgotten``, kernels that Python calls and warming did not; ``late``, those that were compiled or loaded
 afterwards; ``repeated``, those with several signatures. It is a process of its own, for kernels stay loaded in one.

@@ -2,11 +2,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from helpers.derivatives import assert_objective_derivatives
 from helpers.oracles import all_trees, tree_scores
 from torch import Tensor
 
@@ -194,6 +196,11 @@ def test_the_likelihood_of_a_partial_tree_sums_over_its_completions(scale: float
     assert loss[2] == 0
 
 
+def labeled_crf(parameters: Sequence[Tensor], lengths: Tensor, single_root: bool = True) -> LabeledCRF:
+    arcs, labels = parameters
+    return LabeledCRF(NonProjectiveCRF(arcs, lengths, single_root=single_root), labels)
+
+
 def allowed_arcs() -> Tensor:
     """Of four sentences: word 1 may hang from 2 or 3, word 3 from the root or 1; nothing; nothing; word 2 from 1."""
     allowed = torch.ones(4, 4, 4, dtype=torch.bool)
@@ -207,23 +214,20 @@ def allowed_arcs() -> Tensor:
 def test_of_several_possible_heads_all_trees_count(single_root: bool) -> None:
     generator = torch.Generator().manual_seed(7)
     shapes = (4, 4, 4), (4, 4, 4, 2)
-    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes]
     heads = torch.where(torch.arange(4).unsqueeze(-1) == 1, KNOWN_HEADS, -1)  # of the second sentence alone
     batch = replace(batch_of(heads, KNOWN_LABELS, PARTIAL_LENGTHS), allowed=allowed_arcs())
     assert batch.is_labelled().tolist() == [True, True, False, True]
-
-    def loss(arcs: Tensor, labels: Tensor) -> Tensor:
-        p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS), single_root=single_root), labels)
-        return TreeLikelihood()(p, batch)
-
-    found, nothing = loss(*scores).detach(), torch.full((4,), -1)
+    found = TreeLikelihood()(labeled_crf(scores, batch.lengths, single_root=single_root), batch)
+    nothing = torch.full((4,), -1)
     for item, length in enumerate(PARTIAL_LENGTHS):
-        arcs, labels = (part[item, : length + 1, : length + 1].detach() for part in scores)
+        arcs, labels = (part[item, : length + 1, : length + 1] for part in scores)
         within = arcs.masked_fill(~allowed_arcs()[item, : length + 1, : length + 1], -torch.inf)
         every = log_sum_of_agreeing_trees(arcs, labels, nothing, nothing, single_root)
         agreeing = log_sum_of_agreeing_trees(within, labels, heads[item], KNOWN_LABELS[item], single_root)
         assert found[item].item() == pytest.approx(every - agreeing, abs=1e-10)
-    assert torch.autograd.gradcheck(loss, scores)
+    make = partial(labeled_crf, single_root=single_root)
+    assert_objective_derivatives(TreeLikelihood(), make, scores, batch)
 
 
 def test_head_selection_adds_up_the_possible_heads() -> None:
@@ -243,13 +247,9 @@ def test_head_selection_adds_up_the_possible_heads() -> None:
 def test_gradients_of_partial_trees() -> None:
     generator = torch.Generator().manual_seed(6)
     shapes = (4, 4, 4), (4, 4, 4, 2)
-    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
-
-    def loss(arcs: Tensor, labels: Tensor) -> Tensor:
-        p = LabeledCRF(NonProjectiveCRF(arcs, torch.tensor(PARTIAL_LENGTHS)), labels)
-        return TreeLikelihood()(p, batch_of(KNOWN_HEADS, KNOWN_LABELS, PARTIAL_LENGTHS))
-
-    assert torch.autograd.gradcheck(loss, scores)
+    scores = [torch.randn(*shape, dtype=torch.float64, generator=generator) for shape in shapes]
+    batch = batch_of(KNOWN_HEADS, KNOWN_LABELS, PARTIAL_LENGTHS)
+    assert_objective_derivatives(TreeLikelihood(), labeled_crf, scores, batch)
 
 
 def test_complete_trees_cost_the_same_beside_incomplete_ones() -> None:

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.tree_cases import NUMBA, Case, Enumerated, every_labeled_case
+from helpers.derivatives import assert_objective_derivatives
+from helpers.tree_cases import NUMBA, PROJECTIVE, Case, Enumerated, every_labeled_case, every_sampled_labeled_case
 from torch import Tensor
-from torch.autograd import gradcheck
 
 from treeparse import LabeledCRF
 from treeparse.core import Batch, TreeparseError
@@ -38,10 +38,11 @@ def values_and_gradients(case: Case, objective: Objective, parameters: list[Tens
     return torch.cat(columns, 1).reshape(len(LENGTHS), count, -1)
 
 
-@every_labeled_case
-@COSTS
-@pytest.mark.parametrize("replacement", [True, False])
-@pytest.mark.parametrize("samples", [2, 5])
+@every_sampled_labeled_case
+@pytest.mark.parametrize(
+    ("cost", "replacement", "samples"),  # every two of them
+    [("las", True, 2), ("uas", True, 5), ("uas", False, 2), ("las", False, 5)],
+)
 def test_drawn_trees_give_the_risk_and_its_gradient(case: Case, cost: Any, replacement: bool, samples: int) -> None:
     """Within six standard errors of the mean."""
     torch.manual_seed(5)
@@ -63,7 +64,7 @@ def test_without_replacement_all_trees_give_the_exact_risk(case: Case, cost: Any
     torch.testing.assert_close(found, exact, rtol=0, atol=1e-9)
 
 
-@every_labeled_case
+@pytest.mark.parametrize("case", [Case(True, NUMBA, 2), Case(False, PROJECTIVE, 2)], ids=lambda case: case.name)
 def test_without_replacement_the_gradient_varies_less(case: Case) -> None:
     torch.manual_seed(7)
     parameters = case.parameters(3, seed=3, batch=(3,), scale=1.5)
@@ -93,8 +94,8 @@ def test_the_risk_of_the_best_trees_by_enumeration(case: Case, cost: Any, trees:
 
 @every_labeled_case
 def test_derivatives_of_the_risk_of_the_best_trees(case: Case) -> None:
-    inputs = [part.nan_to_num(0.0).requires_grad_() for part in case.parameters(3, seed=9, batch=(3,))]
-    assert gradcheck(lambda *x: KBestRisk(4, 0.7)(case.make(x, LENGTHS), BATCH), inputs)
+    inputs = [part.nan_to_num(0.0) for part in case.parameters(3, seed=9, batch=(3,))]
+    assert_objective_derivatives(KBestRisk(4, 0.7), case.make, inputs, BATCH)
 
 
 def test_wrong_words_by_hand() -> None:

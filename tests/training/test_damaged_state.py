@@ -1,5 +1,6 @@
 """Files of a run that load, but hold other things than a run wrote, are refused with a sentence that names the file."""
 
+import io
 import math
 import re
 import shutil
@@ -13,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse.core import TreeparseError
-from treeparse.training import load_config, train
+from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.export import export_model
 
@@ -22,34 +23,28 @@ WEIGHT = "scorer.arcs.weight"
 
 
 @pytest.fixture(scope="module")
-def config(trained_config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def config(trained_config: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainConfig:
     """A run of one's own to damage; a resumption that is refused leaves the rest of it as it is."""
     folder = tmp_path_factory.mktemp("damaged")
     shutil.copytree(trained_config.parent / "run", folder / "run")
     text = trained_config.read_text(encoding="utf-8").replace(f"{trained_config.parent}/run", f"{folder}/run")
     (folder / "config.yaml").write_text(text, encoding="utf-8")
-    return folder / "config.yaml"
+    return load_config(folder / "config.yaml")
 
 
 @pytest.fixture(scope="module")
-def values(config: Path) -> Callable[[], Values]:
+def values(config: TrainConfig) -> Callable[[], Values]:
     """The state as it was written, read anew for every test."""
-    data = (config.parent / "run" / "checkpoints" / "last.ckpt").read_bytes()
-
-    def read() -> Values:
-        path = config.parent / "whole.ckpt"
-        path.write_bytes(data)
-        return torch.load(path, weights_only=True)
-
-    return read
+    data = (Path(config.output) / "checkpoints" / "last.ckpt").read_bytes()
+    return lambda: torch.load(io.BytesIO(data), weights_only=True)
 
 
-def refusal(config: Path, values: object) -> str:
+def refusal(config: TrainConfig, values: object) -> str:
     """The sentence with which a run that has such a state is refused."""
-    state = config.parent / "run" / "checkpoints" / "last.ckpt"
+    state = Path(config.output) / "checkpoints" / "last.ckpt"
     torch.save(values, state)
     with pytest.raises(TreeparseError) as caught:
-        train(load_config(config), resume=True, quiet=True)
+        train(config, resume=True, quiet=True)
     message = str(caught.value)
     assert str(state) in message and "train anew" in message
     assert "\n" not in message and len(message) < 500
@@ -172,18 +167,18 @@ CHANGES: dict[str, Callable[[Values], None]] = {
 
 
 @pytest.mark.parametrize("form", OTHERS)
-def test_something_else_than_a_state(config: Path, values: Callable[[], Values], form: str) -> None:
+def test_something_else_than_a_state(config: TrainConfig, values: Callable[[], Values], form: str) -> None:
     refusal(config, OTHERS[form](values()))
 
 
 @pytest.mark.parametrize("form", CHANGES)
-def test_a_state_of_another_form(config: Path, values: Callable[[], Values], form: str) -> None:
+def test_a_state_of_another_form(config: TrainConfig, values: Callable[[], Values], form: str) -> None:
     state = values()
     CHANGES[form](state)
     refusal(config, state)
 
 
-def test_the_sentence_says_what_is_wrong(config: Path, values: Callable[[], Values]) -> None:
+def test_the_sentence_says_what_is_wrong(config: TrainConfig, values: Callable[[], Values]) -> None:
     state = values()
     del state["step"], state["threads"]
     assert "lacks step, threads" in refusal(config, state)

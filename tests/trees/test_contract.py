@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from helpers.derivatives import assert_derivatives
 from helpers.tree_cases import CASES, NUMBA, TORCH, Case, Distribution, Enumerated, every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -128,22 +129,22 @@ def test_first_derivatives(case: Case) -> None:
     quantities = (
         lambda p: p.log_partition,
         lambda p: p.marginals,
-        lambda p: p.log_prob(as_value(known)),
+        lambda p: p.log_prob(as_value([column.expand(*p.batch_shape, 4) for column in known])),
         lambda p: p.entropy(),
         lambda p: p.renyi_entropy(0.5),
         lambda p: p.log_norm(3.0),
-        lambda p: p.cross_entropy(other),
-        lambda p: other.cross_entropy(p),
-        lambda p: kl_divergence(p, other),
-        lambda p: p.expected_uas(known[0]),
-        lambda p: p.risk(*known),
+        lambda p: p.cross_entropy(other.expand(p.batch_shape)),
+        lambda p: other.expand(p.batch_shape).cross_entropy(p),
+        lambda p: kl_divergence(p, other.expand(p.batch_shape)),
+        lambda p: p.expected_uas(known[0].expand(*p.batch_shape, 4)),
+        lambda p: p.risk(*(column.expand(*p.batch_shape, 4) for column in known)),
     )
 
     def all_of(*inputs: Tensor) -> tuple[Tensor, ...]:
-        p = case.make(inputs, lengths)  # once for all
+        p = case.make(inputs, lengths.expand(len(inputs[0]), 2))  # once for all
         return tuple(quantity(p) for quantity in quantities)
 
-    assert gradcheck(all_of, inputs)
+    assert_derivatives(all_of, inputs)
 
 
 @every_case
@@ -157,10 +158,17 @@ def test_derivatives_in_the_values(case: Case) -> None:
     lengths = torch.tensor([3, 2])
     inputs = smooth(case, lengths)
     p = case.make([part.detach() for part in inputs], lengths)
-    r, s = (random_values(p, count, count).requires_grad_() for count in (2, 1))
-    assert gradcheck(lambda r, *x: case.make(x, lengths).expectation(r), (r, *inputs))
-    assert gradcheck(p.covariance, (r, s))
-    assert gradcheck(p.second_moment, (r, s))
+    r, s = (random_values(p, count, count) for count in (2, 1))
+
+    def of_values(r: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+        copies = p.expand((len(r), 2))
+        return copies.covariance(r, s), copies.second_moment(r, s)
+
+    def of_scores_too(r: Tensor, *inputs: Tensor) -> tuple[Tensor]:
+        return (case.make(inputs, lengths.expand(len(r), 2)).expectation(r),)
+
+    assert_derivatives(of_values, (r, s))
+    assert_derivatives(of_scores_too, (r, *inputs))
 
 
 @every_case
@@ -495,9 +503,14 @@ def test_slices_of_heads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         found = constants.entropy(), constants.marginals, constants.covariance(r, r)
     for pair in zip(found, expected, strict=True):
         torch.testing.assert_close(*pair)
-    assert gradcheck(lambda *x: case.make(x, lengths).entropy(), inputs)
-    assert gradcheck(lambda *x: case.make(x, lengths).marginals, inputs)
-    assert gradgradcheck(lambda *x: case.make(x, lengths).log_partition, inputs)
+
+    def of_copies(*inputs: Tensor) -> tuple[Tensor, Tensor]:
+        p = case.make(inputs, lengths.expand(len(inputs[0]), 2))
+        return p.entropy(), p.marginals
+
+    assert_derivatives(of_copies, inputs)
+    short = torch.tensor([2, 1])
+    assert gradgradcheck(lambda *x: case.make(x, short).log_partition, smooth(case, short))
 
 
 def smooth(case: Case, lengths: Tensor) -> list[Tensor]:

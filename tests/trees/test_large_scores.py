@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from helpers.tree_cases import NUMBA, Case, Distribution, Enumerated, every_case, generator
+from helpers.tree_cases import NUMBA, SAMPLED, Case, Distribution, Enumerated, every_case, generator
 from torch import Tensor
 from torch.distributions import kl_divergence
 
@@ -123,7 +123,8 @@ def test_nothing_hangs_or_is_nan(case: Case, kind: str) -> None:
             assert not (found == torch.inf).any() or name in ("cross_entropy", "kl_divergence"), name
     for name, trees in samples(case, p):
         assert p.support.check(trees).all(), name
-    assert_distinct_trees(case, p, 20)
+    if case in SAMPLED:
+        assert_distinct_trees(case, p, 20)
 
 
 @every_case
@@ -143,7 +144,8 @@ def test_a_long_sentence_at_the_bound(case: Case, kind: str) -> None:
     p = case.make(parameters_of(case, kind, 40, MAX_SCORE))
     assert p.log_partition.isfinite() and p.entropy().isfinite()
     assert p.support.check(p.sample((5,), generator=generator(2))).all()
-    assert_distinct_trees(case, p, 5)
+    if case in SAMPLED:
+        assert_distinct_trees(case, p, 5)
 
 
 @every_case

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z, tree_counts
-from helpers.tree_cases import NUMBA, Case, Enumerated, every_case, generator
+from helpers.tree_cases import NUMBA, Case, Enumerated, every_case, every_sampled_case, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -15,7 +15,7 @@ def columns(value: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else list(value)
 
 
-@every_case
+@every_sampled_case
 @pytest.mark.parametrize(("scale", "forbidden"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.3), (8.0, 0.0)])
 def test_the_law_over_the_support(case: Case, scale: float, forbidden: float) -> None:
     for words in range(1, 4 if case.labels else 6):

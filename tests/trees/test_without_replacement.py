@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
-from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, generator
+from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, every_sampled_case, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -15,8 +15,8 @@ from treeparse.trees.families import DistinctMethod
 REPETITIONS = 6000
 
 
-def methods_of(case: Case) -> list[DistinctMethod | None]:
-    return [None, *(name for name in get_args(DistinctMethod) if name != "beam" or case.kind.crossing)]
+def methods_of(case: Case) -> list[DistinctMethod]:
+    return [name for name in get_args(DistinctMethod) if name != "beam" or case.kind.crossing]
 
 
 def rows_of(columns: list[Tensor]) -> Trees:
@@ -24,7 +24,7 @@ def rows_of(columns: list[Tensor]) -> Trees:
     return torch.cat([column[..., 1:] for column in columns], -1).numpy()
 
 
-@every_case
+@every_sampled_case
 @pytest.mark.parametrize(("scale", "forbidden"), [(1.0, 0.0), (4.0, 0.2)])
 def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, forbidden: float) -> None:
     words = 2 if case.labels else 3
@@ -89,6 +89,17 @@ def test_shapes_batches_and_generators(case: Case) -> None:
 
 
 @every_case
+def test_trees_in_memory_are_drawn_by_repeats(case: Case) -> None:
+    p = case.make(case.parameters(4, seed=14, batch=(3,), forbidden=0.1), validate_args=False)
+    pairs = zip(
+        p.sample_without_replacement(5, generator=generator(15)),
+        p.sample_without_replacement(5, generator=generator(15), method="repeat"),
+        strict=True,
+    )
+    assert all(torch.equal(*pair) for pair in pairs)
+
+
+@every_case
 def test_what_cannot_be_sampled(case: Case) -> None:
     parameters = case.parameters(3, seed=8, batch=(2,))
     parameters[0][1, :, 2] = -torch.inf
@@ -150,7 +161,7 @@ def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
 def test_a_gpu_gives_the_same(case: Case) -> None:
     parameters = case.parameters(4, seed=12)
     on_cpu, on_gpu = case.make(parameters), case.make([part.cuda() for part in parameters])
-    for method in methods_of(case)[1:]:
+    for method in methods_of(case):
         expected = on_cpu.sample_without_replacement(9, generator=generator(13), method=method)
         found = on_gpu.sample_without_replacement(9, generator=generator(13), method=method)
         for own, other in zip(found, expected, strict=True):
