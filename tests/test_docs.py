@@ -1,7 +1,9 @@
 """What the docstrings of packages show is run as it stands there."""
 
 import re
+import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -44,7 +46,7 @@ OPTIONS = [f"--{key}={value}" for key, value in LEARNING.items()]
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file ``mine.py`` of the text, in a folder from which it is imported."""
     sentences = "One's own is a subclass of", "A cost of whole trees of one's own"
     blocks = [block_after(objectives.__doc__, sentence) for sentence in sentences]
@@ -52,8 +54,8 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "mine.py"
     path.write_text("import torch\n" + "\n".join(blocks), encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(__import__("sys").modules, "mine", raising=False)
-    return path
+    yield path
+    sys.modules.pop("mine", None)  # other tests have other modules of that name
 
 
 def test_an_objective_of_ones_own(mine: Path, tiny_config: Path) -> None:
