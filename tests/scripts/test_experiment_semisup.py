@@ -63,9 +63,9 @@ def test_what_is_trained(
         else:
             assert config.data.unlabelled == str(work / "data" / "all-but-20.conllu")
             assert [term["data"] for term in config.objective["init_args"]["terms"][1:]] == ["unlabelled"]
-    [_, silver] = runs.configs["self-training-2"].objective["init_args"]["terms"]
-    teachers = silver["objective"]["init_args"]["reference"]["init_args"]["models"]
-    assert teachers == [str(work / experiment_semisup.SUPERVISED.replace(" ", "_")) + "-2/model"]
+    for pupil, teacher in (("self-training-2", "100_trees_alone-2"), ("self-training_twice-2", "self-training-2")):
+        [_, silver] = runs.configs[pupil].objective["init_args"]["terms"]
+        assert silver["objective"]["init_args"]["reference"]["init_args"]["models"] == [str(work / teacher / "model")]
     assert len(output.read_text().splitlines()) == len(SETTINGS) + 1
     before = len(runs.configs)
     experiment_semisup.main(arguments)
@@ -74,7 +74,7 @@ def test_what_is_trained(
 
 
 def test_the_objectives_can_be_built(treebanks: Path, tmp_path: Path) -> None:
-    paths = experiment_semisup.Paths(*[tmp_path] * 6)
+    paths = experiment_semisup.Paths(*[tmp_path] * 7)
     labelled, _ = files.cut(treebanks / "UD_English-EWT" / "en_ewt-ud-train.conllu", 20, tmp_path / "data")
     paths = paths._replace(constraints=files.write_constraints(labelled, 3, tmp_path / "constraints.yaml"))
     for setting in ("entropy", "20 constraints"):
