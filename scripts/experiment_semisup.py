@@ -198,7 +198,9 @@ def main(options: Sequence[str] | None = None) -> None:
         "--settings", nargs="*", choices=everything, default=everything, metavar="NAME", help=", ".join(everything)
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N", help="default: 1 2 3")
-    parser.add_argument("--no-tree", action=argparse.BooleanOptionalAction, default=True, help="train on no tree, too")
+    parser.add_argument(
+        "--constraints-alone", action=argparse.BooleanOptionalAction, default=True, help="train on no tree, too"
+    )
     parser.add_argument(
         "--teacher", type=Path, metavar="MODEL", help="the parser of all trees (default: it is trained)"
     )
@@ -206,7 +208,7 @@ def main(options: Sequence[str] | None = None) -> None:
     with working_folder(arguments, "experiment_semisup") as work:
         experiment = Experiment(arguments.treebanks, arguments.output, work, arguments.teacher)
         few = experiment.few_trees(arguments.settings, arguments.seeds) if arguments.settings else []
-        none = experiment.no_tree(arguments.seeds) if arguments.no_tree else []
+        none = experiment.no_tree(arguments.seeds) if arguments.constraints_alone else []
     if few:
         print("\n".join(table(few, COLUMNS)))
     if none:

@@ -52,11 +52,13 @@ Joshua Goodman 1998. Parsing Inside-Out. PhD thesis, Harvard University.
 Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Minimization. NIPS.
 Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
     Universe. Journal of the American Statistical Association 47.
+Jeremy Howard and Sebastian Ruder 2018. Universal Language Model Fine-tuning for Text Classification. ACL.
 Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
     Sampling Sequences Without Replacement. ICML.
+Dan Kondratyuk and Milan Straka 2019. 75 Languages, 1 Model: Parsing Universal Dependencies Universally. EMNLP-IJCNLP.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Buy 4 REINFORCE Samples, Get a Baseline for Free! ICLR workshop Deep
     Reinforcement Learning Meets Structured Prediction.
 Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discrete Random Variables by Sampling
@@ -70,6 +72,8 @@ Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL works
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
     Softmax Tricks. NeurIPS.
+Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, Kenton Lee and Luke Zettlemoyer 2018.
+    Deep Contextualized Word Representations. NAACL-HLT.
 Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell III and Mark Johnson 2002. Parsing the
     Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
 David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.

@@ -22,6 +22,8 @@ def draw(few: Sequence[Record], none: Sequence[Record], path: Path) -> None:
         for records, title in ((few, "100 sentences with trees"), (none, "no tree, up to 20 words"))
         if records
     ]
+    if not parts:
+        return
     figure = Figure(figsize=(5.5 * len(parts), 3.6), layout="constrained")
     for axes, (records, title) in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         _bars(axes, records)
