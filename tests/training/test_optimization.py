@@ -45,19 +45,19 @@ def test_optimizer_leaves_frozen_weights_out() -> None:
 
 
 def test_groups_of_parameters_have_their_shares_of_the_rate() -> None:
-    model, config = nn.Linear(2, 2), OptimizationConfig(learning_rate=2.0)
-    optimizer = build_optimizer(model.parameters(), config, {model.weight: 0.25})
+    weight, bias = nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(2))
+    optimizer = build_optimizer([weight, bias], OptimizationConfig(learning_rate=2.0), {weight: 0.25})
     groups = [([id(each) for each in group["params"]], group["lr"]) for group in optimizer.param_groups]
-    assert groups == [([id(model.bias)], 2.0), ([id(model.weight)], 0.5)]  # the highest first: it is the one shown
+    assert groups == [([id(bias)], 2.0), ([id(weight)], 0.5)]  # the highest first: it is the one shown
     set_learning_rate(optimizer, 1.0)
     assert [group["lr"] for group in optimizer.param_groups] == [1.0, 0.25]
 
 
 def test_one_rate_is_one_group_in_the_form_of_before() -> None:
-    model, config = nn.Linear(2, 2), OptimizationConfig()
-    plain, same = (build_optimizer(model.parameters(), config, rates) for rates in ({}, {model.weight: 1.0}))
+    weight, bias = nn.Parameter(torch.zeros(2, 2)), nn.Parameter(torch.zeros(2))
+    plain, same = (build_optimizer([weight, bias], OptimizationConfig(), rates) for rates in ({}, {weight: 1.0}))
     assert plain.state_dict() == same.state_dict()
-    theirs = torch.optim.AdamW(model.parameters(), fused=True).state_dict()
+    theirs = torch.optim.AdamW([weight, bias], fused=True).state_dict()
     assert plain.state_dict()["param_groups"][0].keys() == theirs["param_groups"][0].keys()
     set_learning_rate(plain, 0.5)
     assert plain.param_groups[0]["lr"] == 0.5

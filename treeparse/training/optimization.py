@@ -13,8 +13,6 @@ from treeparse.training.config import OptimizationConfig
 from treeparse.training.plan import settled
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
-
-
 RATE = "rate"  # of a group of parameters: its learning rate as a share of the run's; 1 where there is none
 
 
