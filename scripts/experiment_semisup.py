@@ -150,7 +150,8 @@ class Experiment:
         train, test = (short(self.file(part), SHORT, data, trees=part == "test") for part in ("train", "test"))
         gold = [sentence.words for sentence in load_treebank(test)]
         for name, uas in attachment_baselines(gold).items():
-            self.records[0, name, 0] = {"labelled": 0, "setting": name, "seed": 0, "uas": round(uas, 6)}
+            if (0, name, 0) not in self.records:
+                self.add(0, name, 0, {"uas": round(uas, 6)})
         # Nothing is measured on the way: not even the choice of an epoch sees a tree.
         files = {"data.train": train, "data.dev": "null", "objective.init_args.constraints": BY_HAND, **ALONE_STEPS}
         for seed in seeds:
@@ -165,9 +166,12 @@ class Experiment:
         """Make one run and append its record."""
         print(f"{setting}, seed {seed}", flush=True)
         scores = train_and_score(config, {"seed": seed, **settings}, gold, self.folder(setting, seed))
-        machine = {"threads": torch.get_num_threads(), "cpu": cpu_name()}
+        self.add(labelled, setting, seed, {**scores, "threads": torch.get_num_threads(), "cpu": cpu_name()})
+
+    def add(self, labelled: int, setting: str, seed: int, values: Mapping[str, object]) -> None:
+        """Append a record."""
         run = (labelled, setting, seed)
-        self.records[run] = {**dict(zip(RUN, run, strict=True)), **scores, **machine}
+        self.records[run] = {**dict(zip(RUN, run, strict=True)), **values}
         append_record(self.output, self.records[run])
 
     def folder(self, setting: str, seed: int) -> Path:
@@ -189,6 +193,23 @@ def table(records: Sequence[Record], columns: Mapping[str, str]) -> Iterator[str
         yield f"| {setting} | {len(seeds)} | {' | '.join(scores)} | {' | '.join(gains)} |"
 
 
+def show(few: Sequence[Record], none: Sequence[Record], picture: Path) -> None:
+    """Print the tables and draw the plot."""
+    if few:
+        print("\n".join(table(few, COLUMNS)))
+    if none:
+        print("\n".join(["", *table(none, {"UAS": "uas"})]))
+    draw(few, none, picture)
+
+
+def replot(output: Path) -> None:
+    """Show the runs of a file."""
+    order = {name: place for place, name in enumerate([SUPERVISED, *ADDED])}
+    records = sorted(read_records(output), key=lambda record: (order.get(record["setting"], 0), record["seed"]))
+    few, none = ([r for r in records if bool(r["labelled"]) is some] for some in (True, False))
+    show(few, none, output.with_suffix(".png"))
+
+
 def main(options: Sequence[str] | None = None) -> None:
     """Run what is missing, print the tables and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -204,16 +225,15 @@ def main(options: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--teacher", type=Path, metavar="MODEL", help="the parser of all trees (default: it is trained)"
     )
+    parser.add_argument("--replot", type=Path, metavar="JSONL", help="train nothing: show the runs of this file")
     arguments = parser.parse_args(options)
+    if arguments.replot:
+        return replot(arguments.replot)
     with working_folder(arguments, "experiment_semisup") as work:
         experiment = Experiment(arguments.treebanks, arguments.output, work, arguments.teacher)
         few = experiment.few_trees(arguments.settings, arguments.seeds) if arguments.settings else []
         none = experiment.no_tree(arguments.seeds) if arguments.constraints_alone else []
-    if few:
-        print("\n".join(table(few, COLUMNS)))
-    if none:
-        print("\n".join(["", *table(none, {"UAS": "uas"})]))
-    draw(few, none, arguments.output.with_suffix(".png"))
+    show(few, none, arguments.output.with_suffix(".png"))
 
 
 if __name__ == "__main__":

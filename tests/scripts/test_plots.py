@@ -33,8 +33,9 @@ def test_an_opening_names_this_machine() -> None:
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.stem)
 def test_a_picture_is_drawn_from_its_tables_alone(picture: Path, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    report = tmp_path / f"{picture.stem}.md"
-    report.write_bytes(picture.with_suffix(".md").read_bytes())
+    [source] = (path for path in map(picture.with_suffix, (".md", ".jsonl")) if path.exists())
+    report = tmp_path / source.name
+    report.write_bytes(source.read_bytes())
     import_module(picture.stem).main(["--replot", str(report)])
     assert report.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
     assert sorted(tmp_path.iterdir()) == [report, report.with_suffix(".png")]
@@ -43,7 +44,7 @@ def test_a_picture_is_drawn_from_its_tables_alone(picture: Path, tmp_path: Path)
 def test_every_file_of_results_is_explained() -> None:
     index = (RESULTS / "README.md").read_text(encoding="utf-8")
     for path in RESULTS.iterdir():
-        names = {f"`{path.name}`", f"`{path.stem}.md`, `.png`"}
+        names = {f"`{path.name}`", f"`{path.stem}.md`, `.png`", f"`{path.stem}.jsonl`, `.png`"}
         assert path.name == "README.md" or any(name in index for name in names), path.name
 
 
