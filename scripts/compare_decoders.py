@@ -21,6 +21,7 @@ from support.training.models import trained_parser
 from support.training.treebanks import EWT, LATIN, Treebank, gold_sentences
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
+from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parse, Parser
 
@@ -62,7 +63,7 @@ def check_scores(best: Sequence[Parse], others: Sequence[Parse], decoder: str) -
 
 def row(decoder: str, gold: Sequence[Sentence], parses: Sequence[Parse]) -> str:
     """One decoder's scores."""
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    system = with_parses(gold, parses)
     scores = attachment_scores(gold, system)
     shares = (scores.uas, scores.las, scores.complete_match_unlabeled)
     crossing = mean(bool(nonprojective_words(parse.heads)) for parse in parses)

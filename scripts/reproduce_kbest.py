@@ -35,6 +35,7 @@ from support.training.models import trained_parser
 from support.training.treebanks import EWT, EWT_500, LATIN, TURKISH, gold_sentences
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
 
@@ -107,7 +108,7 @@ def subjects(options: argparse.Namespace) -> Iterator[Subject]:
 def uas(parser: Parser, gold: Sequence[Sentence]) -> float:
     """Of the best labelled trees, in percent."""
     parses = parser.parse(gold)
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    system = with_parses(gold, parses)
     return 100 * attachment_scores(gold, system).uas
 
 

@@ -14,6 +14,7 @@ EMPTY = "_"
 BEFORE = "value of before"  # of a setting, in the metadata of its field
 
 T = TypeVar("T")
+N = TypeVar("N", bound=str)
 
 
 class TreeparseError(ValueError):
@@ -228,6 +229,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about a name that does not exist: ``; did you mean ...?``, or nothing if none is like it."""
     [*close] = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def name_among(name: str, known: Sequence[N], problem: str) -> N:
+    """The known name that is meant, hyphen or underscore; for any other raises ``problem``, a sentence's start."""
+    spelled = str(name).replace("-", "_")
+    for each in known:
+        if spelled == each:
+            return each
+    raise TreeparseError(f"{problem}: choose one of {', '.join(known)}" + (did_you_mean(spelled, known) or "."))
 
 
 def added_setting(default: T, *, before: T) -> T:

@@ -50,9 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "AttachmentReport":
     from treeparse.data import load_treebank
+    from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores
 
     gold = [sentence.words for sentence in load_treebank(path)]
-    parses = parser.parse(gold, decoder=args.decoder)
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
-    return attachment_scores(gold, system)
+    return attachment_scores(gold, with_parses(gold, parser.parse(gold, decoder=args.decoder)))

@@ -5,10 +5,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from treeparse.trees.decoders import Decoder
+
+T = TypeVar("T")
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 TERMINATED = 128 + 15  # as it reports SIGTERM
@@ -58,17 +60,18 @@ def decoder(text: str) -> "Decoder":
     """The type of an argument: any decoder."""
     from treeparse.trees.decoders import decoder_named
 
-    return _named(decoder_named, text)
+    return named(decoder_named, text)
 
 
 def listing_decoder(text: str) -> "Decoder":
     """The type of an argument: a decoder that has lists of trees."""
     from treeparse.trees.decoders import listing_decoder_named
 
-    return _named(listing_decoder_named, text)
+    return named(listing_decoder_named, text)
 
 
-def _named(find: "Callable[[str], Decoder]", text: str) -> "Decoder":
+def named(find: Callable[[str], T], text: str) -> T:
+    """What is found by a name; an error of argparse where nothing is."""
     try:
         return find(text)
     except ValueError as error:

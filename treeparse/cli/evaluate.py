@@ -144,8 +144,9 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
 
 
 def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
-    parses = load_models(directories, args).parse(gold, decoder=args.decoder)
-    return [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    from treeparse.data.parses import with_parses
+
+    return with_parses(gold, load_models(directories, args).parse(gold, decoder=args.decoder))
 
 
 def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import import_modules
+from treeparse.cli.common import import_modules, named
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
@@ -38,10 +38,7 @@ def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False
 def _combination(text: str) -> "Combination":
     from treeparse.trees.combined import combination_named
 
-    try:
-        return combination_named(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    return named(combination_named, text)
 
 
 def _listing_combination(text: str) -> "Combination":

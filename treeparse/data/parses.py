@@ -1,7 +1,9 @@
 """Parses, and lists of a sentence's parses."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
 
 
@@ -19,6 +21,11 @@ class Parse:
     labels: tuple[str, ...]
     log_prob: float
     score: float
+
+
+def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
+    """The sentences under the trees of their parses, as many as they are."""
+    return [s.with_tree(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,7 +49,7 @@ def build_transformer(architecture: Mapping[str, Any]) -> nn.Module:
 
     config = config_of(architecture)
     config.use_cache = False  # of what a text generator keeps for its next word
-    with quiet(), _sentences("makes no model"):
+    with quiet(), library_faults(_no_architecture("makes no model")):
         return AutoModel.from_config(config, **model_arguments(config)).float()
 
 
@@ -68,7 +68,7 @@ def config_of(architecture: Mapping[str, Any]) -> Any:
     if not isinstance(name, str) or name not in CONFIG_MAPPING:
         known = "" if not isinstance(name, str) else did_you_mean(name, CONFIG_MAPPING.keys())
         raise TreeparseError(f"its model_type is {name!r:.100}, which the library transformers does not have{known}")
-    with quiet(), _sentences("has settings that make no model"):
+    with quiet(), library_faults(_no_architecture("has settings that make no model")):
         config = AutoConfig.for_model(name, **settings)
     of_text = any(type(config) in models for models in (MODEL_FOR_MASKED_LM_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING))
     sizes = all(type(getattr(config, size, None)) is int for size in ("hidden_size", "vocab_size", "num_hidden_layers"))
@@ -131,12 +131,16 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _sentences(problem: str) -> Iterator[None]:
-    """What the library finds wrong with an architecture, of which there are as many kinds as there are mistakes."""
+def library_faults(error_of: Callable[[str], TreeparseError]) -> Iterator[None]:
+    """What a library finds wrong, in as many kinds of error as there are mistakes, as the error made of its text."""
     try:
         yield
     except MemoryError:
         raise
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise TreeparseError(f"its architecture {problem} ({text:.300})") from error
+        raise error_of(f"{text:.300}") from error
+
+
+def _no_architecture(problem: str) -> Callable[[str], TreeparseError]:
+    return lambda text: TreeparseError(f"its architecture {problem} ({text})")

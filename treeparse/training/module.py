@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.parses import with_parses
 from treeparse.metrics import AttachmentScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
@@ -163,7 +164,7 @@ class ParserModule(pl.LightningModule):
         parses, loss = self.measured.measure(batch, gold, self.objective)
         self._dev_loss += loss * batch.num_words
         self._dev_words += batch.num_words
-        system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+        system = with_parses(gold, parses)
         self.scores.update(gold, system)
 
     def record(self) -> EpochRecord:

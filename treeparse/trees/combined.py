@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.core import name_among
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean
 from treeparse.trees.mixture import Mixture, check_alike
@@ -17,12 +17,7 @@ COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
 
 def combination_named(name: str) -> Combination:
     """The way to combine of a name, hyphen or underscore; raises where there is none of that name."""
-    spelled = str(name).replace("-", "_")
-    for combination in COMBINATIONS:
-        if spelled == combination:
-            return combination
-    problem = f"There is no way {name!r} to combine models: choose one of {', '.join(COMBINATIONS)}"
-    raise TreeparseError(problem + (did_you_mean(spelled, COMBINATIONS) or "."))
+    return name_among(name, COMBINATIONS, f"There is no way {name!r} to combine models")
 
 
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledCRF | Mixture:

@@ -4,7 +4,7 @@ from typing import Literal, get_args, overload
 
 import torch
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.core import TreeparseError, name_among
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.mixture import Mixture
@@ -21,12 +21,7 @@ DISTRIBUTIONS: dict[TreeKind, type[TreeCRF]] = {"nonprojective": NonProjectiveCR
 
 def decoder_named(name: str) -> Decoder:
     """The decoder of a name, hyphen or underscore; raises where there is none of that name."""
-    spelled = str(name).replace("-", "_")
-    for decoder in DECODERS:
-        if spelled == decoder:
-            return decoder
-    problem = f"There is no decoder {name!r}: choose one of {', '.join(DECODERS)}"
-    raise TreeparseError(problem + (did_you_mean(spelled, DECODERS) or "."))
+    return name_among(name, DECODERS, f"There is no decoder {name!r}")
 
 
 def listing_decoder_named(name: str) -> Decoder:

@@ -8,6 +8,7 @@ from typing import Any
 
 from treeparse.cli.config import shipped_configs
 from treeparse.core import Sentence
+from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.model import Ensemble, Parser
 from treeparse.training import load_config, train
@@ -40,7 +41,7 @@ def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[S
 def scores_of(parser: Parser | Ensemble, gold: Sequence[Sentence]) -> Record:
     """How well a parser parses the words of gold trees."""
     parses = parser.parse(gold)
-    system = [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in zip(gold, parses, strict=True)]
+    system = with_parses(gold, parses)
     scores = attachment_scores(gold, system)
     return {name: round(getattr(scores, name), 6) for name in SCORES}
 

@@ -6,8 +6,8 @@ No code of theirs is run, and no weights are read but safetensors.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.data.subwords import SpecialSubwords
-from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, model_arguments, quiet
+from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
 CONFIG = "config.json"
 # What is taken from the Hub: no weights that would have to be unpickled, and no code.
@@ -123,16 +123,9 @@ class Pretrained:
     def _unusable(self, problem: str) -> TreeparseError:
         return TreeparseError(f"The model {self.name!r:.200} cannot be used: {problem}.")
 
-    @contextmanager
-    def _problems(self, problem: str) -> Iterator[None]:
-        """What a library finds wrong with a file, of which there are as many kinds as there are mistakes."""
-        try:
-            yield
-        except MemoryError:
-            raise
-        except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
-            raise self._unusable(f"{problem} ({text:.300})") from error
+    def _problems(self, problem: str) -> AbstractContextManager[None]:
+        """What a library finds wrong with a file, in a sentence."""
+        return library_faults(lambda text: self._unusable(f"{problem} ({text})"))
 
 
 def _downloaded(name: str, revision: str) -> Path:
