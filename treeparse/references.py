@@ -53,6 +53,8 @@ Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Mini
 Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
     Universe. Journal of the American Statistical Association 47.
 Jeremy Howard and Sebastian Ruder 2018. Universal Language Model Fine-tuning for Text Classification. ACL.
+Edward J. Hu, Yelong Shen, Phillip Wallis, Zeyuan Allen-Zhu, Yuanzhi Li, Shean Wang, Lu Wang and Weizhu Chen 2022. LoRA:
+    Low-Rank Adaptation of Large Language Models. ICLR.
 Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.

@@ -1,7 +1,7 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -39,6 +39,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoder_named
 
+ENCODER = "scorer.encoder."  # in front of the names of the encoder's weights
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
 
@@ -110,8 +111,25 @@ class Parser(nn.Module):
         return parser.eval()
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Writes ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
-        write_model(directory, asdict(self.config), self.indexer.to_json(), self.state_dict())
+        """Writes ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none.
+
+        Adapters are saved as part of the weights beside which they stand.
+        """
+        config = replace(self.config, encoder=encoder_kind(self.config.encoder).merged())
+        write_model(directory, asdict(config), self.indexer.to_json(), self.merged_weights())
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """The weights without what adapters add, by the names of a parser without adapters: no copies."""
+        return self._with_encoder(self.scorer.encoder.base_weights())
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """The weights of a parser without adapters that computes the same: those that are saved."""
+        return self._with_encoder(self.scorer.encoder.merged_weights())
+
+    def _with_encoder(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """All weights, with these for the encoder's."""
+        own = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith(ENCODER)}
+        return own | {f"{ENCODER}{name}": tensor for name, tensor in weights.items()}
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
         """Put the parser on the Hugging Face hub as ``organisation/name`` and say its address; see `hub.push`.

@@ -1,7 +1,7 @@
 """The settings of encoders, as they stand in a training config and in a model's ``config.json``."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from treeparse.core import TreeparseError, added_setting, did_you_mean
 
@@ -58,29 +58,55 @@ class BiLSTMConfig(EncoderConfig):
     recurrent_dropout: float = added_setting(0.0, before=0.0)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "char_widths", _several(self.char_widths))
-        object.__setattr__(self, "tags", _several(self.tags))
-        for name in ("min_count", "word_size", "char_size", "tag_size", "hidden_size", "layers"):
+        check_spelling_and_tags(self)
+        for name in ("word_size", "hidden_size", "layers"):
             check_at_least(f"encoder.{name}", getattr(self, name), 1)
-        for name in ("vector_size", "char_filters"):
-            check_at_least(f"encoder.{name}", getattr(self, name), 0)
-        for name in (*SIZES, "min_count"):
+        check_at_least("encoder.vector_size", self.vector_size, 0)
+        for name in ("word_size", "vector_size", "hidden_size"):
             check_at_most(f"encoder.{name}", getattr(self, name), LARGEST)
         for name in ("word_dropout", "embedding_dropout", "dropout", "recurrent_dropout"):
             check_rate(f"encoder.{name}", getattr(self, name))
         check_at_most("encoder.layers", self.layers, MOST_LAYERS)
-        check_at_most("the number of encoder.char_widths", len(self.char_widths), MOST_WIDTHS)
-        for width in self.char_widths:
-            check_at_least("encoder.char_widths", width, 1)
-            check_at_most("encoder.char_widths", width, WIDEST)
-        if self.char_filters and not self.char_widths:
-            raise TreeparseError("encoder.char_widths is empty: name a width, or set encoder.char_filters to 0.")
-        for tag in self.tags:
-            if tag not in TAGS:
-                known = f"encoder.tags names {tag!r}, but there are upos, xpos and feats"
-                raise TreeparseError(known + (did_you_mean(str(tag), TAGS) or "."))
-        if len(set(self.tags)) < len(self.tags):
-            raise TreeparseError(f"encoder.tags names a column twice: {', '.join(self.tags)}.")
+
+
+class SpellingAndTags(Protocol):
+    """The settings of encoders that read characters and tags, with which they are described in `BiLSTMConfig`."""
+
+    @property
+    def min_count(self) -> int: ...
+    @property
+    def char_size(self) -> int: ...
+    @property
+    def char_filters(self) -> int: ...
+    @property
+    def char_widths(self) -> tuple[int, ...]: ...
+    @property
+    def tags(self) -> tuple[Tag, ...]: ...
+    @property
+    def tag_size(self) -> int: ...
+
+
+def check_spelling_and_tags(config: SpellingAndTags) -> None:
+    """Make tuples of the settings of several values, for ``__post_init__``; raise for those out of their range."""
+    for name in ("char_widths", "tags"):
+        object.__setattr__(config, name, several(getattr(config, name)))
+    for name in ("min_count", "char_size", "tag_size"):
+        check_at_least(f"encoder.{name}", getattr(config, name), 1)
+    check_at_least("encoder.char_filters", config.char_filters, 0)
+    for name in ("char_size", "char_filters", "tag_size", "min_count"):
+        check_at_most(f"encoder.{name}", getattr(config, name), LARGEST)
+    check_at_most("the number of encoder.char_widths", len(config.char_widths), MOST_WIDTHS)
+    for width in config.char_widths:
+        check_at_least("encoder.char_widths", width, 1)
+        check_at_most("encoder.char_widths", width, WIDEST)
+    if config.char_filters and not config.char_widths:
+        raise TreeparseError("encoder.char_widths is empty: name a width, or set encoder.char_filters to 0.")
+    for tag in config.tags:
+        if tag not in TAGS:
+            known = f"encoder.tags names {tag!r}, but there are upos, xpos and feats"
+            raise TreeparseError(known + (did_you_mean(str(tag), TAGS) or "."))
+    if len(set(config.tags)) < len(config.tags):
+        raise TreeparseError(f"encoder.tags names a column twice: {', '.join(config.tags)}.")
 
 
 def check_at_least(name: str, value: int, least: int) -> None:
@@ -95,7 +121,7 @@ def check_at_most(name: str, value: int, most: int) -> None:
         raise TreeparseError(f"{name} is {value}, but must be at most {most}.")
 
 
-def _several(values: Any) -> tuple[Any, ...]:
+def several(values: Any) -> tuple[Any, ...]:
     """What was given for a setting of several values: one value, text with commas between them, or a list."""
     if isinstance(values, str):
         return tuple(value.strip() for value in values.split(","))

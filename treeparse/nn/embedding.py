@@ -1,12 +1,12 @@
 """The vectors of words before they know their context: word, pretrained, character and tag embeddings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from .characters import CharacterEncoder
-from .config import BiLSTMConfig
+from .config import BiLSTMConfig, SpellingAndTags
 from .dropout import WordDropout
 
 
@@ -28,25 +28,45 @@ class LexicalEmbedding(nn.Module):
             self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
             # The vectors' values have a deviation of one: projected, they too start at a length of about one.
             nn.init.normal_(self.project.weight, std=(config.vector_size * config.word_size) ** -0.5)
-        self.tags = nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
-        self.output_size = config.word_size + config.tag_size * len(config.tags)
-        self.characters = None
-        if config.char_filters:
-            self.characters = CharacterEncoder(
-                sizes["characters"], size=config.char_size, filters=config.char_filters, widths=config.char_widths
-            )
-            self.output_size += self.characters.output_size
+        self.tags = tag_tables(config, sizes)
+        self.characters = character_encoder(config, sizes)
+        self.output_size = config.word_size + spelling_and_tags_size(config)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
         """(B, n+1, output_size)."""
         words = self.words(self.word_dropout(features["words"]))
         if self.vectors is not None:
             words = words + self.project(self.vectors(features["vectors"]))
-        parts = [words]
-        if self.characters is not None:
-            parts.append(self.characters(features["characters"], features["forms"]))
-        parts += [table(features[name]) for name, table in self.tags.items()]
-        return torch.cat(parts, -1)
+        return torch.cat([words, *spelling_and_tags(self.characters, self.tags, features)], -1)
+
+
+def tag_tables(config: SpellingAndTags, sizes: Mapping[str, int]) -> nn.ModuleDict:
+    """The embedding of each tag that is read."""
+    return nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
+
+
+def character_encoder(config: SpellingAndTags, sizes: Mapping[str, int]) -> CharacterEncoder | None:
+    """The encoder of words' characters, if they are read."""
+    if not config.char_filters:
+        return None
+    return CharacterEncoder(
+        sizes["characters"], size=config.char_size, filters=config.char_filters, widths=config.char_widths
+    )
+
+
+def spelling_and_tags_size(config: SpellingAndTags) -> int:
+    """The size of what `spelling_and_tags` gives, in all."""
+    return config.char_filters * len(config.char_widths) + config.tag_size * len(config.tags)
+
+
+def spelling_and_tags(
+    characters: CharacterEncoder | None, tags: nn.ModuleDict, features: Mapping[str, Tensor]
+) -> Iterator[Tensor]:
+    """What a node's vector holds of its characters and of each of its tags, each (B, n+1, size)."""
+    if characters is not None:
+        yield characters(features["characters"], features["forms"])
+    for name, table in tags.items():
+        yield table(features[name])
 
 
 def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:

@@ -21,6 +21,14 @@ class Encoder(nn.Module, ABC):
     def forward(self, batch: Batch) -> Tensor:
         """The nodes' vectors (B, n+1, output_size); padding holds anything finite."""
 
+    def base_weights(self) -> dict[str, Tensor]:
+        """Its weights without what adapters add, by the names that they have in an encoder without: no copies."""
+        return self.state_dict()
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """The weights of an encoder without adapters that computes the same."""
+        return self.state_dict()
+
     def rates(self) -> Mapping[nn.Parameter, float]:
         """Of parameters that do not learn at the rate of all others, their rate as a share of it."""
         return {}

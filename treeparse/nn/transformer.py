@@ -1,6 +1,7 @@
 """The encoder over a pretrained transformer's subwords."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Self
 
 import torch
@@ -11,10 +12,14 @@ from treeparse.core import Batch, TreeparseError
 
 from .bilstm import BiLSTMLayer, through_layers
 from .dropout import SharedDropout
+from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
 from .encoder import Encoder
 from .huggingface import build_transformer, checkpoint_layers, layer_depths
+from .lora import add_adapters, base_weights, merged_weights
 from .transformer_config import Pooling, TransformerConfig
 
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
+MODEL = "transformer."  # in front of the names of the pretrained weights
 ROOT_SCALE = 0.02  # of the root's first vector: that at which transformers start
 
 
@@ -42,16 +47,20 @@ class LayerMix(nn.Module):
 class TransformerEncoder(Encoder):
     """Vectors of words from those of their subwords, and a learned one of the root; over them a BiLSTM, if wanted.
 
-    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`. Its weights are drawn; raises where the
-    settings' architecture is none.
+    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`, and of characters and tags, which stand
+    beside a word's vector, those of :class:`~treeparse.data.features.LexicalFeatures`, of whose ids there are
+    ``sizes``. Its weights are drawn; raises where the settings' architecture is none.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
+    def __init__(self, config: TransformerConfig, sizes: Mapping[str, int] = NO_SIZES) -> None:
         super().__init__()
         self.pooling: Pooling = config.pooling
         self.unfreeze_at = config.unfreeze_at
         self.factor, self.decay = config.learning_rate_factor, config.layer_decay
         transformer: Any = build_transformer(config.architecture)
+        self.adapted = config.lora_rank > 0
+        if self.adapted:
+            add_adapters(transformer, config)
         self.transformer = transformer
         size, layers = transformer.config.hidden_size, transformer.config.num_hidden_layers
         if config.mixed_layers > layers:
@@ -60,6 +69,8 @@ class TransformerEncoder(Encoder):
         self.mix = LayerMix(self.mixed, config.layer_dropout) if self.mixed > 1 else None
         self.root = nn.Parameter(torch.randn(size) * ROOT_SCALE)
         self.dropout = SharedDropout(config.dropout)
+        self.tags, self.characters = tag_tables(config, sizes), character_encoder(config, sizes)
+        size += spelling_and_tags_size(config)
         inputs = [size] + [2 * config.hidden_size] * (config.layers - 1) if config.hidden_size else []
         self.layers = nn.ModuleList(BiLSTMLayer(each, config.hidden_size) for each in inputs)
         self.output_size = 2 * config.hidden_size or size
@@ -80,7 +91,8 @@ class TransformerEncoder(Encoder):
         pooled = subwords.new_zeros(len(batch) * nodes, subwords.shape[-1])
         pooled = pooled.index_add(0, places.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
         vectors = pooled.view(len(batch), nodes, -1)
-        vectors = self.dropout(torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1))
+        vectors = torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1)
+        vectors = self.dropout(torch.cat([vectors, *spelling_and_tags(self.characters, self.tags, features)], -1))
         return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
 
     def _subwords(self, subwords: Tensor, lengths: Tensor) -> Tensor:
@@ -106,6 +118,25 @@ class TransformerEncoder(Encoder):
             parameter: self.factor * self.decay ** self._depths[name]
             for name, parameter in self.transformer.named_parameters()
         }
+
+    def base_weights(self) -> dict[str, Tensor]:
+        return self._with_model(base_weights(self.transformer)) if self.adapted else self.state_dict()
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        return self._with_model(merged_weights(self.transformer)) if self.adapted else self.state_dict()
+
+    def _with_model(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """All weights, with these for the model's."""
+        own = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith(MODEL)}
+        return own | {f"{MODEL}{name}": tensor for name, tensor in weights.items()}
+
+    def load_model(self, weights: Mapping[str, Tensor]) -> None:
+        """Load the weights of the pretrained model alone, all of them."""
+        if not self.adapted:
+            self.transformer.load_state_dict(weights)
+            return
+        for name, target in base_weights(self.transformer).items():
+            target.copy_(weights[name])
 
     def advance(self, progress: float) -> None:
         """Let the layers learn whose turn has come, one after another from the last one to the embeddings."""

@@ -6,9 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, added_setting
 
-from .config import LARGEST, MOST_LAYERS, EncoderConfig, check_at_least, check_at_most, check_rate
+from .config import (
+    LARGEST,
+    MOST_LAYERS,
+    EncoderConfig,
+    Tag,
+    check_at_least,
+    check_at_most,
+    check_rate,
+    check_spelling_and_tags,
+    several,
+)
 
 Pooling = Literal["first", "mean", "last"]
 LEAST_WINDOW = 8  # subwords
@@ -43,6 +53,19 @@ class TransformerConfig(EncoderConfig):
         gradient_checkpointing: whether to compute layers twice instead of keeping what the gradient needs in memory.
         hidden_size: size of the BiLSTM on top in each direction, 0 for none.
         layers: number of its layers.
+        lora_rank: rank of the adapters beside the pretrained weights, which alone learn of the model then (Hu et al.
+            2022); 0 for none. They are part of the weights of the model that is saved.
+        lora_alpha: factor of what adapters add, times the rank.
+        lora_dropout: dropout of what adapters read.
+        lora_targets: the ends of the names of the layers that get one; none for those usual in models of this type,
+            mostly query and value.
+        char_filters: filters of each convolution over a word's characters, whose result stands beside its vector; 0 for
+            none.
+        char_size: size of the character embeddings.
+        char_widths: how many characters each convolution sees.
+        tags: which of upos, xpos and feats stand beside the vector; parsing then needs them in its input.
+        tag_size: size of each tag embedding.
+        min_count: characters seen less often in training are unknown.
     """
 
     type: Literal["transformer"] = "transformer"
@@ -62,6 +85,16 @@ class TransformerConfig(EncoderConfig):
     gradient_checkpointing: bool = False
     hidden_size: int = 0
     layers: int = 1
+    lora_rank: int = added_setting(0, before=0)
+    lora_alpha: float = added_setting(16.0, before=16.0)
+    lora_dropout: float = added_setting(0.0, before=0.0)
+    lora_targets: tuple[str, ...] = added_setting((), before=())
+    char_filters: int = added_setting(0, before=0)
+    char_size: int = added_setting(50, before=50)
+    char_widths: tuple[int, ...] = added_setting((2, 3, 4, 5), before=(2, 3, 4, 5))
+    tags: tuple[Tag, ...] = added_setting((), before=())
+    tag_size: int = added_setting(50, before=50)
+    min_count: int = added_setting(2, before=2)
 
     def __post_init__(self) -> None:
         for name in ("mixed_layers", "window", "overlap", "hidden_size"):
@@ -79,7 +112,25 @@ class TransformerConfig(EncoderConfig):
             value = getattr(self, name)
             if not 0 < value <= 1:
                 raise TreeparseError(f"encoder.{name} is {value}, but must be more than 0 and at most 1.")
+        self._check_adapters()
+        check_spelling_and_tags(self)
         object.__setattr__(self, "architecture", checked_architecture(self.architecture))
+
+    def _check_adapters(self) -> None:
+        object.__setattr__(self, "lora_targets", several(self.lora_targets))
+        check_at_least("encoder.lora_rank", self.lora_rank, 0)
+        check_at_most("encoder.lora_rank", self.lora_rank, LARGEST)
+        check_rate("encoder.lora_dropout", self.lora_dropout)
+        if not 0 < self.lora_alpha <= LARGEST:
+            raise TreeparseError(f"encoder.lora_alpha is {self.lora_alpha}, but must be more than 0.")
+        if "" in self.lora_targets:
+            raise TreeparseError("encoder.lora_targets names an empty layer: name the ends of names of layers.")
+        if self.lora_rank and (self.frozen or self.unfreeze_at):
+            other = "frozen" if self.frozen else "unfreeze_at"
+            raise TreeparseError(
+                f"encoder.lora_rank is {self.lora_rank}, beside which pretrained weights stay as they are and adapters "
+                f"learn from the start: leave out encoder.{other}."
+            )
 
 
 def checked_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _metadata(origin: Origin | None) -> str:
 def _description(parser: Parser) -> str:
     config, features = parser.config, parser.indexer.features
     roots = "exactly one word" if config.single_root else "one word or more"
-    weights = sum(parameter.numel() for parameter in parser.parameters())
+    weights = sum(tensor.numel() for tensor in parser.base_weights().values())
     tags = [noun.removesuffix(" tag") for noun in features.vocabularies() if noun.endswith(" tag")]
     read = f" and their {' and '.join(tags)}" if tags else ""
     return (

@@ -68,5 +68,5 @@ def _holds(folder: Path, parser: Parser) -> bool:
         found = Parser.from_pretrained(folder).state_dict()
     except (TreeparseError, OSError):
         return False
-    own = parser.state_dict()
+    own = parser.merged_weights()
     return own.keys() == found.keys() and all(torch.equal(own[name], found[name]) for name in own)

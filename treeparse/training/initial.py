@@ -57,7 +57,7 @@ def _pretrained(
     features = encoder_kind(encoder).extended(source.indexer.features, [*sentences, *unlabelled])
     indexer = source.indexer.extended(sentences, features)
     parser = Parser(replace(config.model, encoder=encoder), indexer)
-    _copy(source.state_dict(), parser.state_dict())
+    _copy(source.state_dict(), parser.base_weights())
     return parser, f"starting from {directory}: {_added(source.indexer, indexer, sum(map(len, sentences)))}"
 
 

@@ -67,6 +67,10 @@ class EncoderKind(ABC, Generic[C]):
         """The settings where training starts from a model of the settings ``earlier``."""
         return self.config
 
+    def merged(self) -> C:
+        """The settings of an encoder that has the module's ``merged_weights``: those that are saved."""
+        return self.config
+
     def shaping(self) -> Mapping[str, Any]:
         """The settings on which the weights' shapes or meaning depend, as plain data by the names of their options."""
         return asdict(self.config)

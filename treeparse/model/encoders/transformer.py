@@ -7,14 +7,15 @@ from typing import Any
 import torch
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import Features
+from treeparse.data.features import Features, LexicalFeatures
+from treeparse.data.spelled import SpelledSubwords
 from treeparse.data.subwords import SubwordFeatures
 from treeparse.data.vectors import WordVectors
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
-from treeparse.nn.size import EncoderSize
+from treeparse.nn.size import SMALLEST, EncoderSize
 
 # Settings on which no weight depends, and those that come with the model: a run may have others than the model that it
 # starts from.
@@ -30,12 +31,17 @@ FREE = {
     "learning_rate_factor",
     "layer_decay",
     "gradient_checkpointing",
+    "lora_rank",
+    "lora_alpha",
+    "lora_dropout",
+    "lora_targets",
+    "min_count",
 }
 
 
 @dataclass(frozen=True)
 class Transformer(EncoderKind[TransformerConfig]):
-    """`SubwordFeatures` under a `TransformerEncoder`."""
+    """`SubwordFeatures`, with characters or tags beside them if wanted, under a `TransformerEncoder`."""
 
     settings = TransformerConfig
 
@@ -49,16 +55,20 @@ class Transformer(EncoderKind[TransformerConfig]):
         found = Pretrained.find(config.model, config.revision)
         return replace(config, revision=found.revision, architecture=found.architecture())
 
-    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> SubwordFeatures:
+    def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
         tokenizer, special, said = self._pretrained().tokenizer()
         limit = self._limit()
-        return SubwordFeatures(
+        subwords = SubwordFeatures(
             tokenizer,
             special,
             limit=min(said, limit) if said else limit,
             window=self.config.window,
             overlap=self.config.overlap,
         )
+        if not (self.config.char_filters or self.config.tags):
+            return subwords
+        lexical = LexicalFeatures.build(sentences, min_count=self.config.min_count, tags=self.config.tags)
+        return SpelledSubwords(subwords, lexical)
 
     def _pretrained(self) -> Pretrained:
         return Pretrained.find(self.config.model, self.config.revision)
@@ -69,19 +79,22 @@ class Transformer(EncoderKind[TransformerConfig]):
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
         """The same subwords: a pretrained model learns no new ones. The windows are those of the settings."""
-        assert isinstance(features, SubwordFeatures)
-        return features.windowed(self.config.window, self.config.overlap)
+        assert isinstance(features, SubwordFeatures | SpelledSubwords)
+        return features.extended(sentences, min_count=self.config.min_count).windowed(
+            self.config.window, self.config.overlap
+        )
 
-    def restored(self, data: dict[str, Any]) -> SubwordFeatures:
-        return SubwordFeatures.from_json(data)
+    def restored(self, data: dict[str, Any]) -> Features:
+        kind = SpelledSubwords if self.config.char_filters or self.config.tags else SubwordFeatures
+        return kind.from_json(data)
 
     def module(self, features: Features) -> TransformerEncoder:
-        assert isinstance(features, SubwordFeatures)
-        module = TransformerEncoder(self.config)
+        subwords = _subwords(features)
+        module = TransformerEncoder(self.config, _sizes(features))
         known, limit = module.transformer.config.vocab_size, most_subwords(module.transformer)
-        if features.ids > known or features.limit > limit:
+        if subwords.ids > known or subwords.limit > limit:
             raise TreeparseError(
-                f"The tokenizer has {features.ids:,} subwords and windows of up to {features.limit:,}, but the model "
+                f"The tokenizer has {subwords.ids:,} subwords and windows of up to {subwords.limit:,}, but the model "
                 f"knows {known:,} and reads {limit:,} at once: the files are not of one model."
             )
         return module
@@ -89,14 +102,14 @@ class Transformer(EncoderKind[TransformerConfig]):
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
         weights = self._pretrained().weights(self.config.architecture)
         assert isinstance(module, TransformerEncoder)
-        module.transformer.load_state_dict(weights)
+        module.load_model(weights)
 
     def size(self, features: Features | None) -> EncoderSize:
         """As counted in a module without storage; 0 before the architecture is known."""
         if not self.config.architecture:
             return EncoderSize(0, 2 * self.config.hidden_size)
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            module = TransformerEncoder(self.config)
+            module = TransformerEncoder(self.config, SMALLEST if features is None else _sizes(features))
         return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
 
     def smaller(self) -> Iterator[tuple[str, TransformerConfig]]:
@@ -104,12 +117,32 @@ class Transformer(EncoderKind[TransformerConfig]):
         if self.config.hidden_size:
             yield f"encoder.hidden_size ({self.config.hidden_size})", replace(self.config, hidden_size=1)
             yield f"encoder.layers ({self.config.layers})", replace(self.config, layers=1)
+        for name in ("lora_rank", "char_filters", "char_size", "tag_size"):
+            value = getattr(self.config, name)
+            yield f"encoder.{name} ({value})", replace(self.config, **{name: min(value, 1)})
 
     def continuing(self, earlier: TransformerConfig) -> TransformerConfig:
         return replace(self.config, model=earlier.model, revision=earlier.revision, architecture=earlier.architecture)
+
+    def merged(self) -> TransformerConfig:
+        """Without adapters, which are in the weights then: to load them no library is needed."""
+        return replace(self.config, lora_rank=0)
 
     def shaping(self) -> Mapping[str, Any]:
         free = set(FREE)
         free |= set() if self.config.model else {"model"}  # that of the other
         free |= set() if self.config.hidden_size else {"layers"}
+        free |= set() if self.config.char_filters else {"char_size", "char_widths"}
+        free |= set() if self.config.tags else {"tag_size"}
         return {name: value for name, value in asdict(self.config).items() if name not in free}
+
+
+def _subwords(features: Features) -> SubwordFeatures:
+    found = features.subwords if isinstance(features, SpelledSubwords) else features
+    assert isinstance(found, SubwordFeatures)
+    return found
+
+
+def _sizes(features: Features) -> Mapping[str, int]:
+    """How many ids there are of characters and tags."""
+    return features.lexical.sizes() if isinstance(features, SpelledSubwords) else {}
