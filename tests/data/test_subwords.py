@@ -14,6 +14,7 @@ from tokenizers import pre_tokenizers
 from transformers import AutoTokenizer
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.batching import BucketBatchSampler
 from treeparse.data.subwords import WORD_LIMIT, SpecialSubwords, SubwordFeatures
 from treeparse.model.encoders.pretrained import Pretrained
 
@@ -126,8 +127,22 @@ def test_windows_as_tensors(folders: dict[str, Path]) -> None:
         [2, a + 4, a + 5, a + 6, a + 7, 3, 0, 0],
     ]
     assert found["words"][2].tolist() == [0, 5, 6, 7, 8, 0, 0, 0] and found["sentences"].tolist() == [0, 1, 1]
-    assert [features.length(sentence) for sentence in sentences] == [3, 8 + 6]
+    assert [features.length(sentence) for sentence in sentences] == [3, 2 * 8]
     assert found["subword_lengths"].tolist() == [3, 8, 6]
+
+
+def test_no_batch_holds_more_subwords_than_its_bound(folders: dict[str, Path]) -> None:
+    """Padding included: windows of all lengths, of sentences of one and of several."""
+    features, stream = features_of(folders["wordpiece"], window=20, overlap=6), random.Random(1)
+    forms = ["a", "nounb", "verbs,", "nounverbs", "z" * 9]
+    words = [stream.choices(forms, k=stream.randint(1, 25)) for _ in range(200)]
+    sentences = [Sentence(tuple(each)) for each in words]
+    lengths = [*map(features.length, sentences)]
+    for bound in (60, 150, 400):
+        for batch in BucketBatchSampler(lengths, max_words=bound, step=1, shuffle=True):
+            found = features([sentences[place] for place in batch])["subwords"].numel()
+            assert found <= len(batch) * max(lengths[place] for place in batch)
+            assert found <= bound or len(batch) == 1
 
 
 @pytest.mark.parametrize("kind", FOLDERS)

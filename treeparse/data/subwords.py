@@ -103,10 +103,15 @@ class SubwordFeatures(Features):
         return max(*special, *self._encoder.get_vocab(with_added_tokens=True).values()) + 1
 
     def length(self, sentence: Sentence) -> int:
-        """The number of subwords that are read, in all windows."""
+        """The number of subwords that are read; of a sentence of several windows, as if each were full.
+
+        So no batch has more of them, padding included, than its sentences times the longest, whatever their windows.
+        """
         sizes = [len(self.subwords(form)) for form in sentence.forms]
-        special = len(self.special.before) + len(self.special.after)
-        return sum(sum(sizes[w.start : w.start + len(w.shares)]) + special for w in self.windows(sizes))
+        windows = len(self.windows(sizes))
+        if windows > 1:
+            return windows * (self.window or self.limit)
+        return sum(sizes) + len(self.special.before) + len(self.special.after)
 
     def subwords(self, form: str) -> tuple[int, ...]:
         """The ids of a word: at least one, of a very long word those at its two ends."""

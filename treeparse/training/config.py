@@ -29,6 +29,9 @@ class DataConfig:
             what suits the size of the treebank.
         batch_squared: most cells of a batch's score matrices, padding included, as many words or subwords wide and
             high; null for no bound.
+        memory: gigabytes that a step of training may take, the weights and what the optimiser keeps included: where a
+            few steps, which are measured before training, say that the bounds above ask for more, both are lowered;
+            null to leave them. Text without trees is taken to need as much as training sentences of its length.
         workers: processes that make batches ahead of time, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
         vectors: a file of pretrained word vectors in the text format of word2vec or fastText; null for none.
@@ -65,11 +68,14 @@ class DataConfig:
     unlabelled_ratio: float = added_setting(1.0, before=1.0)
     unlabelled_max_words: int = added_setting(100, before=100)
     mixing: Mixing = added_setting("together", before="together")
+    memory: float | None = added_setting(None, before=None)
 
     def __post_init__(self) -> None:
         _at_least("data.batch_words", self.batch_words, 1)
         _at_least("data.batch_squared", self.batch_squared, 1)
         _at_least("data.workers", self.workers, 0)
+        if self.memory is not None and not self.memory > 0:
+            raise TreeparseError(f"data.memory is {self.memory}, but must be more than 0, or null.")
         _at_least("data.max_vectors", self.max_vectors, 1)
         if not 0 <= self.dev_share < 1:
             raise TreeparseError(f"data.dev_share is {self.dev_share}, but must be from 0 to less than 1.")

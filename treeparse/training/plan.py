@@ -74,13 +74,13 @@ def planned(
         config = _as_earlier(config, earlier)
     data = config.data
     if data.batch_words == "auto":
-        data = replace(data, batch_words=_batch_words(sum(lengths)))
+        data = replace(data, batch_words=batch_words(sum(lengths)))
     held_out = data.dev is not None or data.dev_share > 0
     first = first_epoch(replace(config, data=data), sizes or Sizes(lengths), mixture)
     optimization = _planned_optimization(config.optimization, len(first), held_out)
     trainer = config.trainer
     if trainer.precision == "auto":
-        trainer = replace(trainer, precision=_precision(trainer.device))
+        trainer = replace(trainer, precision=precision(trainer.device))
     return replace(config, data=data, optimization=optimization, trainer=trainer)
 
 
@@ -120,7 +120,7 @@ def _as_earlier(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
     return replace(config, **sections)
 
 
-def _batch_words(words: int) -> int:
+def batch_words(words: int) -> int:
     """Small batches for small treebanks, which get the more steps for the same work, growing as the square root."""
     fitting = round(2.2 * math.sqrt(words) / 50) * 50
     return min(max(fitting, LEAST_BATCH), MOST_BATCH)
@@ -153,7 +153,7 @@ def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held
     )
 
 
-def _precision(device: str) -> Literal["32-true", "bf16-mixed"]:
+def precision(device: str) -> Literal["32-true", "bf16-mixed"]:
     """bfloat16 where the device has instructions for it: elsewhere it is slower than single precision."""
     kind = pick_device(device).type
     if kind == "cuda":

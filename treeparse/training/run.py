@@ -11,6 +11,7 @@ from treeparse.core import TreeparseError
 from treeparse.data.files import expand_paths
 from treeparse.data.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.module import TreebankModule
+from treeparse.training.budget import within_budget
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
 from treeparse.training.export import export_model
@@ -79,7 +80,9 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         console.say(remark)
     length = parser.indexer.features.length
     sizes = Sizes([*map(length, train_words)], length)
-    config = planned(config, lengths, None if state is None else state.identity["settings"], mixture, sizes)
+    earlier = None if state is None else state.identity["settings"]
+    config = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
+    config = planned(config, lengths, earlier, mixture, sizes)
     identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words, mixture)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
