@@ -17,8 +17,10 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from treeparse.cli.main import main
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.treebank import load_treebank
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
@@ -31,6 +33,7 @@ HARD = [
     ["🙂", "👩‍👩‍👧", "\ufe0f"],
     ["שלום", "עולם", "؟"],
     ["subword" * 80],
+    ["nounverb"] * 120,  # several windows
     ["x" * 100_000, "."],
     [""],
     ["\ud800", "[SEP]", "</s>"],
@@ -66,6 +69,18 @@ def test_everything_parses(folders: Folders, name: str) -> None:
     parses = parser.parse(HARD)
     for words, parse in zip(HARD, parses, strict=True):
         assert parse.tokens == tuple(words) and parse.heads.count(0) == 1
+
+
+def test_lines_of_text_parse(folders: Folders, tmp_path: Path) -> None:
+    """One sentence a line; empty lines, words of nothing but control characters, scripts from right to left."""
+    built(folders["bert"]).save_pretrained(tmp_path / "model")
+    lines = ["the noun", "", "\x01 \x07\x02", "", "", "שלום עולם ؟", "🙂 👩‍👩‍👧", "x" * 2000, "the verb " * 50]
+    (tmp_path / "text.txt").write_text("\n".join(lines) + "\n\n", encoding="utf-8")
+    command = [str(tmp_path / "model"), str(tmp_path / "text.txt"), "-o", str(tmp_path / "out.conllu")]
+    assert main(["predict", *command, "--format", "text", "--quiet"]) == 0
+    found = [sentence.words for sentence in load_treebank([tmp_path / "out.conllu"])]
+    assert [" ".join(words.forms) for words in found] == [line.strip() for line in lines if line]
+    assert all(words.heads is not None and words.heads.count(0) == 1 for words in found)
 
 
 def test_a_sentence_of_2000_words(folders: Folders) -> None:

@@ -107,6 +107,7 @@ class LiveStorage(TorchDispatchMode):
         super().__init__()
         self.peak = 0
         self._sizes: dict[StorageWeakRef, int] = {}
+        self._total = 0  # of these, some of which may be gone
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # pyright: ignore
         result = func(*args, **(kwargs or {}))
@@ -115,9 +116,12 @@ class LiveStorage(TorchDispatchMode):
             storage = each.untyped_storage()
             reference = StorageWeakRef(storage)
             if reference not in given:  # no view
+                self._total += storage.nbytes() - self._sizes.get(reference, 0)
                 self._sizes[reference] = storage.nbytes()
-        self._sizes = {reference: size for reference, size in self._sizes.items() if not reference.expired()}
-        self.peak = max(self.peak, sum(self._sizes.values()))
+        if self._total > self.peak:
+            self._sizes = {reference: size for reference, size in self._sizes.items() if not reference.expired()}
+            self._total = sum(self._sizes.values())
+            self.peak = max(self.peak, self._total)
         return result
 
 
