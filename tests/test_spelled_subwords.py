@@ -53,7 +53,7 @@ def test_they_stand_beside_the_pooled_subwords(folder: Path) -> None:
     found, expected = encoded(parser, batch), encoded(plain, plain.collate(sentences))
     torch.testing.assert_close(found[:, 1:, :16], expected[:, 1:])
     table = encoder.get_parameter("tags.upos.weight")
-    characters = encoder.characters
+    characters: Any = encoder.characters
     features = parser.indexer.features
     assert isinstance(features, SpelledSubwords)
     lexical = features.lexical

@@ -31,9 +31,10 @@ def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
             f"encoder.lora_rank is {config.lora_rank}, but adapters need the library peft ({error}): install it by "
             f"{EXTRA}, or set encoder.lora_rank to 0."
         ) from error
+    alpha: Any = config.lora_alpha  # any number, whatever peft's annotation says
     settings = LoraConfig(
         r=config.lora_rank,
-        lora_alpha=config.lora_alpha,
+        lora_alpha=alpha,
         lora_dropout=config.lora_dropout,
         target_modules=list(config.lora_targets) or None,
     )
