@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.features import LexicalFeatures
 from treeparse.data.indexer import Indexer
 from treeparse.data.tags import known_tags
@@ -32,6 +33,8 @@ def test_what_is_known() -> None:
     assert list(known_tags(DOGS, "xpos")) == [None, None, None]
     assert list(known_tags(DOGS, "feats")) == ["_", "Number=Plur", None]
     assert list(known_tags(replace(DOGS, upos=None, xpos=("D", "_", "_")), "feats")) == ["_", "Number=Plur", None]
+    of_text = ConlluSentence.from_forms(["a", "b"]).words
+    assert [list(known_tags(of_text, column)) for column in ("upos", "xpos", "feats")] == [[None, None]] * 3
     assert list(known_tags(BARE, "feats")) == list(known_tags(BARE, "upos")) == [None, None]
 
 

@@ -17,8 +17,6 @@ class TagScorer(nn.Module):
     def __init__(self, input_size: int, sizes: Mapping[str, int]) -> None:
         super().__init__()
         self.columns = nn.ModuleDict({column: nn.Linear(input_size, count) for column, count in sizes.items()})
-        for weights in self.parameters():
-            nn.init.zeros_(weights)
 
     def forward(self, nodes: Tensor) -> dict[str, Tensor]:
         """Vectors (B, n+1, input_size) -> log probabilities (B, n+1, tags) by column; in the weights' precision."""
