@@ -39,9 +39,8 @@ def logits(parser: Parser, sentences: list[Sentence] | list[list[str]], column: 
     return nodes @ weights[f"scorer.tags.columns.{column}.weight"].T + weights[f"scorer.tags.columns.{column}.bias"]
 
 
-def expected_tags(parser: Parser, column: str) -> list[tuple[str, ...]]:
-    ids = logits(parser, SENTENCES, column).argmax(-1)
-    names = parser.tag_names[column]
+def expected_tags(parser: Parser, column: str) -> list[tuple[str, ...] | None]:
+    ids, names = logits(parser, SENTENCES, column).argmax(-1), [*parser.tag_names[column]]
     return [tuple(names[tag] for tag in row[1 : len(s) + 1]) for row, s in zip(ids.tolist(), SENTENCES, strict=True)]
 
 

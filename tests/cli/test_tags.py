@@ -82,7 +82,8 @@ def test_scores_are_the_official_ones(
     tagger: tuple[Parser, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     gold = gold_file(tmp_path)
-    system = written(tmp_path / "system.conllu", Path(gold).read_text(encoding="utf-8").replace("\tVERB\t", "\tAUX\t"))
+    changed = Path(gold).read_text(encoding="utf-8").replace("\tVERB\tV\t_", "\tAUX\tA\tMood=Ind")
+    system = written(tmp_path / "system.conllu", changed.replace("|Typo=Yes", ""))
     texts = (Path(path).read_text(encoding="utf-8") for path in (gold, system))
     official = udeval.evaluate(*(udeval.load_conllu(io.StringIO(text), "memory", {}) for text in texts))
     assert main(["evaluate", gold, system, "--output", str(tmp_path / "scores.json")]) == 0
@@ -92,6 +93,17 @@ def test_scores_are_the_official_ones(
     assert found["tags"]["upos"] == 0.5
     for title in TITLES.values():
         assert f"{100 * official[title].f1:.2f}" in next(line for line in shown.splitlines() if line.startswith(title))
+
+
+def test_columns_copied_from_gold_are_not_scored(tmp_path: Path) -> None:
+    """As by a parser that predicts UPOS alone, or no tags."""
+    gold, scores = gold_file(tmp_path), tmp_path / "scores.json"
+    text = Path(gold).read_text(encoding="utf-8")
+    for changed, expected in ((text, {}), (text.replace("VERB", "AUX"), {"tags": {"upos": 0.5}})):
+        system = written(tmp_path / "system.conllu", changed)
+        assert main(["evaluate", "-q", gold, system, "--output", str(scores)]) == 0
+        [found] = json.loads(scores.read_text(encoding="utf-8"))["systems"]
+        assert {name: found[name] for name in found if name == "tags"} == expected
 
 
 def test_a_model_is_scored_by_the_tags_that_it_predicts(

@@ -21,9 +21,9 @@ def sentences(seed: int, count: int = 12) -> list[Sentence]:
     found = []
     for number in range(count):
         words = range(1 + number % 5)
-        columns = [tuple(stream.choice(choices) for _ in words) for choices in (UPOS, XPOS, FEATS)]
+        upos, xpos, feats = (tuple(stream.choice(choices) for _ in words) for choices in (UPOS, XPOS, FEATS))
         heads = tuple(range(len(words)))
-        found.append(Sentence(tuple(f"w{word}" for word in words), *columns, heads, ("dep",) * len(words)))
+        found.append(Sentence(tuple(f"w{word}" for word in words), upos, xpos, feats, heads, ("dep",) * len(words)))
     return found
 
 

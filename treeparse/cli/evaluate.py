@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -29,8 +29,8 @@ EPILOG = f"""examples:
 
 UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
 punctuation counts. Punctuation is what has gold UPOS PUNCT or, where UPOS is _, consists of punctuation characters.
-UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags, where the system has some: those of a
-file as they stand there, those of a model as it predicts them.
+UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags, where the system has its own: those
+that a model predicts, and those columns of a file in which some word has another tag than in GOLD.
 p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
 
 A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or .jsonl.gz) counts by its first trees. A
@@ -127,7 +127,8 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [_words(file, places) for file in files]
-    systems = [_parse(directories, gold, args) for directories in args.model] + parses
+    systems = [_parse(directories, gold, args) for directories in args.model]
+    systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     tags = [tag_scores(gold, system) for system in systems]
@@ -139,6 +140,15 @@ def _words(system: System, places: list[int]) -> "list[Sentence]":
     """The words, with their trees, of the sentences in some places, which are sound."""
     chosen = (system.sentences[place] for place in places)
     return [sentence.words for sentence in chosen if sentence is not None]
+
+
+def _without_copied_tags(gold: "list[Sentence]", system: "list[Sentence]") -> "list[Sentence]":
+    """A file's sentences without the columns of tags that are gold's own: a parser copies what it does not predict."""
+    from treeparse.data.features import TAG_COLUMNS
+
+    pairs = list(zip(gold, system, strict=True))
+    copied = [name for name in TAG_COLUMNS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
+    return [replace(sentence, **dict.fromkeys(copied)) for sentence in system]
 
 
 def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[OracleScores] | None":

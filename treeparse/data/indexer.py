@@ -1,7 +1,7 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Self
@@ -40,7 +40,7 @@ class Indexer:
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
-    def build(cls, sentences: Sequence[Sentence], features: Features, tags: Sequence[str] = ()) -> Self:
+    def build(cls, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """The indexer of the training sentences, with `PLAIN_LABELS` where no head and no label is known.
 
         Raises without sentences, without heads and labels, where heads are known but no label, and where nothing is
@@ -51,7 +51,7 @@ class Indexer:
         labels = Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain
         return cls(features, labels, tag_vocabularies(sentences, tags))
 
-    def extended(self, sentences: Sequence[Sentence], features: Features, tags: Sequence[str] = ()) -> Self:
+    def extended(self, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """The indexer of these features whose labels are this one's, and behind them the new ones of the sentences.
 
         So are its tags, of the columns ``tags`` and no others. Raises as :meth:`build`.

@@ -174,10 +174,10 @@ class Parser(nn.Module):
         and take little memory. The label "root" is for arcs from the root, and for no others. ``scores`` are those of
         the scorer, where they are there already.
         """
-        scores = self.scorer(batch) if scores is None else scores
+        found: BiaffineScores = self.scorer(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
-        trees = family(scores.arcs.double(), batch.lengths, single_root=self.config.single_root)
-        return LabeledCRF(trees, BiaffineLabels(scores, self.indexer.root_label))
+        trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
+        return LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
