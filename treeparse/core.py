@@ -76,7 +76,7 @@ class Batch:
     unknown; ``allowed`` are the arcs that may be in the tree, where more is known than heads; ``indices`` are the
     sentences' places in the list that the batch was made from. ``sentences`` are what it was made of, where that is
     known: what reads other features than the encoder's reads them there. ``label_names`` are the labels by their ids,
-    likewise.
+    likewise. ``tags`` are those that a model learns to predict, by column, -1 where unknown.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
@@ -87,6 +87,7 @@ class Batch:
     allowed: Tensor | None = None  # (B, n+1, n+1) bool, head first
     sentences: tuple[Sentence, ...] = ()
     label_names: tuple[str, ...] = ()
+    tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -106,6 +107,7 @@ class Batch:
             None if self.allowed is None else self.allowed.to(device),
             self.sentences,
             self.label_names,
+            {column: ids.to(device) for column, ids in self.tags.items()},
         )
 
     def is_labelled(self) -> Tensor:

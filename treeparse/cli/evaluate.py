@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -29,6 +29,8 @@ EPILOG = f"""examples:
 
 UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
 punctuation counts. Punctuation is what has gold UPOS PUNCT or, where UPOS is _, consists of punctuation characters.
+UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags, where the system has its own: those
+that a model predicts, and those columns of a file in which some word has another tag than in GOLD.
 p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
 
 A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or .jsonl.gz) counts by its first trees. A
@@ -102,6 +104,7 @@ def run(args: argparse.Namespace) -> int:
 class _Evaluation:
     names: "list[str]"  # of the systems, as given
     reports: "list[AttachmentReport]"  # one a system
+    tags: "list[dict[str, float]]"  # scores by name
     oracles: "list[list[OracleScores] | None]"  # of n-best files
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
@@ -109,7 +112,7 @@ class _Evaluation:
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.core import TreeparseError
-    from treeparse.metrics import attachment_scores, paired_bootstrap
+    from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
 
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
@@ -124,17 +127,28 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [_words(file, places) for file in files]
-    systems = [_parse(directories, gold, args) for directories in args.model] + parses
+    systems = [_parse(directories, gold, args) for directories in args.model]
+    systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
+    tags = [tag_scores(gold, system) for system in systems]
     oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
-    return _Evaluation(names, reports, oracles, comparison, skipped=len(files[0].sentences) - len(gold))
+    return _Evaluation(names, reports, tags, oracles, comparison, skipped=len(files[0].sentences) - len(gold))
 
 
 def _words(system: System, places: list[int]) -> "list[Sentence]":
     """The words, with their trees, of the sentences in some places, which are sound."""
     chosen = (system.sentences[place] for place in places)
     return [sentence.words for sentence in chosen if sentence is not None]
+
+
+def _without_copied_tags(gold: "list[Sentence]", system: "list[Sentence]") -> "list[Sentence]":
+    """A file's sentences without the columns of tags that are gold's own: a parser copies what it does not predict."""
+    from treeparse.data.features import TAG_COLUMNS
+
+    pairs = list(zip(gold, system, strict=True))
+    copied = [name for name in TAG_COLUMNS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
+    return [replace(sentence, **dict.fromkeys(copied)) for sentence in system]
 
 
 def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[OracleScores] | None":
@@ -154,19 +168,20 @@ def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
     oracles = [line for name, scores in named if scores for line in ("", name, *oracle_table(scores))]
     if not evaluation.comparison:
         [name], [report] = evaluation.names, evaluation.reports
-        tables = report_tables(report, by_label=args.by_label)
+        tables = report_tables(report, evaluation.tags[0], by_label=args.by_label)
         return [f"gold    {args.gold}", f"system  {name}", "", *tables, *oracles]
     first, second = evaluation.reports
-    tables = comparison_tables(first, second, evaluation.comparison, by_label=args.by_label)
+    tables = comparison_tables(first, second, evaluation.comparison, evaluation.tags, by_label=args.by_label)
     return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables, *oracles]
 
 
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:
     """Scores are in [0, 1]; the comparison's differences are the second system's score less the first's."""
     systems = []
-    for name, report, oracle in zip(evaluation.names, evaluation.reports, evaluation.oracles, strict=True):
+    found = zip(evaluation.names, evaluation.reports, evaluation.tags, evaluation.oracles, strict=True)
+    for name, report, tags, oracle in found:
         lists = {} if oracle is None else {"oracle": [scores.as_dict() for scores in oracle]}
-        systems.append({"system": name, "scores": report.as_dict(), **lists})
+        systems.append({"system": name, "scores": report.as_dict(), **({"tags": tags} if tags else {}), **lists})
     result: dict[str, Any] = {
         "gold": args.gold,
         "sentences_left_out": evaluation.skipped,

@@ -21,9 +21,10 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
-  echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text
+  echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
 
-In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read.
+In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read. With
+--tags the columns of tags that the model predicts (model.tags in its training) change, too.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
@@ -37,17 +38,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     reading.add_arguments(parser, output="CoNLL-U, .gz compresses; a folder gets a file an input (default: -)")
     add_decoder_argument(parser)
+    parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
 
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     from treeparse.data.conllu import write_conllu
+    from treeparse.model.tagging import check_tags
 
     def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
+        if args.tags:
+            check_tags(parser)
         return parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder)
 
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
-        trees = (s.with_parse(parse.heads, parse.labels, drop_empty=args.drop_empty) for s, parse in parsed)
-        write_conllu(target, trees)
+        write_conllu(target, (_written(sentence, parse, args) for sentence, parse in parsed))
 
     return reading.parse_files(args, parse, write, suffix=reading.conllu_suffix(args))
+
+
+def _written(sentence: "ConlluSentence", parse: "Parse", args: argparse.Namespace) -> "ConlluSentence":
+    tags = parse.tags if args.tags else {}
+    return sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=args.drop_empty)

@@ -21,8 +21,10 @@ ROWS = {
 NOTHING = "-"  # in the place of a score of no words
 
 
-def report_tables(report: "AttachmentReport", *, by_label: bool = False) -> list[str]:
-    """One system's scores: overall, by kind of sentence and, if asked, by label."""
+def report_tables(
+    report: "AttachmentReport", tags: "Mapping[str, float] | None" = None, *, by_label: bool = False
+) -> list[str]:
+    """One system's scores: overall, of tags, by kind of sentence and, if asked, by label."""
     sides = (report, report.nopunct)
     overall = [["", "all words", "no punctuation"]]
     overall += [[row, *(_score(side, name) for side in sides)] for row, name in ROWS.items()]
@@ -34,7 +36,7 @@ def report_tables(report: "AttachmentReport", *, by_label: bool = False) -> list
         [kind, f"{group.sentences:,}", f"{group.words:,}", *(_score(group, name) for name in names)]
         for kind, group in _groups(report).items()
     ]
-    tables = [overall, groups]
+    tables = [overall, *_tag_tables(["all words"], [tags or {}]), groups]
     if by_label:
         tables.append([["label", "gold", "system", "precision", "recall", "F1"], *_label_rows(report)])
     return _joined(tables)
@@ -68,6 +70,7 @@ def comparison_tables(
     first: "AttachmentReport",
     second: "AttachmentReport",
     comparison: "Mapping[str, Comparison]",
+    tags: "Sequence[Mapping[str, float]]" = ({}, {}),
     *,
     by_label: bool = False,
 ) -> list[str]:
@@ -85,10 +88,22 @@ def comparison_tables(
         [kind, f"{group.sentences:,}", f"{group.words:,}", *_pair(group, theirs[kind], "las")]
         for kind, group in _groups(first).items()
     ]
-    tables = [everything, nopunct, groups]
+    tables = [everything, nopunct, *_tag_tables(["A", "B"], tags), groups]
     if by_label:
         tables.append([["label", "gold", "F1: A", "B", "B - A"], *_label_pairs(first, second)])
     return _joined(tables)
+
+
+def _tag_tables(names: Sequence[str], tags: "Sequence[Mapping[str, float]]") -> list[list[list[str]]]:
+    """The table of the systems' scores of tags, if any has some."""
+    from treeparse.metrics.tags import TAG_SCORES
+
+    rows = [
+        [title, *(percent(scores[name]) if name in scores else NOTHING for scores in tags)]
+        for name, title in TAG_SCORES.items()
+        if any(name in scores for scores in tags)
+    ]
+    return [[["tags", *names], *rows]] if rows else []
 
 
 def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> list[list[str]]:

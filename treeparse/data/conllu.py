@@ -1,11 +1,12 @@
-"""CoNLL-U without loss: what is read comes back byte for byte; a prediction rewrites HEAD, DEPREL and DEPS alone."""
+"""CoNLL-U without loss: what is read comes back byte for byte; a prediction rewrites what it predicts, and DEPS."""
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
+from types import MappingProxyType
 from typing import Self
 
 from treeparse.core import EMPTY, DataError, Sentence
@@ -29,11 +30,13 @@ from treeparse.data.validation import (
     word_rows,
 )
 
+NO_TAGS: Mapping[str, Sequence[str]] = MappingProxyType({})
 NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
 _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there where no blank line ends a sentence
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _SEPARATORS = re.compile(r"[ \t]+")
+_TAG_PLACES = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 
@@ -97,29 +100,40 @@ class ConlluSentence:
         lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
         return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
 
-    def with_parse(self, heads: Sequence[int], labels: Sequence[str], *, drop_empty: bool = False) -> Self:
+    def with_parse(
+        self,
+        heads: Sequence[int],
+        labels: Sequence[str],
+        *,
+        tags: Mapping[str, Sequence[str]] = NO_TAGS,
+        drop_empty: bool = False,
+    ) -> Self:
         """The sentence under another tree: HEAD and DEPREL of its words rewritten, their DEPS ``_``, all else kept.
 
-        ``drop_empty`` leaves out the empty nodes (8.1), which the UD validator refuses without enhanced arcs.
+        So are the columns of ``tags``, upos, xpos and feats. ``drop_empty`` leaves out the empty nodes (8.1), which the
+        UD validator refuses without enhanced arcs.
 
         Raises:
-            ValueError: ``heads`` or ``labels`` do not have one entry a word.
+            ValueError: ``heads``, ``labels`` or one of the ``tags`` do not have one entry a word.
         """
         if not len(heads) == len(labels) == len(self.words):
             problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
             raise ValueError(f"{problem} and {len(labels)} labels")
+        words = replace(self.words.with_tree(heads, labels), **{name: tuple(values) for name, values in tags.items()})
         body = self.text.removeprefix(BYTE_ORDER_MARK)
         mark = self.text[: len(self.text) - len(body)]
-        lines, parse = [], zip(heads, labels, strict=True)
+        lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
         for line in body.split("\n"):
             columns = line.split("\t") if _is_row(line) else [line]
             if drop_empty and len(columns) > 1 and "." in columns[ID]:
                 continue
             if len(columns) > 1 and columns[ID].isdecimal():
-                head, columns[DEPREL] = next(parse)
+                head, columns[DEPREL], *found = next(parse)
+                for name, tag in zip(tags, found, strict=True):
+                    columns[_TAG_PLACES[name]] = tag
                 columns[HEAD], columns[DEPS] = str(head), EMPTY
             lines.append("\t".join(columns))
-        return replace(self, words=self.words.with_tree(heads, labels), text=mark + "\n".join(lines))
+        return replace(self, words=words, text=mark + "\n".join(lines))
 
 
 def read_conllu(

@@ -48,6 +48,10 @@ class Features(ABC):
         """The lower-cased words of the training sentences with their counts; None where they are not kept."""
         return None
 
+    def tag_columns(self) -> Sequence[str]:
+        """The columns of tags that the encoder reads, among upos, xpos and feats."""
+        return ()
+
     def vocabularies(self) -> Mapping[str, Vocabulary]:
         """Those that grow by training sentences, by the noun for what each holds: ``word``."""
         return {}
@@ -106,6 +110,9 @@ class LexicalFeatures(Features):
 
     def known_words(self) -> Vocabulary:
         return self.words
+
+    def tag_columns(self) -> Sequence[str]:
+        return tuple(self.tags)
 
     def vocabularies(self) -> dict[str, Vocabulary]:
         tags = {f"{TAG_COLUMNS[name]} tag": table for name, table in self.tags.items()}

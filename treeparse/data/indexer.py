@@ -1,8 +1,9 @@
 """From sentences to batches: features for the encoder, heads and label ids for the loss."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Self
 
 import torch
@@ -11,41 +12,53 @@ from torch import Tensor
 from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
 from .features import Features, LexicalFeatures, padded
+from .tags import check_unread, tag_ids, tag_vocabularies
 from .vocabulary import Vocabulary
 
 PLAIN_LABELS = (ROOT_LABEL, "dep")
 """The labels of a parser that is trained without any tree."""
 
+NO_TAGS: Mapping[str, Vocabulary] = MappingProxyType({})
+
 # What ends a line or a column to some reader of CoNLL-U, and halves of characters, which cannot be written.
-_NOT_IN_LABELS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
+_NOT_IN_COLUMNS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff]")
 
 
 class Indexer:
-    """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled."""
+    """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled.
 
-    def __init__(self, features: Features, labels: Vocabulary) -> None:
+    ``tags`` are the vocabularies of the columns that a model predicts. Raises where the encoder reads one of them.
+    """
+
+    def __init__(self, features: Features, labels: Vocabulary, tags: Mapping[str, Vocabulary] = NO_TAGS) -> None:
         self.label_names = (*labels.specials, *labels.items)
-        _check_labels(self.label_names)
-        self.features, self.labels = features, labels
+        _check_writable("label", self.label_names)
+        for vocabulary in tags.values():
+            _check_writable("tag", vocabulary.items)
+        check_unread(tags, features)
+        self.features, self.labels, self.tags = features, labels, dict(tags)
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
-    def build(cls, sentences: Sequence[Sentence], features: Features) -> Self:
+    def build(cls, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """The indexer of the training sentences, with `PLAIN_LABELS` where no head and no label is known.
 
-        Raises without sentences, without heads and labels, and where heads are known but no label.
+        Raises without sentences, without heads and labels, where heads are known but no label, and where nothing is
+        known of one of the columns ``tags``, which are to be predicted.
         """
         _check_trees(sentences)
         plain = Vocabulary(PLAIN_LABELS, [0] * len(PLAIN_LABELS))
-        return cls(features, Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain)
+        labels = Vocabulary.build(_labels(sentences)) if any_tree(sentences) else plain
+        return cls(features, labels, tag_vocabularies(sentences, tags))
 
-    def extended(self, sentences: Sequence[Sentence], features: Features) -> Self:
+    def extended(self, sentences: Sequence[Sentence], features: Features, tags: Iterable[str] = ()) -> Self:
         """The indexer of these features whose labels are this one's, and behind them the new ones of the sentences.
 
-        Raises as :meth:`build`.
+        So are its tags, of the columns ``tags`` and no others. Raises as :meth:`build`.
         """
         _check_trees(sentences)
-        return type(self)(features, self.labels.extended(_labels(sentences)))
+        found = tag_vocabularies(sentences, tags, self.tags)
+        return type(self)(features, self.labels.extended(_labels(sentences)), found)
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """One batch of the sentences, on the CPU, with what is known of their trees.
@@ -58,8 +71,8 @@ class Indexer:
             raise TreeparseError("A batch needs at least one sentence.")
         lengths = torch.tensor([len(sentence) for sentence in sentences])
         places = torch.arange(len(sentences)) if indices is None else torch.tensor(indices)
-        features = self.features(sentences)
-        batch = Batch(lengths, places, features, sentences=tuple(sentences), label_names=self.label_names)
+        features, tags = self.features(sentences), self._tags(sentences)
+        batch = Batch(lengths, places, features, sentences=tuple(sentences), label_names=self.label_names, tags=tags)
         if any(sentence.allowed for sentence in sentences):
             batch = replace(batch, allowed=_allowed_arcs(sentences))
         if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
@@ -69,6 +82,15 @@ class Indexer:
             heads=padded([[-1, *(sentence.heads or [-1] * len(sentence))] for sentence in sentences], -1),
             labels=padded([[-1, *self._label_ids(sentence)] for sentence in sentences], -1),
         )
+
+    def _tags(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The columns of tags that are known of some word."""
+        found = {}
+        for column, vocabulary in self.tags.items():
+            rows = [[-1, *tag_ids(sentence, column, vocabulary)] for sentence in sentences]
+            if any(tag >= 0 for row in rows for tag in row):
+                found[column] = padded(rows, -1)
+        return found
 
     def _label_ids(self, sentence: Sentence) -> list[int]:
         """Ids of the labels, -1 for those that are missing or that no tree of the model has on such an arc."""
@@ -82,14 +104,17 @@ class Indexer:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""
-        return {"features": self.features.to_json(), "labels": self.labels.to_json()}
+        data = {"features": self.features.to_json(), "labels": self.labels.to_json()}
+        tags = {column: vocabulary.to_json() for column, vocabulary in self.tags.items()}
+        return data | ({"tags": tags} if tags else {})
 
     @classmethod
     def from_json(
         cls, data: dict[str, Any], features: Callable[[dict[str, Any]], Features] = LexicalFeatures.from_json
     ) -> Self:
         """The indexer that :meth:`to_json` wrote; ``features`` makes its features of their part of the data."""
-        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]))
+        tags = {column: Vocabulary.from_json(table) for column, table in data.get("tags", {}).items()}
+        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]), tags)
 
 
 def has_tree(sentence: Sentence) -> bool:
@@ -134,10 +159,10 @@ def _labels(sentences: Sequence[Sentence]) -> Iterator[str]:
     return (label for sentence in sentences for label in sentence.labels or () if label != EMPTY)
 
 
-def _check_labels(labels: Sequence[str]) -> None:
-    """Raise for a label that a prediction could not hold."""
-    for label in labels:
-        if not label or _NOT_IN_LABELS.search(label):
+def _check_writable(noun: str, names: Sequence[str]) -> None:
+    """Raise for a label or a tag that a prediction could not hold."""
+    for name in names:
+        if not name or _NOT_IN_COLUMNS.search(name):
             raise TreeparseError(
-                f"The label {label!r} cannot stand in CoNLL-U: a label is not empty and has no tab or line break."
+                f"The {noun} {name!r} cannot stand in CoNLL-U: a {noun} is not empty and has no tab or line break."
             )

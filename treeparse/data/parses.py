@@ -1,7 +1,7 @@
 """Parses, and lists of a sentence's parses."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
@@ -13,7 +13,7 @@ class Parse:
 
     ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
     which it was drawn, at its temperature and among its decoder's trees. ``score`` is the sum of the scores of arcs and
-    labels.
+    labels. ``upos``, ``xpos`` and ``feats`` are the tags of a model that predicts them, None where it does not.
     """
 
     tokens: tuple[str, ...]
@@ -21,11 +21,23 @@ class Parse:
     labels: tuple[str, ...]
     log_prob: float
     score: float
+    upos: tuple[str, ...] | None = None
+    xpos: tuple[str, ...] | None = None
+    feats: tuple[str, ...] | None = None
+
+    @property
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """The tags that there are, by column: upos, xpos, feats."""
+        columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
+        return {column: tags for column, tags in columns.items() if tags is not None}
 
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
-    """The sentences under the trees of their parses, as many as they are."""
-    return [s.with_tree(parse.heads, parse.labels) for s, parse in zip(sentences, parses, strict=True)]
+    """The sentences under the trees of their parses, as many as they are, with the tags that the parses have alone."""
+    return [
+        replace(s.with_tree(parse.heads, parse.labels), upos=parse.upos, xpos=parse.xpos, feats=parse.feats)
+        for s, parse in zip(sentences, parses, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

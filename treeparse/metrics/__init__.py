@@ -17,6 +17,7 @@ from treeparse.metrics.counts import sentence_counts as sentence_counts
 from treeparse.metrics.counts import word_mismatch as word_mismatch
 from treeparse.metrics.oracle import OracleScores as OracleScores
 from treeparse.metrics.oracle import oracle_scores as oracle_scores
+from treeparse.metrics.tags import tag_scores as tag_scores
 
 if TYPE_CHECKING:
     from treeparse.metrics.torchmetric import AttachmentScores as AttachmentScores

@@ -1,7 +1,7 @@
 """Counts of right heads and labels, one row a sentence: their sums make every score and the bootstrap."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -79,8 +79,19 @@ def check_comparable(gold: Sequence[Sentence], system: Sequence[Sentence]) -> No
     Raises:
         TreeparseError: naming the sentence, counted from 1, and what to do.
     """
+    _check_pairs(gold, system, lambda ours, theirs: word_mismatch(ours, theirs) or _missing_tree(ours, theirs))
+
+
+def check_words(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+    """Hold that the system has the same words; raises as `check_comparable`."""
+    _check_pairs(gold, system, word_mismatch)
+
+
+def _check_pairs(
+    gold: Sequence[Sentence], system: Sequence[Sentence], fault: Callable[[Sentence, Sentence], str | None]
+) -> None:
     for number, (ours, theirs) in enumerate(zip(gold, system, strict=False), 1):
-        if problem := word_mismatch(ours, theirs) or _missing_tree(ours, theirs):
+        if problem := fault(ours, theirs):
             raise TreeparseError(f"Sentence {number}: {problem}; {REMEDY}.")
     if len(gold) != len(system):
         raise TreeparseError(f"Gold has {len(gold)} sentences but the system parsed {len(system)}; {REMEDY}.")

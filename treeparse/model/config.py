@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from treeparse.core import added_setting
 from treeparse.data.indexer import Indexer
 from treeparse.model.encoders import default_encoder, encoder_kind
+from treeparse.model.tagging import TagWeights
 from treeparse.nn import EncoderConfig
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
 from treeparse.nn.size import ScorerSize
@@ -25,6 +26,7 @@ class ParserConfig:
         decoder: which labelled tree is the parse: best, the best one of these trees; nonprojective and projective, the
             best one of all trees or of those without crossing arcs, whichever these are; minimum_risk, the one of the
             highest expected LAS.
+        tags: which tags are predicted beside the tree, and their weights in the loss.
     """
 
     encoder: EncoderConfig = field(default_factory=default_encoder)
@@ -34,6 +36,7 @@ class ParserConfig:
     single_root: bool = True
     trees: TreeKind = added_setting("nonprojective", before="nonprojective")
     decoder: Decoder = added_setting("best", before="nonprojective")
+    tags: TagWeights = added_setting(TagWeights(), before=TagWeights())
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):
@@ -45,7 +48,9 @@ class ParserConfig:
 
 def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
     """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
-    features, labels = (None, 1) if indexer is None else (indexer.features, len(indexer.labels))
+    features, labels, tags = None, 1, 0
+    if indexer is not None:
+        features, labels, tags = indexer.features, len(indexer.labels), sum(map(len, indexer.tags.values()))
     return ScorerSize(
         config.encoder,
         lambda encoder: encoder_kind(encoder).size(features),
@@ -53,4 +58,5 @@ def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerS
         config.arc_size,
         config.label_size,
         labels,
+        tags,
     )

@@ -15,6 +15,7 @@ from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser
 from treeparse.model.parsing import lists_of
+from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.trees import LabeledCRF
 from treeparse.trees.combined import Combination, combination_named, combined
 from treeparse.trees.decoders import Decoder, DecoderName, decoder_named
@@ -38,7 +39,8 @@ class Ensemble:
       ``score`` is the expected number of right words, head and label.
 
     Under the first two a label or a tree that one model does not know is impossible; under the last it is to that model
-    alone. The decoder is by default the first model's.
+    alone. The decoder is by default the first model's. Tags that all models predict are the likeliest by the mean of
+    their log probabilities, of those tags that all know.
 
     Args:
         parsers: one or more, on one device.
@@ -48,6 +50,7 @@ class Ensemble:
         parsers: in order.
         combine: as above.
         label_names: the first model's labels by their ids, and behind them those that the others have besides.
+        tag_names: the tags that all models know of the columns that all predict.
 
     Raises:
         TreeparseError: without parsers; where their ``trees`` or ``single_root`` differ; and where they have no label
@@ -62,6 +65,7 @@ class Ensemble:
             _check_common_labels(self.parsers)
         names = (name for parser in self.parsers for name in parser.label_names)
         self.label_names = tuple(dict.fromkeys(names))
+        self.tag_names = shared_tags([parser.tag_names for parser in self.parsers])
         self.raw_text = RawTextCheck(self.known_words())
 
     @classmethod
@@ -108,9 +112,15 @@ class Ensemble:
 
     def distribution(self, batches: Sequence[Batch]) -> LabeledCRF | Mixture:
         """The combined distribution of each sentence's labelled trees, in float64, from a batch of each model."""
-        pairs = zip(self.parsers, batches, strict=True)
-        found = [with_label_names(p.distribution(batch), p.label_names, self.label_names) for p, batch in pairs]
-        return combined(found, self.combine)
+        return self.distribution_and_tags(batches)[0]
+
+    def distribution_and_tags(self, batches: Sequence[Batch]) -> tuple[LabeledCRF | Mixture, Tagging]:
+        """:meth:`distribution`, and the combined probabilities of the tags that all models predict."""
+        found = [parser.distribution_and_tags(batch) for parser, batch in zip(self.parsers, batches, strict=True)]
+        trees, taggings = zip(*found, strict=True)
+        named = zip(self.parsers, trees, strict=True)
+        same = [with_label_names(p, parser.label_names, self.label_names) for parser, p in named]
+        return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
 
     def parse(
         self, sentences: Iterable[Words], *, batch_words: int = 5000, decoder: DecoderName | None = None

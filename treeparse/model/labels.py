@@ -69,7 +69,7 @@ class BiaffineLabels:
         scores = self.scores
         parts = {name: getattr(scores, name)[items] for name in ("arcs", "label_heads", "label_dependents")}
         with torch.set_grad_enabled(self.requires_grad):
-            return BiaffineLabels(replace(scores, **parts), self.root_label)
+            return BiaffineLabels(replace(scores, **parts, tags={}), self.root_label)
 
     def _terms_from(self, first: int, last: int) -> PairTerms:
         """The terms of all arcs from the heads ``first`` to ``last - 1``; made once where these are all heads."""

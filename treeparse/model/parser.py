@@ -33,7 +33,8 @@ from treeparse.model.storage import (
     read_model,
     write_model,
 )
-from treeparse.nn import BiaffineScorer
+from treeparse.model.tagging import Tagging, TagNames
+from treeparse.nn import BiaffineScorer, BiaffineScores
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
@@ -48,6 +49,11 @@ class Parser(nn.Module):
 
     def __init__(self, config: ParserConfig, indexer: Indexer) -> None:
         super().__init__()
+        if config.tags.columns().keys() != indexer.tags.keys():
+            raise TreeparseError(
+                f"The config has weights of the tags {', '.join(config.tags.columns()) or 'none'}, but there are "
+                f"vocabularies of {', '.join(indexer.tags) or 'none'}."
+            )
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
         self.raw_text = RawTextCheck(indexer.features.known_words())
@@ -57,6 +63,7 @@ class Parser(nn.Module):
             arc_size=config.arc_size,
             label_size=config.label_size,
             dropout=config.dropout,
+            tags={column: len(tags) for column, tags in indexer.tags.items()},
         )
 
     @classmethod
@@ -76,7 +83,8 @@ class Parser(nn.Module):
         """
         config = replace(config, encoder=encoder_kind(config.encoder).completed(vectors))
         kind = encoder_kind(config.encoder)
-        indexer = Indexer.build(sentences, kind.features([*sentences, *unlabelled], vectors))
+        features = kind.features([*sentences, *unlabelled], vectors)
+        indexer = Indexer.build(sentences, features, config.tags.columns())
         check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)
         parser = cls(config, indexer)
         kind.initialise(parser.scorer.encoder, vectors)
@@ -151,6 +159,11 @@ class Parser(nn.Module):
         return self.indexer.label_names
 
     @property
+    def tag_names(self) -> TagNames:
+        """The tags of each column that it predicts beside the tree, by their ids."""
+        return {column: tags.items for column, tags in self.indexer.tags.items()}
+
+    @property
     def networks(self) -> tuple[Self, ...]:
         """What scores the sentences: itself."""
         return (self,)
@@ -171,26 +184,37 @@ class Parser(nn.Module):
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
-    def distribution(self, batch: Batch) -> LabeledCRF:
+    def distribution(self, batch: Batch, scores: BiaffineScores | None = None) -> LabeledCRF:
         """The distribution of each sentence's labelled trees, in float64: what all else is made of.
 
         Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
         given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
-        and take little memory. The label "root" is for arcs from the root, and for no others.
+        and take little memory. The label "root" is for arcs from the root, and for no others. ``scores`` are those of
+        the scorer, where they are there already.
         """
-        scores = self.scorer(batch)
+        found: BiaffineScores = self.scorer(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
-        trees = family(scores.arcs.double(), batch.lengths, single_root=self.config.single_root)
-        return LabeledCRF(trees, BiaffineLabels(scores, self.indexer.root_label))
+        trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
+        return LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+
+    def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
+        """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
+        scores = self.scorer(batch)
+        return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
-        """The objective, a scalar: the mean over the words of the sentences that it is for."""
+        """The objective, a scalar, the mean over the words of the sentences that it is for; and the loss of tags."""
         return self.loss_and_terms(batch, objective)[0]
 
     def loss_and_terms(self, batch: Batch, objective: Objective) -> tuple[Tensor, Sequence[Term]]:
         """:meth:`loss`, and what it is made of."""
-        p = self.distribution(batch)
-        terms = objective.terms(p, batch)
+        p, tagging = self.distribution_and_tags(batch)
+        return self._loss(p, tagging, batch, objective)
+
+    def _loss(
+        self, p: LabeledCRF, tagging: Tagging, batch: Batch, objective: Objective
+    ) -> tuple[Tensor, Sequence[Term]]:
+        terms = [*objective.terms(p, batch), *tagging.terms(batch, self.config.tags)]
         return total_loss(terms, p), terms
 
     @torch.inference_mode()
@@ -198,18 +222,20 @@ class Parser(nn.Module):
         self, batch: Batch, sentences: Sequence[Sentence], decoder: DecoderName | None = None
     ) -> list[Parse]:
         """The labelled tree that the decoder, or the config's, chooses for each sentence of a batch."""
-        return self._parses(self.distribution(batch), sentences, decoder)
+        return self._parses(*self.distribution_and_tags(batch), sentences, decoder)
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
         """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
-        p = self.distribution(batch)
-        loss = float(total_loss(objective.terms(p, batch), p))
-        return self._parses(p, sentences), loss
+        p, tagging = self.distribution_and_tags(batch)
+        loss, _ = self._loss(p, tagging, batch, objective)
+        return self._parses(p, tagging, sentences), float(loss)
 
-    def _parses(self, p: LabeledCRF, sentences: Sequence[Sentence], decoder: DecoderName | None = None) -> list[Parse]:
-        found = ChosenTree(self._decoder(decoder))(p)
-        return [parse for [parse] in found.parses(sentences, self.label_names)]
+    def _parses(
+        self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence], decoder: DecoderName | None = None
+    ) -> list[Parse]:
+        found = ChosenTree(self._decoder(decoder))(p).parses(sentences, self.label_names)
+        return [parse for [parse] in tagging.given_to(found)]
 
     def parse(
         self,
@@ -223,8 +249,8 @@ class Parser(nn.Module):
         Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
         sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
-        words each. Raises where a sentence is a string or has no words, and where the model reads tags and a sentence
-        has none.
+        words each. A model that predicts tags gives them to the parses. Raises where a sentence is a string or has no
+        words, and where the model reads tags and a sentence has none.
         """
         return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
 

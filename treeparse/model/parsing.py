@@ -16,6 +16,7 @@ from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.lists import ListFinder
+from treeparse.model.tagging import Tagging
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
@@ -45,11 +46,11 @@ class Model(Protocol):
         ...
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Any:
-        """What ``distribution`` takes."""
+        """What ``distribution_and_tags`` takes."""
         ...
 
-    def distribution(self, batch: Any, /) -> LabeledCRF | Mixture:
-        """The distribution of each sentence's labelled trees."""
+    def distribution_and_tags(self, batch: Any, /) -> tuple[LabeledCRF | Mixture, Tagging]:
+        """The distribution of each sentence's labelled trees, and the probabilities of its tags."""
         ...
 
 
@@ -74,8 +75,8 @@ def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch
 
     @torch.inference_mode()
     def batch_lists(places: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
-        p = model.distribution(model.collate(chosen, places))
-        return finder(p, places).parses(chosen, model.label_names)
+        p, tagging = model.distribution_and_tags(model.collate(chosen, places))
+        return tagging.given_to(finder(p, places).parses(chosen, model.label_names))
 
     with _evaluating(model.networks):
         return map_batches(batch_lists, given, length=model.length, **_limits(model, finder, batch_words))

@@ -9,5 +9,6 @@ from .dropout import SharedDropout as SharedDropout
 from .encoder import Encoder as Encoder
 from .scorer import BiaffineScorer as BiaffineScorer
 from .scorer import BiaffineScores as BiaffineScores
+from .tags import TagScorer as TagScorer
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer_config import TransformerConfig as TransformerConfig

@@ -1,6 +1,8 @@
-"""The scorer: an encoder under biaffine arc and label scores."""
+"""The scorer: an encoder under biaffine arc and label scores, and under tags."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from torch import Tensor, nn
 
@@ -8,6 +10,9 @@ from treeparse.core import Batch
 
 from .biaffine import ArcBiaffine, LabelBiaffine, PairTerms, Projection
 from .encoder import Encoder
+from .tags import TagScorer
+
+NO_TAGS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -18,6 +23,7 @@ class BiaffineScores:
     label_heads: Tensor  # (B, n+1, label_size)
     label_dependents: Tensor  # (B, n+1, label_size)
     label_biaffine: LabelBiaffine
+    tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1, tags) log probabilities by column
 
     def labels_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
@@ -33,17 +39,28 @@ class BiaffineScores:
 
 
 class BiaffineScorer(nn.Module):
-    """Deep biaffine scores of arcs and labels over any encoder ([DM] §3)."""
+    """Deep biaffine scores of arcs and labels over any encoder ([DM] §3); ``tags`` of each column beside them."""
 
-    def __init__(self, encoder: Encoder, *, labels: int, arc_size: int, label_size: int, dropout: float) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        *,
+        labels: int,
+        arc_size: int,
+        label_size: int,
+        dropout: float,
+        tags: Mapping[str, int] = NO_TAGS,
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         sizes = (arc_size, arc_size, label_size, label_size)
         self.projections = nn.ModuleList(Projection(encoder.output_size, size, dropout) for size in sizes)
         self.arcs = ArcBiaffine(arc_size)
         self.labels = LabelBiaffine(label_size, labels)
+        self.tags = TagScorer(encoder.output_size, tags)
 
     def forward(self, batch: Batch) -> BiaffineScores:
         nodes = self.encoder(batch)
         arc_heads, arc_dependents, label_heads, label_dependents = (role(nodes) for role in self.projections)
-        return BiaffineScores(self.arcs(arc_heads, arc_dependents), label_heads, label_dependents, self.labels)
+        arcs, tags = self.arcs(arc_heads, arc_dependents), self.tags(nodes)
+        return BiaffineScores(arcs, label_heads, label_dependents, self.labels, tags)

@@ -67,6 +67,7 @@ class ScorerSize:
         arc_size: size of the vectors between which arcs are scored.
         label_size: size of the vectors between which labels are scored.
         labels: number of labels.
+        tags: number of tags of all columns that are predicted.
     """
 
     encoder: EncoderConfig
@@ -75,6 +76,7 @@ class ScorerSize:
     arc_size: int
     label_size: int
     labels: int
+    tags: int = 0
 
     def weights(self) -> int:
         """The number of weights of a `BiaffineScorer` over the encoder, frozen ones included."""
@@ -82,7 +84,7 @@ class ScorerSize:
         projections = 2 * (nodes + 1) * (self.arc_size + self.label_size)
         arcs = self.arc_size * (self.arc_size + 1)
         labels = self.labels * (self.label_size * (self.label_size + 2) + 1)
-        return encoder + projections + arcs + labels
+        return encoder + projections + arcs + labels + self.tags * (nodes + 1)
 
     def excess(self, most: int) -> str:
         """The settings because of which there are more than ``most`` weights, with their values, the worst first."""

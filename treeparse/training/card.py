@@ -8,8 +8,10 @@ from typing import Any
 
 import yaml
 
+from treeparse.data.features import TAG_COLUMNS
 from treeparse.data.files import atomic_write
 from treeparse.metrics import AttachmentReport
+from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.storage import CARD
@@ -101,8 +103,13 @@ def _description(parser: Parser) -> str:
         f"A graph-based dependency parser by treeparse: an encoder ({encoder_kind(config.encoder).name}) under "
         f"biaffine scores of arcs and {len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
         f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
-        f"{read}, split as in the treebanks below."
+        f"{read}, split as in the treebanks below.{_predicted(parser)}"
     )
+
+
+def _predicted(parser: Parser) -> str:
+    columns = [TAG_COLUMNS[column] for column in parser.tag_names]
+    return f" It predicts {' and '.join(columns)}, too (`treeparse predict --tags`)." if columns else ""
 
 
 def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport]) -> Iterator[str]:
@@ -117,6 +124,10 @@ def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport
     for name, report in tests.items():
         shares = (report.uas, report.las, report.clas, report.complete_match)
         yield f"| {name} | {report.sentences:,} | {' | '.join(f'{100 * share:.2f}' for share in shares)} |"
+    if best.dev_tags:
+        tags = (f"{TAG_SCORES[name]} {100 * share:.2f}" for name, share in best.dev_tags.items())
+        yield ""
+        yield f"Tags of the dev set: {', '.join(tags)}."
 
 
 def _training(history: Sequence[EpochRecord], origin: Origin | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.data.files import atomic_write
+from treeparse.metrics.tags import TAG_SCORES
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class EpochRecord:
     ``loss`` is the mean over their words in nats, ``learning_rate`` that of the last step, ``dev_uas`` and ``dev_las``
     are in [0, 1], ``dev_loss`` is in nats a word; all three are None without a dev set. ``words_per_second`` is that of
     training alone, ``seconds`` include the dev set. ``terms`` holds the means of the loss's several terms by name,
-    without their weights.
+    without their weights. ``dev_tags`` are the scores of predicted tags, in [0, 1], by their names, ``upos`` and so on.
     """
 
     epoch: int
@@ -30,21 +31,25 @@ class EpochRecord:
     seconds: float
     dev_loss: float | None = None
     terms: Mapping[str, float] = field(default_factory=dict)
+    dev_tags: Mapping[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         columns = [f"epoch {self.epoch:3d}", f"loss {self.loss:7.4f}"]
         columns += [f"{name} {value:.4f}" for name, value in self.terms.items()]
         if self.dev_uas is not None and self.dev_las is not None:
             columns += [f"dev UAS {self.dev_uas:6.2%}", f"LAS {self.dev_las:6.2%}"]
+        columns += [f"{TAG_SCORES[name]} {value:6.2%}" for name, value in self.dev_tags.items()]
         if self.dev_loss is not None:
             columns.append(f"dev loss {self.dev_loss:7.4f}")
         columns += [f"rate {self.learning_rate:.1e}", f"{self.words_per_second:,.0f} words/s", f"{self.seconds:.0f} s"]
         return "   ".join(columns)
 
     def columns(self) -> dict[str, Any]:
-        """The record as a row of a table: a column for each term, ``term/NAME``."""
+        """The record as a row of a table: a column for each term, ``term/NAME``, and score of tags, ``dev_NAME``."""
         values = asdict(self)
-        return values | {f"term/{name}": value for name, value in values.pop("terms").items()}
+        terms, tags = values.pop("terms"), values.pop("dev_tags")
+        values |= {f"dev_{name}": value for name, value in tags.items()}
+        return values | {f"term/{name}": value for name, value in terms.items()}
 
 
 def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
@@ -65,7 +70,7 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     """The whole history as CSV, in place of what stood there."""
     text, rows = io.StringIO(), [record.columns() for record in history]
-    names = [each.name for each in fields(EpochRecord) if each.name != "terms"]
+    names = [each.name for each in fields(EpochRecord) if each.name not in ("terms", "dev_tags")]
     names += sorted({name for row in rows for name in row} - set(names))
     writer = csv.DictWriter(text, names, lineterminator="\n")
     writer.writeheader()

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import is_dataclass
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,7 @@ def with_values_of_before(settings: Mapping[str, Any], config: Any) -> dict[str,
         config: the present settings, a dataclass, which say what there is.
     """
     nested = {name: value for name, value in vars(config).items() if is_dataclass(value)}
-    found = json.loads(json.dumps(values_of_before(config))) | settings  # with lists for tuples, as in settings
+    before = json.dumps(values_of_before(config), default=asdict)
+    found = json.loads(before) | settings  # with lists for tuples, as in settings
     sections = {name: found[name] for name in nested if isinstance(found.get(name), Mapping)}
     return found | {name: with_values_of_before(values, nested[name]) for name, values in sections.items()}

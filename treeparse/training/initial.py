@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features import TAG_COLUMNS
 from treeparse.data.files import expand_paths
 from treeparse.data.indexer import Indexer
 from treeparse.data.vectors import read_vectors
@@ -19,8 +20,9 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
-FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder"}
+FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags"}
 NAMED_LABELS = 10
+NOTHING = Vocabulary((), ())
 
 
 def initial_parser(
@@ -47,7 +49,8 @@ def _pretrained(
 ) -> tuple[Parser, str]:
     """A parser as the config describes it, with the vocabularies of another, extended, and all of its weights.
 
-    What is new has the weights that a new parser gives it.
+    What is new has the weights that a new parser gives it; so have tags that the other does not predict. Those that
+    the config does not name are left out.
     """
     if config.data.vectors is not None:
         raise TreeparseError(f"The model in {directory} brings its own word vectors, if any: leave out data.vectors.")
@@ -55,9 +58,10 @@ def _pretrained(
     _check_sizes(config.model, source.config, directory)
     encoder = encoder_kind(config.model.encoder).continuing(source.config.encoder)
     features = encoder_kind(encoder).extended(source.indexer.features, [*sentences, *unlabelled])
-    indexer = source.indexer.extended(sentences, features)
+    indexer = source.indexer.extended(sentences, features, config.model.tags.columns())
     parser = Parser(replace(config.model, encoder=encoder), indexer)
-    _copy(source.state_dict(), parser.base_weights())
+    target = parser.base_weights()
+    _copy({name: weights for name, weights in source.state_dict().items() if name in target}, target)
     return parser, f"starting from {directory}: {_added(source.indexer, indexer, sum(map(len, sentences)))}"
 
 
@@ -108,12 +112,19 @@ def _added(old: Indexer, new: Indexer, words: int) -> str:
         more = f" and {len(labels) - NAMED_LABELS} more" if len(labels) > NAMED_LABELS else ""
         share = sum(counts) / words
         parts.append(f"labels new to the model: {', '.join(labels[:NAMED_LABELS])}{more} ({share:.1%} of the words)")
-    after = new.features.vocabularies()
-    tables = [(noun, table, after[noun]) for noun, table in old.features.vocabularies().items()]
-    sizes = [(noun, len(_new_items(*pair)[0])) for noun, *pair in tables]
+    before = _vocabularies(old)
+    sizes = [(noun, len(_new_items(before.get(noun, NOTHING), table)[0])) for noun, table in _vocabularies(new).items()]
     if any(size for _, size in sizes):
         parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes if size))
+    if lost := [TAG_COLUMNS[column] for column in old.tags if column not in new.tags]:
+        parts.append(f"it will not predict {' and '.join(lost)}, of which model.tags has no weight")
     return "; ".join(parts) or "it knows all labels, words and characters of data.train"
+
+
+def _vocabularies(indexer: Indexer) -> dict[str, Vocabulary]:
+    """Those that grow, but for labels, by the noun for what each holds."""
+    predicted = {f"{TAG_COLUMNS[column]} tag": tags for column, tags in indexer.tags.items()}
+    return {**indexer.features.vocabularies(), **predicted}
 
 
 def _new_items(old: Vocabulary, new: Vocabulary) -> tuple[Sequence[str], Sequence[int]]:

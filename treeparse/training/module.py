@@ -13,7 +13,7 @@ from torch.optim import AdamW, Optimizer
 
 from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.parses import with_parses
-from treeparse.metrics import AttachmentScores
+from treeparse.metrics import AttachmentScores, tag_scores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.training.config import OptimizationConfig
@@ -93,6 +93,7 @@ class ParserModule(pl.LightningModule):
 
     def _start_record(self) -> None:
         self._loss, self._words, self._seconds, self._dev_loss, self._dev_words = 0.0, 0, 0.0, 0.0, 0
+        self._dev_pairs: list[tuple[Sentence, Sentence]] = []  # gold and the parser's own
         self._terms = TermMeans()
         self._started = time.perf_counter()
 
@@ -158,6 +159,7 @@ class ParserModule(pl.LightningModule):
     def on_validation_epoch_start(self) -> None:
         self._seconds = time.perf_counter() - self._started
         self.scores.reset()
+        self._dev_pairs = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         gold = [self.dev_sentences[place] for place in batch.indices.tolist()]
@@ -166,6 +168,8 @@ class ParserModule(pl.LightningModule):
         self._dev_words += batch.num_words
         system = with_parses(gold, parses)
         self.scores.update(gold, system)
+        if self.parser.tag_names:
+            self._dev_pairs += zip(gold, system, strict=True)
 
     def record(self) -> EpochRecord:
         """What was trained since the last record, and the dev set if there is one."""
@@ -181,6 +185,7 @@ class ParserModule(pl.LightningModule):
             seconds=elapsed,
             dev_loss=None if scores is None else self._dev_loss / self._dev_words,
             terms=self._terms.means(),
+            dev_tags=tag_scores(*zip(*self._dev_pairs, strict=True)) if self._dev_pairs else {},
         )
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,8 @@ def _values_of_before(encoder: str) -> dict[str, Any]:
     """The settings that the config of a run may lack, with what they are then."""
     sections = {"data": DataConfig, "model": ParserConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
     sections |= {KEY: KINDS[encoder].settings} if encoder in KINDS else {}
-    return {f"{key}.{name}": v for key, kind in sections.items() for name, v in values_of_before(kind).items()}
+    before = {key: values_of_before(kind) for key, kind in sections.items()}
+    return _flatten(json.loads(json.dumps(before, default=asdict)))
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW
 
 from treeparse.core import TreeparseError
+from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model.storage import VERSION, file_writer
 from treeparse.training.checks import (
     REMEDY,
@@ -77,9 +78,11 @@ def _history(records: Sequence[Any]) -> list[EpochRecord]:
     for place, record in enumerate(records, 1):
         what = f"record {place} of its history"
         check_fields(EpochRecord, mapping(record, what), what)
-        terms = mapping(record.get("terms", {}), f"the terms of {what}")
-        check_plain(terms, f"the terms of {what}")
-        check(all(type(value) is float for value in terms.values()), f"the terms of {what} are no numbers")
+        for name in ("terms", "dev_tags"):
+            numbers = mapping(record.get(name, {}), f"the {name} of {what}")
+            check_plain(numbers, f"the {name} of {what}")
+            check(all(type(value) is float for value in numbers.values()), f"the {name} of {what} are no numbers")
+        check(record.get("dev_tags", {}).keys() <= TAG_SCORES.keys(), f"the dev_tags of {what} are none")
     history = [EpochRecord(**record) for record in records]
     epochs = [record.epoch for record in history]
     check(epochs and epochs[0] >= 1 and epochs == sorted(set(epochs)), "the epochs of its history are out of order")
