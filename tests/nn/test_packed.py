@@ -13,7 +13,10 @@ from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.nn.bilstm import BiLSTMLayer
 from treeparse.nn.packed import FloatProducts, Packing, can_pack, through_packed_layers
 
-SENTENCES = [*learnable_sentences(9, seed=3, longest=9), Sentence(("one",), upos=("NUM",), xpos=("CD",), feats=("_",), heads=(0,), labels=("root",))]
+SENTENCES = [
+    *learnable_sentences(9, seed=3, longest=9),
+    Sentence(("one",), upos=("NUM",), xpos=("CD",), feats=("_",), heads=(0,), labels=("root",)),
+]
 WORDS = sorted({form.lower() for sentence in SENTENCES for form in sentence.forms})
 CONFIGS = {
     "plain": BiLSTMConfig(word_size=6, char_size=3, char_filters=4, hidden_size=5, layers=2, min_count=1),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from treeparse.cli.common import add_import_argument, output_file, positive
-from treeparse.cli.models import add_combine_argument, leading_models, load_models
+from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     add_combine_argument(parser, lists=lists_of_best)
+    add_precision_argument(parser)
     add_import_argument(parser)
 
 

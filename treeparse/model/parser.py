@@ -34,6 +34,7 @@ from treeparse.model.storage import (
     write_model,
 )
 from treeparse.nn import BiaffineScorer
+from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
@@ -49,6 +50,7 @@ class Parser(nn.Module):
         super().__init__()
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
+        self.precision: Precision = "32"
         self.raw_text = RawTextCheck(indexer.features.known_words())
         self.scorer = BiaffineScorer(
             encoder_kind(config.encoder).module(indexer.features),
@@ -127,6 +129,15 @@ class Parser(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    def use_precision(self, name: Precision | str) -> Self:
+        """From now on sentences are scored so, in training excepted: 32, bf16, or auto; the parser itself.
+
+        With bf16 the encoder's products are in bfloat16, those of the arc and label scores in float32. ``auto`` is bf16
+        where the device has instructions for it. It is no part of the model that is saved.
+        """
+        self.precision = precision_named(name)
+        return self
+
     @property
     def label_names(self) -> tuple[str, ...]:
         """The labels by their ids."""
@@ -160,7 +171,8 @@ class Parser(nn.Module):
         given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
         and take little memory. The label "root" is for arcs from the root, and for no others.
         """
-        scores = self.scorer(batch)
+        with scoring_in("32" if self.training else self.precision, self.device):
+            scores = self.scorer(batch)
         family = DISTRIBUTIONS[self.config.trees]
         trees = family(scores.arcs.double(), batch.lengths, single_root=self.config.single_root)
         return LabeledCRF(trees, BiaffineLabels(scores, self.indexer.root_label))
