@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers.parsers import TRAINING, UNSEEN, random_parser
+from helpers.parsers import TRAINING, random_parser
 
 from treeparse.core import TreeparseError
 from treeparse.model import Ensemble, Parser
@@ -10,7 +10,7 @@ from treeparse.model import Ensemble, Parser
 
 def arcs(parser: Parser) -> torch.Tensor:
     with torch.inference_mode():
-        p = parser.distribution(parser.collate(UNSEEN))
+        p = parser.distribution(parser.collate(TRAINING))
     return torch.where(p.base.flat.is_arc, p.scores, 0.0)
 
 

@@ -13,8 +13,7 @@ from treeparse.cli.main import main
 from treeparse.cli.models import COMBINATIONS, LISTING_COMBINATIONS, PRECISIONS, leading_models
 from treeparse.data import read_conllu, write_conllu
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
-from treeparse.nn import precision
+from treeparse.nn import BiLSTMConfig, precision
 from treeparse.trees import combined
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parser
 
-CHUNK = 1000
+CHUNK = 4000  # enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 LONGEST_FILE = 2**32  # sentences of a file, at most: what lies between the places of two files' first sentences
 

@@ -41,7 +41,7 @@ class _Window(NamedTuple):
     """A convolution as a table: there are few characters, and what each adds at each offset is a row of its own."""
 
     width: int
-    count: int  # of characters
+    characters: int  # how many there are
     table: Tensor  # (width * count, filters)
     bias: Tensor
 
@@ -60,7 +60,7 @@ def _pooled(window: _Window, characters: Tensor) -> Tensor:
     """
     width = window.width
     padded = functional.pad(characters, (width // 2, (width - 1) // 2))
-    rows = padded.unfold(1, width, 1) + window.count * torch.arange(width, device=characters.device)
+    rows = padded.unfold(1, width, 1) + window.characters * torch.arange(width, device=characters.device)
     sums = functional.embedding_bag(rows.reshape(-1, width), window.table, mode="sum").unflatten(
         0, (-1, characters.shape[1])
     )

@@ -70,8 +70,9 @@ class FloatProducts:
 
     def __init__(self, lstm: nn.LSTM) -> None:
         self.hidden_size = lstm.hidden_size
-        self.inputs, self.recurrent = lstm.weight_ih_l0, lstm.weight_hh_l0.T
-        self.bias = lstm.bias_ih_l0 + lstm.bias_hh_l0
+        weights = (getattr(lstm, name) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))
+        self.inputs, recurrent, *biases = weights
+        self.recurrent, self.bias = recurrent.T, biases[0] + biases[1]
 
     def project(self, inputs: Tensor) -> Tensor:
         return functional.linear(inputs, self.inputs, self.bias)
