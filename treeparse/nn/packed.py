@@ -1,4 +1,4 @@
-"""BiLSTM layers over the nodes of a batch without its padding, on the CPU where no gradient is asked for.
+"""LSTM layers in both directions over the nodes of a batch without its padding: on the CPU, without gradients.
 
 Nodes stand side by side step by step, the longest sentence first: the first node of every sentence, the second of those
 that have one, and so on. A step is then a run of rows, and no row is padding: sentences of a batch may differ in length
@@ -90,7 +90,7 @@ def can_pack(module: nn.Module, device: torch.device) -> bool:
 def through_packed_layers(
     layers: Iterable[tuple[Products, Products]], nodes: Tensor, counts: Sequence[int], rows: Tensor | None = None
 ) -> Tensor:
-    """Packed nodes (N, D) through BiLSTM layers, each given by its two directions: (N, 2H).
+    """Packed nodes (N, D) through layers, each given by its two directions: (N, 2H).
 
     With ``rows`` (N,) the first layer reads row ``rows[i]`` of ``nodes`` (U, D) at node i: what words of one form have
     in common is computed once.
