@@ -4,21 +4,32 @@
     scripts/bench_parsing.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-dev.conllu --model runs/fast/model
 
 A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), objective (tree loss and labels
-of the gold arcs) and optimiser, each with its gradients. Parsing is cut into batches, scorer and trees (the best tree,
-its labels and its log probability). Figures are medians over passes. Without --model the scorer is untrained, which is
-the hard case of a decoder.
+of the gold arcs) and optimiser, each with its gradients. Parsing batch by batch is cut into batches, scorer and trees
+(the best tree, its labels and its log probability). ``Parser.parse`` is timed as a whole, as users call it: by the
+clock, and in seconds of all cores, which other work on the machine disturbs less. Figures are medians over passes.
+Without --model the scorer is untrained, which is the hard case of a decoder.
+
+Two versions of treeparse are compared by one script, --parsing alone, on a machine that does nothing else:
+
+    git worktree add ../before 9f6a782
+    PYTHONPATH=../before scripts/bench_parsing.py --treebank ... --model runs/fast/model --parsing --parses before.json
+    scripts/bench_parsing.py --treebank ... --model runs/fast/model --parsing --parses after.json
+    cmp before.json after.json      # the trees are the same
 """
 
 import argparse
+import json
 import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
+import treeparse
 from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.data.batching import BucketBatchSampler
@@ -52,15 +63,21 @@ def main() -> None:
     parser = Parser.from_pretrained(options.model) if options.model else Parser.build(ParserConfig(), sentences)
     batches = list(BucketBatchSampler(list(map(len, sentences)), max_words=options.batch_words, shuffle=True, seed=1))
     precision = torch.bfloat16 if options.bf16 else None
+    print(f"treeparse of {Path(treeparse.__file__).parent}")
     print(f"{len(sentences)} sentences, {words} words, {len(batches)} batches, {options.threads} threads, ", end="")
     print(f"{'bfloat16' if options.bf16 else 'float32'} scorer, {options.model or 'untrained'}\n")
-    for objective in (TreeLikelihood(), HeadSelection()):
+    for objective in () if options.parsing else (TreeLikelihood(), HeadSelection()):
         optimizer = torch.optim.AdamW(parser.train().parameters(), lr=1e-9, fused=True)
         name = f"Training step, {type(objective).__name__}"
         train = _median(lambda o=objective, a=optimizer: _train(parser, sentences, batches, o, a, precision), options)
         _report(name, train, words, "objective")
     parser.eval()
-    _report("Parsing", _median(lambda: _parse(parser, sentences, batches, precision), options), words, "trees")
+    parts = _median(lambda: _parse(parser, sentences, batches, precision), options)
+    _report("Parsing batch by batch", parts, words, "trees")
+    _report_whole(_median(lambda: _parse_all(parser, sentences, precision), options), words)
+    if options.parses:
+        trees = [(parse.heads, parse.labels) for parse in parser.parse(sentences)]
+        Path(options.parses).write_text("\n".join(map(json.dumps, trees)) + "\n", encoding="utf-8")
 
 
 def _train(
@@ -104,6 +121,13 @@ def _parse(
     clock.seconds["trees"] -= clock.seconds["scorer within"]
     clock.seconds["scorer"] = clock.seconds.pop("scorer within")
     return dict(clock.seconds)
+
+
+def _parse_all(parser: Parser, sentences: Sequence[Sentence], precision: torch.dtype | None) -> Times:
+    clock, cores = time.perf_counter(), time.process_time()
+    with torch.autocast("cpu", precision, enabled=precision is not None):
+        parser.parse(sentences)
+    return {"clock": time.perf_counter() - clock, "cores": time.process_time() - cores}
 
 
 class Cut:
@@ -152,6 +176,13 @@ def _report(name: str, times: Times, words: int, exact: str) -> None:
     print(f"| all: {words / total:,.0f} words/s; {exact}: | {1e6 * total / words:.2f} | {times[exact] / total:.1%} |\n")
 
 
+def _report_whole(times: Times, words: int) -> None:
+    print("| Parser.parse | ms per 1,000 words | words/s |\n|---|---:|---:|")
+    for part, seconds in times.items():
+        print(f"| {part} | {1e6 * seconds / words:.2f} | {words / seconds:,.0f} |")
+    print()
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--treebank", required=True, help="a CoNLL-U file")
@@ -159,6 +190,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--batch-words", type=int, default=1000, help="most words of a batch (default 1000)")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--passes", type=int, default=3, help="passes over the treebank (default 3)")
+    parser.add_argument("--parsing", action="store_true", help="leave training out")
+    parser.add_argument("--parses", metavar="FILE", help="write the trees there, one a line")
     parser.add_argument("--bf16", action="store_true", help="run the scorer in bfloat16")
     return parser.parse_args()
 

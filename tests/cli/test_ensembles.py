@@ -10,10 +10,10 @@ from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, writt
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.cli.models import COMBINATIONS, LISTING_COMBINATIONS, leading_models
+from treeparse.cli.models import COMBINATIONS, LISTING_COMBINATIONS, PRECISIONS, leading_models
 from treeparse.data import read_conllu, write_conllu
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
+from treeparse.nn import BiLSTMConfig, precision
 from treeparse.trees import combined
 
 
@@ -105,6 +105,10 @@ def test_what_is_refused(
 def test_ways_to_combine_have_one_list() -> None:
     assert combined.COMBINATIONS == COMBINATIONS
     assert set(LISTING_COMBINATIONS) == set(COMBINATIONS) - {"marginals"}
+
+
+def test_precisions_have_one_list() -> None:
+    assert precision.PRECISIONS == PRECISIONS
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)

@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
-from treeparse.cli.models import EXPECTED_TREE, SEVERAL, add_combine_argument, leading_models, load_models
+from treeparse.cli.models import (
+    EXPECTED_TREE,
+    SEVERAL,
+    add_combine_argument,
+    add_precision_argument,
+    leading_models,
+    load_models,
+)
 from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
@@ -51,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = "parse GOLD with this model; several in a row parse as one"
     parser.add_argument("--model", nargs="+", action=_Models, default=[], metavar="DIR", help=model)
     add_combine_argument(parser)
+    add_precision_argument(parser)
     add_decoder_argument(parser)
     add_import_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")

@@ -9,9 +9,11 @@ from treeparse.cli.common import import_modules, named
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
+    from treeparse.nn.precision import Precision
     from treeparse.trees.combined import Combination
 
 COMBINATIONS = ("scores", "log_probs", "marginals")  # as help shows them
+PRECISIONS = ("32", "bf16", "auto")  # likewise
 LISTING_COMBINATIONS = COMBINATIONS[:2]
 
 SEVERAL = """\
@@ -51,6 +53,24 @@ def _listing_combination(text: str) -> "Combination":
     return found
 
 
+def add_precision_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--precision``, of the scores."""
+    parser.add_argument(
+        "--precision",
+        type=_precision,
+        default="32",
+        metavar=f"{{{','.join(PRECISIONS)}}}",
+        help="of the encoder's products: single, bfloat16, or the latter where the device has instructions for it "
+        "(default: 32)",
+    )
+
+
+def _precision(text: str) -> "Precision":
+    from treeparse.nn.precision import precision_named
+
+    return named(precision_named, text)
+
+
 def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The folders of models, the first word and what folders follow it, and the words behind them."""
     count = next((place for place, word in enumerate(words) if place and not os.path.isdir(word)), len(words))
@@ -58,11 +78,13 @@ def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
-    """The parser of a folder, or the ensemble of several, on the device of the arguments."""
+    """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
     from treeparse.core import pick_device
     from treeparse.model import Ensemble, Parser
 
     import_modules(args)
     if len(directories) == 1 and args.combine is None:
-        return Parser.from_pretrained(directories[0]).to(pick_device(args.device))
-    return Ensemble.from_pretrained(directories, args.combine or "scores").to(pick_device(args.device))
+        model = Parser.from_pretrained(directories[0])
+    else:
+        model = Ensemble.from_pretrained(directories, args.combine or "scores")
+    return model.to(pick_device(args.device)).use_precision(args.precision)

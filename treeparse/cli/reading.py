@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from treeparse.cli.common import add_import_argument, output_file, positive
-from treeparse.cli.models import add_combine_argument, leading_models, load_models
+from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parser
 
-CHUNK = 1000
+CHUNK = 4000  # enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 LONGEST_FILE = 2**32  # sentences of a file, at most: what lies between the places of two files' first sentences
 
@@ -86,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     add_combine_argument(parser, lists=lists_of_best)
+    add_precision_argument(parser)
     add_import_argument(parser)
 
 

@@ -1,7 +1,11 @@
 """Sentences as users give them, and work on many of them: in batches of like length, results in the given order."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+import torch
 
 from treeparse.core import EMPTY, Sentence, TreeparseError
 
@@ -20,8 +24,11 @@ def map_batches(
     max_words: int,
     max_squared: int | None = None,
     length: Callable[[Sentence], int] = len,
+    threads: int = 1,
 ) -> list[T]:
     """What a function finds for each sentence.
+
+    Batches are the same for any number of threads.
 
     Args:
         function: the results for a batch, given the places of its sentences, counted from 0, and the sentences.
@@ -29,15 +36,40 @@ def map_batches(
         max_words: as for `BucketBatchSampler`.
         max_squared: likewise.
         length: what a sentence counts for in these bounds.
+        threads: how many batches are done at once, each in a thread of its own, in which torch takes no others.
 
     Raises:
         TreeparseError: as `as_sentences` does.
     """
     given = as_sentences(sentences)
+    batches = list(BucketBatchSampler([*map(length, given)], max_words=max_words, max_squared=max_squared))
+
+    def results(places: list[int]) -> Sequence[T]:
+        return function(places, [given[place] for place in places])
+
     found: dict[int, T] = {}
-    for places in BucketBatchSampler([*map(length, given)], max_words=max_words, max_squared=max_squared):
-        found |= zip(places, function(places, [given[place] for place in places]), strict=True)
+    with _mapping(min(threads, len(batches))) as mapped:
+        for places, own in zip(batches, mapped(results, batches), strict=True):
+            found |= zip(places, own, strict=True)
     return [found[place] for place in range(len(given))]
+
+
+@contextmanager
+def _mapping(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A ``map`` in so many threads, which end with it: a pool that outlives it would break forked workers.
+
+    Two threads that share every product wait for each other more than they work: batches are small.
+    """
+    if threads < 2:
+        yield map
+        return
+    before = torch.get_num_threads()
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        yield pool.map
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(before)  # a thread of the pool sets its own number, and that of all threads to come
 
 
 def as_sentences(sentences: Iterable[Words]) -> list[Sentence]:

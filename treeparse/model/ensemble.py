@@ -16,6 +16,7 @@ from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser
 from treeparse.model.parsing import lists_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
+from treeparse.nn.precision import Precision
 from treeparse.trees import LabeledCRF
 from treeparse.trees.combined import Combination, combination_named, combined
 from treeparse.trees.decoders import Decoder, DecoderName, decoder_named
@@ -89,6 +90,12 @@ class Ensemble:
         """The ensemble itself, moved to a device."""
         for parser in self.parsers:
             parser.to(device)
+        return self
+
+    def use_precision(self, name: Precision | str) -> Self:
+        """As `Parser.use_precision`, each of the parsers."""
+        for parser in self.parsers:
+            parser.use_precision(name)
         return self
 
     def known_words(self) -> Vocabulary | None:

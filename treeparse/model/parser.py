@@ -35,6 +35,7 @@ from treeparse.model.storage import (
 )
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.nn import BiaffineScorer, BiaffineScores
+from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.trees import LabeledCRF
@@ -56,6 +57,7 @@ class Parser(nn.Module):
             )
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
+        self.precision: Precision = "32"
         self.raw_text = RawTextCheck(indexer.features.known_words())
         self.scorer = BiaffineScorer(
             encoder_kind(config.encoder).module(indexer.features),
@@ -153,6 +155,15 @@ class Parser(nn.Module):
         """Where the weights are."""
         return next(self.parameters()).device
 
+    def use_precision(self, name: Precision | str) -> Self:
+        """From now on sentences are scored so, in training excepted: 32, bf16, or auto; the parser itself.
+
+        With bf16 the encoder's products are in bfloat16, those of the arc and label scores in float32. ``auto`` is bf16
+        where the device has instructions for it. It is no part of the model that is saved.
+        """
+        self.precision = precision_named(name)
+        return self
+
     @property
     def label_names(self) -> tuple[str, ...]:
         """The labels by their ids."""
@@ -192,15 +203,19 @@ class Parser(nn.Module):
         and take little memory. The label "root" is for arcs from the root, and for no others. ``scores`` are those of
         the scorer, where they are there already.
         """
-        found: BiaffineScores = self.scorer(batch) if scores is None else scores
+        found = self._scores(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
         trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
         return LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
-        scores = self.scorer(batch)
+        scores = self._scores(batch)
         return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
+
+    def _scores(self, batch: Batch) -> BiaffineScores:
+        with scoring_in("32" if self.training else self.precision, self.device):
+            return self.scorer(batch)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective, a scalar, the mean over the words of the sentences that it is for; and the loss of tags."""

@@ -20,7 +20,8 @@ from treeparse.model.tagging import Tagging
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
-LABEL_SCORES = 2**22  # of the arcs of a batch of lists
+LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
+CPU_WORDS = 3000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
 
 
 class Model(Protocol):
@@ -39,6 +40,11 @@ class Model(Protocol):
     @property
     def raw_text(self) -> RawTextCheck:
         """What looks at the first sentences of all that it is given."""
+        ...
+
+    @property
+    def device(self) -> torch.device:
+        """Where sentences are scored."""
         ...
 
     def length(self, sentence: Sentence) -> int:
@@ -79,11 +85,19 @@ def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch
         return tagging.given_to(finder(p, places).parses(chosen, model.label_names))
 
     with _evaluating(model.networks):
-        return map_batches(batch_lists, given, length=model.length, **_limits(model, finder, batch_words))
+        limits = _limits(model, finder, batch_words)
+        return map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
+
+
+def _threads(device: torch.device) -> int:
+    """How many batches are parsed at once; one under autocast, which other threads would not see."""
+    return torch.get_num_threads() if device.type == "cpu" and not torch.is_autocast_enabled("cpu") else 1
 
 
 def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:
     """The size of batches: one holds k trees of all its words and, of lists, the scores of all its labels."""
+    if model.device.type == "cpu":
+        batch_words = min(batch_words, CPU_WORDS)
     if not finder.holds_labels:
         return {"max_words": batch_words}
     held = LABEL_SCORES // len(model.networks)

@@ -1,10 +1,14 @@
 """Word representations from characters."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+LENGTHS = (6, 8, 10, 13, 18)  # forms are convolved in groups of up to so many characters: most are short
 
 
 class CharacterEncoder(nn.Module):
@@ -20,29 +24,59 @@ class CharacterEncoder(nn.Module):
         self.output_size = filters * len(widths)
 
     def forward(self, characters: Tensor, forms: Tensor) -> Tensor:
-        """``characters`` (U, L) spells the distinct forms, padded by 0; ``forms`` (B, T) indexes them; -> (B, T, D)."""
-        padding = (characters == 0).unsqueeze(-1)
-        # Padding never wins the maximum: otherwise a form's vector would depend on the longest form of its batch.
-        pooled = [
-            _convolve(self.embedding, convolution, characters).masked_fill(padding, -torch.inf).amax(1)
-            for convolution in self.convolutions
-        ]
-        return functional.embedding(forms, torch.cat(pooled, -1).relu())
+        """``characters`` (U, L) spells the distinct forms, padded by 0; ``forms`` (...) indexes them; -> (..., D)."""
+        with torch.autocast(characters.device.type, enabled=False):
+            # Through the embedding, not its weights, so that padding stays at zero.
+            symbols = self.embedding(torch.arange(self.embedding.num_embeddings, device=characters.device))
+            windows = [_window(symbols, convolution) for convolution in self.convolutions]
+            parts = _by_length(characters)
+            vectors = [torch.cat([_pooled(window, spelled) for window in windows], -1) for spelled, _ in parts]
+        found = torch.cat(vectors).relu()
+        if len(parts) > 1:
+            found = found[torch.cat([rows for _, rows in parts]).argsort()]
+        return functional.embedding(forms, found)
 
 
-def _convolve(embedding: nn.Embedding, convolution: nn.Module, characters: Tensor) -> Tensor:
-    """The convolution of the embedded characters at each of their places (U, L, filters).
+class _Window(NamedTuple):
+    """A convolution as a table: there are few characters, and what each adds at each offset is a row of its own."""
 
-    There are few characters, so what each contributes at each offset of the window is a table of its own, and the
-    convolution a sum of its rows: much less work than a product at every place.
-    """
+    width: int
+    characters: int  # how many there are
+    table: Tensor  # (width * count, filters)
+    bias: Tensor
+
+
+def _window(symbols: Tensor, convolution: nn.Module) -> _Window:
     assert isinstance(convolution, nn.Conv1d) and convolution.bias is not None
-    (width,), places, count = convolution.kernel_size, characters.shape[1], embedding.num_embeddings
-    with torch.autocast(characters.device.type, enabled=False):
-        # Through the embedding, not its weights, so that padding stays at zero.
-        symbols = embedding(torch.arange(count, device=characters.device))
-        table = torch.einsum("cs,fso->ocf", symbols, convolution.weight).flatten(0, 1)
-        padded = functional.pad(characters, (width // 2, (width - 1) // 2))
-        rows = padded.unfold(1, width, 1) + count * torch.arange(width, device=characters.device)
-        sums = functional.embedding_bag(rows.reshape(-1, width), table, mode="sum")
-        return sums.unflatten(0, (-1, places)) + convolution.bias
+    (width,) = convolution.kernel_size
+    table = torch.einsum("cs,fso->ocf", symbols, convolution.weight).flatten(0, 1)
+    return _Window(width, len(symbols), table, convolution.bias)
+
+
+def _pooled(window: _Window, characters: Tensor) -> Tensor:
+    """The maximum of the convolution over the places of each form: (U, L) -> (U, filters).
+
+    The convolution is a sum of rows of the table: much less work than a product at every place.
+    """
+    width = window.width
+    padded = functional.pad(characters, (width // 2, (width - 1) // 2))
+    rows = padded.unfold(1, width, 1) + window.characters * torch.arange(width, device=characters.device)
+    sums = functional.embedding_bag(rows.reshape(-1, width), window.table, mode="sum").unflatten(
+        0, (-1, characters.shape[1])
+    )
+    # Padding never wins the maximum: otherwise a form's vector would depend on the longest form of its batch.
+    return sums.masked_fill((characters == 0).unsqueeze(-1), -torch.inf).amax(1) + window.bias
+
+
+def _by_length(characters: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """The spelled forms (U, L) in groups of like length, each without the padding of the others, and their rows.
+
+    One group on a GPU, which would wait for their sizes.
+    """
+    rows = torch.arange(len(characters), device=characters.device)
+    if characters.device.type != "cpu":
+        return [(characters, rows)]
+    lengths, longest = (characters != 0).sum(1), characters.shape[1]
+    bounds = [-1, *(bound for bound in LENGTHS if bound < longest), longest]
+    groups = [(bound, rows[(lengths > least) & (lengths <= bound)]) for least, bound in pairwise(bounds)]
+    return [(characters[group, :bound], group) for bound, group in groups if len(group)]

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
-import torch
-
 from treeparse.core import Sentence, TreeparseError, pick_device
 from treeparse.data.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.nn.precision import has_bfloat16
 from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
 
 EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
@@ -16,7 +15,6 @@ LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 MEASUREMENTS = 20  # of the dev set in a whole run
 LEAST_PATIENCE = 5  # measurements
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
-BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
 
 T = TypeVar("T")
 
@@ -155,8 +153,4 @@ def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held
 
 def precision(device: str) -> Literal["32-true", "bf16-mixed"]:
     """bfloat16 where the device has instructions for it: elsewhere it is slower than single precision."""
-    kind = pick_device(device).type
-    if kind == "cuda":
-        return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "32-true"
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)() if kind == "cpu" else {}
-    return "bf16-mixed" if any(capabilities.get(name) for name in BF16_INSTRUCTIONS) else "32-true"
+    return "bf16-mixed" if has_bfloat16(pick_device(device)) else "32-true"

@@ -1,0 +1,34 @@
+"""In which precision sentences are scored."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal, get_args
+
+import torch
+
+from treeparse.core import name_among
+
+Precision = Literal["32", "bf16", "auto"]
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
+
+
+def precision_named(name: str) -> Precision:
+    """The precision of a name; raises where there is none of that name."""
+    return name_among(name, PRECISIONS, f"There is no precision {name!r}")
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Whether the device has instructions for bfloat16: elsewhere it is slower than single precision."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
+    return any(capabilities.get(name) for name in BF16_INSTRUCTIONS)
+
+
+def scoring_in(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
+    """Within it, products are in bfloat16 where the precision says so; ``auto`` where the device gains by it.
+
+    With ``32`` nothing is changed: an autocast that surrounds it stays.
+    """
+    lower = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
+    return torch.autocast(device.type, torch.bfloat16) if lower else nullcontext()
