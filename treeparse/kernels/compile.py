@@ -5,18 +5,15 @@ A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that doe
 may call helpers of another file and room.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numba
-import numpy as np
+from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 
 from treeparse.kernels.cache import KernelCache
-
-# Arguments in a literal's place, for each of which numba would compile a function of its own.
-NO, YES, ZERO, ONE = np.bool_(False), np.bool_(True), np.int64(0), np.int64(1)
 
 
 class _PartCode(JITCodeLibrary):
@@ -42,9 +39,19 @@ def _compiler(**options: Any) -> Any:
         dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
         if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
             dispatcher._cache = KernelCache(function)
+            dispatcher.get_call_template = _for_any_number(dispatcher.get_call_template)
         return dispatcher
 
     return compile_function
+
+
+def _for_any_number(template_for: Callable[..., Any]) -> Callable[..., Any]:
+    """The code for a call from a kernel, which by itself numba compiles anew for each number that stands in one."""
+
+    def template_for_types(args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> Any:
+        return template_for([types.unliteral(arg) for arg in args], {k: types.unliteral(v) for k, v in kws.items()})
+
+    return template_for_types
 
 
 # fastmath is said to be off: otherwise numba compiles a helper with the flags of the first caller that needs it.

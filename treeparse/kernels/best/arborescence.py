@@ -98,7 +98,7 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
             if len(keys) == 0:
                 keys = np.ascontiguousarray(arc_keys(size).T)
             for j in range(1, n + 1):
-                choose_word_head(arcs[j], keys[j], j, n, tables)
+                choose_word_head(arcs, keys, j, n, tables)
             count = contract(arcs, keys, n, single_root, tables)
         if count:
             expand(count, nodes, heads[b], owner)

@@ -64,18 +64,18 @@ def load_arcs(scores, n, arcs):
 @jit
 def choose_word_head(arcs, keys, word, n, tables):
     """A word's best head among the other words, 0 and -inf where no arc is left; whether there was a tie."""
-    choice, tied = 0, False
+    row, choice, tied = arcs[word], 0, False
     best = -np.inf
     for i in range(1, n + 1):
-        if arcs[i] > best:
-            best, choice = arcs[i], i
-        elif arcs[i] == best and best > -np.inf:
+        if row[i] > best:
+            best, choice = row[i], i
+        elif row[i] == best and best > -np.inf:
             tied = True
-            if keys is not None and keys[i] > keys[choice]:
+            if keys is not None and keys[word, i] > keys[word, choice]:
                 choice = i
     tables.weights[VALUE, word], tables.nodes[HEAD, word] = best, choice
     if keys is not None:
-        tables.nodes[KEY, word] = keys[choice]
+        tables.nodes[KEY, word] = keys[word, choice]
     return tied
 
 

@@ -25,7 +25,7 @@ from treeparse.kernels.best.contraction import (
     load_arcs,
     new_tables,
 )
-from treeparse.kernels.compile import ONE, ZERO, jit, part_jit
+from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.heap import is_tied, pop, push
 from treeparse.kernels.lists.second_best import cheapest_change
 from treeparse.kernels.threads import run_batch
@@ -156,14 +156,13 @@ def _make_trees(base, arcs, keys, n, single_root, lists, tables):
     """Make as many trees as there is room for; whether it was given up, since only keys can break a tie."""
     weights, nodes, facts = tables.weights, tables.nodes, lists.facts
     for j in range(1, n + 1):
-        word_keys = None if keys is None else keys[j]
-        if choose_word_head(base[j], word_keys, j, n, tables) and keys is None:
+        if choose_word_head(base, keys, j, n, tables) and keys is None:
             return True
     best = weights[VALUE, : n + 1].copy(), nodes[HEAD, : n + 1].copy(), nodes[KEY, : n + 1].copy()
     graph = ItemGraph(base, arcs, n, single_root, *best)
     if facts[CLASSES] == 0:
         facts[CLASSES] = 1
-        if _make_tree(ZERO, graph, keys, lists, tables):
+        if _make_tree(0, graph, keys, lists, tables):
             return True
     while facts[MADE] < len(lists.heads):
         if facts[OPEN_CLASS] and _close_class(graph, keys, lists, tables):
@@ -177,8 +176,8 @@ def _make_trees(base, arcs, keys, n, single_root, lists, tables):
         facts[HEAP_SIZE] -= 1
         tree, j = lists.waiting[split, TREE], lists.waiting[split, CHANGED]
         head = lists.heads[tree, j]
-        facts[OPEN_CLASS], facts[OPEN_TREE] = _new_class(split, j, head, ONE, lists), tree
-        if _make_tree(_new_class(split, j, head, ZERO, lists), graph, keys, lists, tables):
+        facts[OPEN_CLASS], facts[OPEN_TREE] = _new_class(split, j, head, 1, lists), tree
+        if _make_tree(_new_class(split, j, head, 0, lists), graph, keys, lists, tables):
             return True
     return False
 
@@ -244,8 +243,7 @@ def _contract_class(new, graph, keys, classes, tables):
     part = new
     while part:
         j = classes[part, DEPENDENT]
-        word_keys = None if keys is None else keys[j]
-        if choose_word_head(arcs[j], word_keys, j, n, tables) and keys is None:
+        if choose_word_head(arcs, keys, j, n, tables) and keys is None:
             return TIED
         part = classes[part, PARENT]
     return contract(arcs, keys, n, graph.single_root, tables)
@@ -279,7 +277,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables):
     found, owner = np.empty_like(heads), np.empty_like(heads)
     bound, key, changed = -np.inf, 0, 0
     for j in range(1, n + 1):
-        trial = _new_class(new, j, heads[j], ZERO, lists)
+        trial = _new_class(new, j, heads[j], 0, lists)
         count = _contract_class(trial, graph, keys, lists.classes, tables)
         lists.facts[CLASSES] -= 1
         if count > 0:

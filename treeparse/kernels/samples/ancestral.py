@@ -18,7 +18,7 @@ B itself follows from the elimination, and nothing is subtracted. The difference
 
 import numpy as np
 
-from treeparse.kernels.compile import NO, jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, part_jit, vector_jit
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import (
     ORIGINAL,
@@ -63,7 +63,7 @@ def _sample_below(scores, n, top, tops, streams, memories, heads):
     words = n if top == 0 else n - 1
     item = square(memories[1].item, words)
     _put_at_root(scores, top, item)
-    stages = set_up(item, words, NO, memories[1])
+    stages = set_up(item, words, False, memories[1])
     original = stages.tables[ORIGINAL]
     inverse, left = np.zeros((words + 1, words + 1)), np.empty((words + 1, words + 1))
     if not stages.in_logs:
@@ -193,10 +193,10 @@ def _draw_rest(item, left, j, is_unlikely, stream, memory, drawn):
         for i in range(n + 1):
             if left[j, j] - left[j, i] >= MIN_ESCAPE * left[j, j]:
                 rest[i, j] = -np.inf
-        stages = set_up(rest, n, NO, memory)
+        stages = set_up(rest, n, False, memory)
     if not stages.exists:
         _keep_heads(item, drawn, j, rest)
-        stages = set_up(rest, n, NO, memory)
+        stages = set_up(rest, n, False, memory)
     draw_tree(stages, stream, memory, drawn)
 
 

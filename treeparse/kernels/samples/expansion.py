@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import NO, ZERO, part_jit, vector_jit
+from treeparse.kernels.compile import part_jit, vector_jit
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums.elimination import fill_root, first_head, linear_item, log_item
@@ -85,10 +85,10 @@ def set_up(scores, n, single_root, memory):
     matrices = tables[WEIGHTS], tables[ORIGINAL], tables[SHARES]
     weight, root_word, in_logs = -np.inf, n + 1, False
     if column_maxima(scores, n, vectors[0]) > -np.inf:
-        weight, root_word = linear_item(scores, n, single_root, NO, matrices, vectors)
+        weight, root_word = linear_item(scores, n, single_root, False, matrices, vectors)
         in_logs = np.isnan(weight)
         if in_logs:
-            weight, root_word = log_item(scores, n, single_root, NO, matrices, vectors)
+            weight, root_word = log_item(scores, n, single_root, False, matrices, vectors)
     if weight > -np.inf:
         _fill_shares(tables, root_word, in_logs, vectors[1])
         if single_root:
@@ -126,7 +126,7 @@ def draw_root(stages, stream, memory):
     tables, nodes = stages.tables, memory.nodes
     j = stages.root_word
     while True:
-        stream, k = _draw_stage(stages, ZERO, j, stream)
+        stream, k = _draw_stage(stages, 0, j, stream)
         nodes[ROOT_STAGES, j] = k
         if k == tables.shape[1]:
             return stream, j

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import ONE, part_jit, vector_jit
+from treeparse.kernels.compile import part_jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples import expansion
@@ -166,7 +166,7 @@ def _reach(graphs, place, reach):
         return False
     load_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    mode = conditionals.eliminate(w, n, ONE, mode, graphs.vectors[2])
+    mode = conditionals.eliminate(w, n, 1, mode, graphs.vectors[2])
     if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
         return False
     for i in range(n + 1):
@@ -198,7 +198,7 @@ def _reach_log(graphs, place, reach):
     column_maxima(scores, n, top)
     load_log_weights(scores, n, top, w, w)
     mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
-    conditionals.eliminate_log(w, n, ONE, mode, graphs.vectors[2])
+    conditionals.eliminate_log(w, n, 1, mode, graphs.vectors[2])
     reach[0], reach[1] = 0.0, -np.inf
     for e in range(2, n + 1):
         total = -np.inf

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import NO, ONE, YES, ZERO, jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, part_jit, vector_jit
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
@@ -154,11 +154,11 @@ def sample_by_rejection(start, stop, lengths, draws):
         limit = np.int64(draws.steps_a_pair * n * n)
         stages = set_up(scores[b], n, draws.single_root, memory)
         if stages.exists:
-            fill_bins(scores[b], n, ZERO, _best_shift(scores[b], n), bins)
+            fill_bins(scores[b], n, 0, _best_shift(scores[b], n), bins)
         for s in range(count if stages.exists else 0):
             stream, taken, roots = new_stream(draws.seeds[b], s), 0, 2
             while roots > 1:
-                stream, walked, roots = walk(n, ZERO, limit - taken, ONE, stream, bins, heads[b, s])
+                stream, walked, roots = walk(n, 0, limit - taken, 1, stream, bins, heads[b, s])
                 taken += walked
             if roots < 0:
                 stream, _ = draw_root(stages, stream, memory)
@@ -208,7 +208,7 @@ def _log_cost(scores, n, shift, scratch):
     original, adjoint = square(buffers[2], n), square(buffers[3], n)
     maxima = column_maxima(item, n, top)
     matrices = square(buffers[1], n), original, adjoint
-    weight, _ = linear_item(item, n, NO, YES, matrices, (top, vectors[1], vectors[2]))
+    weight, _ = linear_item(item, n, False, True, matrices, (top, vectors[1], vectors[2]))
     steps = 0.0
     for j in range(1, n + 1):
         steps += range_sum(original[j], 0, n + 1) * adjoint[j, 0]

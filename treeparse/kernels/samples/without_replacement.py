@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import NO, YES, jit, part_jit
+from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels.samples import prefix, projective_prefix
 from treeparse.kernels.samples.trie import (
@@ -217,7 +217,7 @@ def _draw_trees(item, log_z, seed, memory, drawn):
         trie.marks[tree, HASH] = hash_of(row)
         trie.log_probs[tree] = min(_score(row, item) - log_z, 0.0)
         put(trie, node, tree)
-        trie = _settle(trie, item, memory, node, NO)
+        trie = _settle(trie, item, memory, node, False)
 
 
 @part_jit
@@ -243,7 +243,7 @@ def _draw_tree(trie, item, memory, tree, stream):
             stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
             if not is_drawn(trie, node, row):
                 return trie, node
-        trie = _settle(trie, item, memory, node, YES)
+        trie = _settle(trie, item, memory, node, True)
     return trie, NONE
 
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import NO, YES, jit, vector_jit
+from treeparse.kernels.compile import jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, range_sum, square
@@ -92,7 +92,7 @@ def _linear_item(scores, n, single_root, top, row, pool, g, result):
     load_weights(scores, n, top, w, w)
     g[:] = 0.0
     g[0] = 1.0
-    safe = _fill_g(n, single_root, NO, row, pool, g) and not has_tiny(g, n)
+    safe = _fill_g(n, single_root, False, row, pool, g) and not has_tiny(g, n)
     return safe and _store_logs(w, g, n, row, result)
 
 
@@ -103,7 +103,7 @@ def _log_item(scores, n, single_root, top, row, pool, g, result):
     load_log_weights(scores, n, top, w, w)
     g[:] = -np.inf
     g[0] = 0.0
-    if not (_fill_g(n, single_root, YES, row, pool, g) and _store_normalized(w, g, n, row, result)):
+    if not (_fill_g(n, single_root, True, row, pool, g) and _store_normalized(w, g, n, row, result)):
         result[:] = -np.inf
 
 

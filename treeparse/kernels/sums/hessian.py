@@ -12,7 +12,7 @@ With plain weights, tangents are derivatives. In logs they are derivatives of lo
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import YES, jit, vector_jit
+from treeparse.kernels.compile import jit, vector_jit
 from treeparse.kernels.sums.elimination import all_finite, fill_root, first_head, linear_item, log_item
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, exponentiate, range_sum, square
@@ -49,10 +49,10 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
             continue
         values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
         tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
-        weight, root_word = linear_item(scores[b], n, single_root, YES, values, elimination_lines)
+        weight, root_word = linear_item(scores[b], n, single_root, True, values, elimination_lines)
         if not np.isnan(weight) and _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b]):
             continue
-        weight, root_word = log_item(scores[b], n, single_root, YES, values, elimination_lines)
+        weight, root_word = log_item(scores[b], n, single_root, True, values, elimination_lines)
         if weight != -np.inf:
             _log_item(vectors[b], n, root_word, values, tangents, lines, product[b])
 
