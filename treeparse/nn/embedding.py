@@ -39,6 +39,21 @@ class LexicalEmbedding(nn.Module):
             words = words + self.project(self.vectors(features["vectors"]))
         return torch.cat([words, *spelling_and_tags(self.characters, self.tags, features)], -1)
 
+    def distinct(self, features: Mapping[str, Tensor], places: Tensor) -> tuple[Tensor, Tensor]:
+        """What `forward` gives, outside training, to the nodes at ``places`` (N,) of the flattened batch: each once.
+
+        The vectors (U, output_size) of the different nodes, and which of them each node has (N,). Nodes of one form
+        have one vector, unless their tags tell them apart.
+        """
+        forms = features["forms"].flatten()[places]
+        chosen, which = places, torch.arange(len(places), device=places.device)
+        if not self.tags:
+            # Any place of a form will do: whatever else is read of a node depends on its form alone.
+            forms, which = forms.unique(return_inverse=True)
+            chosen = forms.new_empty(len(forms)).scatter_(0, which, places)
+        of_nodes = {name: ids.flatten()[chosen] for name, ids in features.items() if name != "characters"}
+        return self(of_nodes | {"characters": features["characters"]}), which
+
 
 def tag_tables(config: SpellingAndTags, sizes: Mapping[str, int]) -> nn.ModuleDict:
     """The embedding of each tag that is read."""
@@ -67,21 +82,6 @@ def spelling_and_tags(
         yield characters(features["characters"], features["forms"])
     for name, table in tags.items():
         yield table(features[name])
-
-    def distinct(self, features: Mapping[str, Tensor], places: Tensor) -> tuple[Tensor, Tensor]:
-        """What `forward` gives, outside training, to the nodes at ``places`` (N,) of the flattened batch: each once.
-
-        The vectors (U, output_size) of the different nodes, and which of them each node has (N,). Nodes of one form
-        have one vector, unless their tags tell them apart.
-        """
-        forms = features["forms"].flatten()[places]
-        chosen, which = places, torch.arange(len(places), device=places.device)
-        if not self.tags:
-            # Any place of a form will do: whatever else is read of a node depends on its form alone.
-            forms, which = forms.unique(return_inverse=True)
-            chosen = forms.new_empty(len(forms)).scatter_(0, which, places)
-        of_nodes = {name: ids.flatten()[chosen] for name, ids in features.items() if name != "characters"}
-        return self(of_nodes | {"characters": features["characters"]}), which
 
 
 def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:
