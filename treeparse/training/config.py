@@ -34,8 +34,11 @@ class DataConfig:
             null to leave them. Text without trees is taken to need as much as training sentences of its length.
         workers: processes that make batches ahead of time, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
-        vectors: a file of pretrained word vectors in the text format of word2vec or fastText; null for none.
+        vectors: a file of pretrained word vectors, as text of word2vec, fastText or GloVe or as a binary file of the
+            first two, plain or gzipped; null for none.
         max_vectors: read only so many vectors, the first; null for all.
+        only_seen_vectors: keep only the vectors of words in train, and in unlabelled: less memory and a smaller model,
+            to which all other words are the same.
         skip_invalid: whether to leave out sentences that are not valid, with a count, instead of stopping.
         partial: whether training sentences may have words of unknown HEAD, _: their likelihood sums over all trees that
             agree with the rest. Of several possible heads MISC names all: Heads=2,5. Where all heads and labels are
@@ -61,6 +64,7 @@ class DataConfig:
     start_method: Literal["fork", "spawn", "forkserver"] | None = None
     vectors: str | None = None
     max_vectors: int | None = None
+    only_seen_vectors: bool = added_setting(False, before=False)
     skip_invalid: bool = False
     partial: bool = added_setting(False, before=False)
     temperature: float | None = added_setting(None, before=None)
