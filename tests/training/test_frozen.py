@@ -216,7 +216,7 @@ def test_a_run_goes_on_with_its_cache_elsewhere_but_not_without(
         patched.setattr(ParserModule, "training_step", broken)
         with pytest.raises(TreeparseError, match="broken"):
             run("broken", here, two)
-    with pytest.raises(TreeparseError, match=r"data\.cache was True and is False"):
+    with pytest.raises(TreeparseError, match=r"data\.cache was true and is false"):
         run("broken", two, resume=True)
     (tmp_path / "here").rename(tmp_path / "there")
     resumed = run("broken", f"--data.cache={tmp_path / 'there'}", two, resume=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -56,7 +57,7 @@ class Transformer(EncoderKind[TransformerConfig]):
         return replace(config, revision=found.revision, architecture=found.architecture())
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
-        tokenizer, special, said = self._pretrained().tokenizer()
+        tokenizer, special, said = self._pretrained.tokenizer()
         limit = self._limit()
         subwords = SubwordFeatures(
             tokenizer,
@@ -70,6 +71,7 @@ class Transformer(EncoderKind[TransformerConfig]):
         lexical = LexicalFeatures.build(sentences, min_count=self.config.min_count, tags=self.config.tags)
         return SpelledSubwords(subwords, lexical)
 
+    @cached_property
     def _pretrained(self) -> Pretrained:
         return Pretrained.find(self.config.model, self.config.revision)
 
@@ -100,7 +102,7 @@ class Transformer(EncoderKind[TransformerConfig]):
         return module
 
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
-        weights = self._pretrained().weights(self.config.architecture)
+        weights = self._pretrained.weights(self.config.architecture)
         assert isinstance(module, TransformerEncoder)
         module.load_model(weights)
 
