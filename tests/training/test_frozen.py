@@ -43,7 +43,8 @@ def one_thread() -> Any:
 
 
 def frozen(folder: Path, **settings: Any) -> Parser:
-    encoder = TransformerConfig(model=str(folder), frozen=True, **({"overlap": 8, "mixed_layers": 2} | settings))
+    settings = {"overlap": 8, "mixed_layers": 2, **settings}
+    encoder = TransformerConfig(model=str(folder), frozen=True, **settings)
     torch.manual_seed(3)
     return Parser.build(ParserConfig(encoder, arc_size=8, label_size=8), SENTENCES[:12])
 
