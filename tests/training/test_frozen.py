@@ -16,7 +16,9 @@ from torch import Tensor
 
 from treeparse import Parser
 from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.indexer import Indexer
 from treeparse.data.layer_cache import WORD_LAYERS, CacheDtype
+from treeparse.data.vocabulary import Vocabulary
 from treeparse.model import ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.training import TrainConfig, load_config, train
@@ -99,6 +101,20 @@ def test_the_encoder_gives_the_same_by_the_cache(
         assert [*map(indexer.features.length, sentences)] == [*map(parser.length, sentences)]
     unknown = indexer.collate([SENTENCES[0], Sentence(("unseen",))])
     assert unknown.features.keys() == plain.features.keys()
+
+
+def test_characters_and_tags_stand_beside_what_is_cached(folder: Path, tmp_path: Path) -> None:
+    parser = frozen(folder, char_filters=3, char_widths=(2,), tags=("upos",), tag_size=2).eval()
+    sentences = SENTENCES[:4]
+    indexer = cached_indexer(config_of(parser, tmp_path, "float32"), parser, sentences, QUIET)
+    batch = indexer.collate(sentences)
+    assert WORD_LAYERS in batch.features and "subwords" not in batch.features
+    with torch.inference_mode():
+        expected, found = (parser.scorer.encoder(each) for each in (parser.collate(sentences), batch))
+    words = batch.word_mask()
+    torch.testing.assert_close(found[words], expected[words], atol=1e-5, rtol=0)
+    with pytest.raises(TreeparseError, match="The model reads UPOS, so it cannot learn to predict it"):
+        Indexer(indexer.features, indexer.labels, {"upos": Vocabulary(["X"], [1])})
 
 
 def test_all_that_decides_the_vectors_has_a_place_of_its_own(folder: Path, tmp_path: Path) -> None:

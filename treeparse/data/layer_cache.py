@@ -15,6 +15,7 @@ from torch import Tensor
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features import Features
 from treeparse.data.files import atomic_write
+from treeparse.data.spelled import SpelledSubwords
 from treeparse.data.subwords import SubwordFeatures
 
 CacheDtype = Literal["float16", "bfloat16", "float32"]
@@ -112,32 +113,36 @@ class LayerCache:
 class CachedSubwords(Features):
     """Subwords, in whose place a batch has the vectors of frozen layers where all its sentences are in a cache.
 
-    Then its one feature is ``word_layers`` (layers, B, n+1, size), 0 at the root and at padding; otherwise it has those
-    of `SubwordFeatures`. A sentence's length is the same with and without the cache.
+    Then, beside those of characters and tags, its one feature is ``word_layers`` (layers, B, n+1, size), 0 at the root
+    and at padding. A sentence's length is the same with and without the cache.
     """
 
-    def __init__(self, subwords: SubwordFeatures, cache: LayerCache) -> None:
-        self.subwords, self.cache = subwords, cache
+    def __init__(self, features: SubwordFeatures | SpelledSubwords, cache: LayerCache) -> None:
+        self.features, self.cache = features, cache
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         found = [self.cache.find(sentence) for sentence in sentences]
         known = [each for each in found if each is not None]
         if len(known) < len(found):
-            return self.subwords(sentences)
+            return self.features(sentences)
         nodes = max(map(len, known)) + 1
         vectors = torch.zeros(self.cache.layers, len(known), nodes, self.cache.size, dtype=self.cache.dtype)
         for place, each in enumerate(known):
             vectors[:, place, 1 : len(each) + 1] = each.transpose(0, 1)
-        return {WORD_LAYERS: vectors}
+        beside = self.features.lexical(sentences) if isinstance(self.features, SpelledSubwords) else {}
+        return beside | {WORD_LAYERS: vectors}
 
     def length(self, sentence: Sentence) -> int:
-        return self.subwords.length(sentence)
+        return self.features.length(sentence)
+
+    def tag_columns(self) -> Sequence[str]:
+        return self.features.tag_columns()
 
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> "CachedSubwords":
         return self
 
     def to_json(self) -> dict[str, Any]:
-        return self.subwords.to_json()
+        return self.features.to_json()
 
 
 def _digest(sentence: Sentence) -> bytes:

@@ -15,6 +15,7 @@ from treeparse.core import Sentence, TreeparseError, pick_device
 from treeparse.data.batching import counted_nodes, cut_into_batches
 from treeparse.data.indexer import Indexer
 from treeparse.data.layer_cache import CachedSubwords, LayerCache
+from treeparse.data.spelled import SpelledSubwords
 from treeparse.data.subwords import SubwordFeatures
 from treeparse.model import Parser
 from treeparse.nn import TransformerConfig, TransformerEncoder
@@ -41,22 +42,23 @@ def cached_indexer(config: TrainConfig, parser: Parser, sentences: Sequence[Sent
         return parser.indexer
     settings = parser.config.encoder
     assert isinstance(encoder, TransformerEncoder) and isinstance(settings, TransformerConfig)
-    assert isinstance(features, SubwordFeatures)
+    assert isinstance(features, SubwordFeatures | SpelledSubwords)
     root = Path(os.path.expandvars(path)).expanduser()
     size, dtype = encoder.transformer.config.hidden_size, config.data.cache_dtype
-    cache = LayerCache(root / _key(encoder, features, settings.architecture, dtype), encoder.mixed, size, dtype)
+    subwords = features.subwords if isinstance(features, SpelledSubwords) else features
+    cache = LayerCache(root / _key(encoder, subwords, settings.architecture, dtype), encoder.mixed, size, dtype)
     if missing := cache.missing(sentences):
         _announce(cache, missing, root, console)
         _fill(cache, missing, parser, config, console)
     else:
         console.say(f"the frozen layers of all sentences are in {root}")
-    return Indexer(CachedSubwords(features, cache), parser.indexer.labels)
+    return Indexer(CachedSubwords(features, cache), parser.indexer.labels, parser.indexer.tags)
 
 
-def _key(encoder: TransformerEncoder, features: SubwordFeatures, architecture: Mapping[str, Any], dtype: str) -> str:
+def _key(encoder: TransformerEncoder, subwords: SubwordFeatures, architecture: Mapping[str, Any], dtype: str) -> str:
     """A digest of all that decides the vectors, the weights themselves among it: no matter where they came from."""
-    subwords = features.to_json()  # the tokenizer and the windows
-    settings = [FORMAT, architecture, subwords, encoder.pooling, encoder.mixed, dtype]
+    reading = subwords.to_json()  # the tokenizer and the windows
+    settings = [FORMAT, architecture, reading, encoder.pooling, encoder.mixed, dtype]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name, weight in encoder.transformer.state_dict().items():
         digest.update(f"{name} {tuple(weight.shape)} {weight.dtype}".encode())
