@@ -93,8 +93,8 @@ class Length(EncoderKind[LengthConfig]):
     def name(self) -> str:
         return self.config.type
 
-    def completed(self, vectors: WordVectors | None) -> LengthConfig:
-        return replace(super().completed(vectors), revision="abc")
+    def completed(self, vectors: WordVectors | None) -> Self:
+        return replace(super().completed(vectors), config=replace(self.config, revision="abc"))
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Lengths:
         return Lengths(self.config.longest)

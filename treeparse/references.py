@@ -26,6 +26,8 @@ Taylor Berg-Kirkpatrick, David Burkett and Dan Klein 2012. An Empirical Investig
     NLP. EMNLP-CoNLL.
 Ernesto G. Birgin, José Mario Martínez and Marcos Raydan 2000. Nonmonotone Spectral Projected Gradient Methods on Convex
     Sets. SIAM Journal on Optimization 10(4).
+Piotr Bojanowski, Edouard Grave, Armand Joulin and Tomas Mikolov 2017. Enriching Word Vectors with Subword Information.
+    Transactions of the ACL 5.
 Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
     10.
 Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron

@@ -1,4 +1,5 @@
 import gzip
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,10 @@ def test_reads_the_formats_that_vectors_come_in(tmp_path: Path, text: str) -> No
     expected = {word: pytest.approx(values) for word, values in ROWS.items()}
     vectors = read_vectors(written(tmp_path, text))
     assert as_dict(vectors) == expected and vectors.size == 3
-    packed = tmp_path / "some.vec.gz"
+    packed = tmp_path / "packed"  # which the content says, not the name
     packed.write_bytes(gzip.compress(text.encode()))
     assert as_dict(read_vectors(packed)) == expected
+    assert as_dict(read_vectors(packed, only={"the", ",", "other"})) == {word: expected[word] for word in ("the", ",")}
 
 
 def test_words_may_hold_spaces_and_what_other_tools_take_for_line_ends(tmp_path: Path) -> None:
@@ -129,3 +131,25 @@ def test_line_that_never_ends_is_named(tmp_path: Path) -> None:
     path.write_bytes(b"the 0.5\n" + bytes(MAX_LINE + 1))
     with pytest.raises(DataError, match="vectors:2: the line is longer than 8 MiB"):
         read_vectors(path)
+
+
+def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Path) -> None:
+    path = written(tmp_path, "a 1 2\nb x nan\n. . 3 4\nc 5 6\n")
+    assert as_dict(read_vectors(path, only={". .", "c"})) == {". .": (3, 4), "c": (5, 6)}
+    assert as_dict(read_vectors(path, only={". .", "c"}, max_vectors=3)) == {". .": (3, 4)}
+    with pytest.raises(DataError, match=r"some\.vec:2: the line"):
+        read_vectors(path, only={"b"})
+    with pytest.raises(DataError, match="no vector of the words that it is for"):
+        read_vectors(path, only={"d"})
+    with pytest.raises(DataError, match=r"some\.vec:2: the line"):
+        read_vectors(written(tmp_path, "a 1 2\nb 1\n"), only={"a"})
+
+
+def test_other_archives_are_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
+        archive.writestr("glove.txt", "a 1 2\n")
+    with pytest.raises(DataError, match=r"glove\.zip: this is a zip archive: unpack it"):
+        read_vectors(tmp_path / "glove.zip")
+    (tmp_path / "cut").write_bytes(gzip.compress(b"a 1 2\n" * 100)[:-9])
+    with pytest.raises(DataError, match="cut: this is no whole gzip file"):
+        read_vectors(tmp_path / "cut")

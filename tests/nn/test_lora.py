@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(folder: Path, **settings: Any) -> tuple[TransformerEncoder, Batch]:
     """An encoder with the folder's weights, ready to parse, and a batch for it."""
     kind = Transformer(TransformerConfig(model=str(folder), **settings))
-    kind = Transformer(kind.completed(None))
+    kind = kind.completed(None)
     features = kind.features([], None)
     torch.manual_seed(1)
     encoder = kind.module(features)

@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def made(folder: Path, **settings: Any) -> tuple[TransformerEncoder, Batch]:
     """An encoder with the folder's weights, ready to parse, and a batch for it."""
     kind = Transformer(TransformerConfig(model=str(folder), **settings))
-    kind = Transformer(kind.completed(None))
+    kind = kind.completed(None)
     features = kind.features([], None)
     torch.manual_seed(1)
     encoder = kind.module(features)
@@ -100,7 +100,7 @@ def test_windows_change_nothing_where_no_subword_sees_another(folder: Path) -> N
         if "attention.output.dense" in name or "position" in name:
             nn.init.zeros_(parameter)
     kind = Transformer(TransformerConfig(model=str(folder)))
-    features = Transformer(kind.completed(None)).features([], None)
+    features = kind.completed(None).features([], None)
     sentences = [Sentence(("the", "nounverb", "a", "b,", "c.", "noun", "verbs", "x")), SENTENCES[0]]
     lengths = torch.tensor([8, 3])
     expected, batch = (Batch(lengths, torch.arange(2), each(sentences)) for each in (features, features.windowed(8, 3)))

@@ -222,3 +222,14 @@ def test_a_resumed_run_ends_as_an_unbroken_one(
     expected, found = (load_file(model / "model.safetensors") for model in (unbroken, resumed))
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert "amod:new" in Parser.from_pretrained(resumed).indexer.labels
+
+
+def test_only_seen_words_have_vectors(tmp_path: Path) -> None:
+    """As they stand or lower-cased, and those of unlabelled text too."""
+    (tmp_path / "some.vec").write_text("the 1 2\nThe 3 4\ndog 5 6\nzebra 7 8\nother 9 x\n", encoding="utf-8")
+    data = DataConfig("a.conllu", vectors=str(tmp_path / "some.vec"), only_seen_vectors=True)
+    config = TrainConfig(data, str(tmp_path), model=replace(CONFIG, encoder=replace(ENCODER, tags=())))
+    for unlabelled, expected in (([], ("the", "The", "zebra")), (OLD, ("the", "The", "dog", "zebra"))):
+        features = initial_parser(config, NEW, unlabelled)[0].indexer.features
+        assert isinstance(features, LexicalFeatures) and features.vectors is not None
+        assert features.vectors.items == expected

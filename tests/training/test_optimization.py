@@ -75,3 +75,15 @@ def test_average_follows_the_recurrence() -> None:
     (averaged,) = average.module.parameters()
     assert averaged.item() == pytest.approx(expected, rel=1e-6)
     assert model.weight.item() == 0.5
+
+
+def test_average_shares_what_is_frozen() -> None:
+    model = nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    average = averaged_model(model, decay=0.5)
+    weight, bias = average.module.parameters()
+    assert bias.data_ptr() == model.bias.data_ptr() and weight.data_ptr() != model.weight.data_ptr()
+    frozen = model.bias.clone()
+    for _ in range(3):
+        average.update_parameters(model)
+    assert torch.equal(bias, frozen)

@@ -10,7 +10,8 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -18,6 +19,8 @@ from treeparse.core import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems say that cannot sync a folder
+GZIP = b"\x1f\x8b"  # with which compressed files begin
+AT_ONCE = 2**16  # bytes that are read ahead of a compressed file
 MAX_LINE = 2**23  # bytes: longer than any sane line, and soon read where a line never ends
 
 
@@ -51,14 +54,32 @@ def open_input(path: str | Path) -> Iterator[BinaryIO]:
     if str(path) == STANDARD_STREAM:
         yield sys.stdin.buffer
     elif str(path).endswith(".gz"):
-        try:
-            with gzip.open(path, "rb") as stream:
-                yield cast(BinaryIO, stream)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"this is no whole gzip file ({error})", source=str(path)) from error
+        with _gzip_faults(path), gzip.open(path, "rb") as stream:
+            yield cast(BinaryIO, stream)
     else:
         with open(path, "rb") as stream:
             yield stream
+
+
+@contextmanager
+def open_by_content(path: str | Path) -> Iterator[BufferedReader]:
+    """The same, where the file's first bytes say whether it is compressed, whatever its name."""
+    with nullcontext(sys.stdin.buffer) if str(path) == STANDARD_STREAM else open(path, "rb") as stream:
+        plain = cast(BufferedReader, stream)
+        if plain.peek(2)[:2] != GZIP:
+            yield plain
+            return
+        with _gzip_faults(path), gzip.GzipFile(fileobj=plain) as unzipped:
+            yield BufferedReader(unzipped, AT_ONCE)
+
+
+@contextmanager
+def _gzip_faults(path: str | Path) -> Iterator[None]:
+    """What is wrong with a compressed file, as a ``DataError``."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"this is no whole gzip file ({error})", source=str(path)) from error
 
 
 def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:

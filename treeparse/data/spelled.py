@@ -33,6 +33,9 @@ class SpelledSubwords(Features):
         """Raise where a tag that the model reads is missing."""
         self.lexical.check(sentence)
 
+    def tag_columns(self) -> Sequence[str]:
+        return self.lexical.tag_columns()
+
     def length(self, sentence: Sentence) -> int:
         """That of the subwords."""
         return self.subwords.length(sentence)

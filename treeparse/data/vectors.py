@@ -1,10 +1,7 @@
-"""Pretrained word vectors from text files in the word2vec, fastText or GloVe format."""
+"""Pretrained word vectors from files of word2vec, fastText and GloVe, text and binary, plain or compressed."""
 
-import codecs
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +10,13 @@ from torch import Tensor
 
 from treeparse.core import DataError, TreeparseError
 from treeparse.data.features import PADDING, ROOT, vector_vocabulary
-from treeparse.data.files import display_name, numbered_lines, open_input
+from treeparse.data.files import display_name, open_by_content
+from treeparse.data.vectors_binary import binary_entries, is_binary
+from treeparse.data.vectors_fasttext import MAGIC, fasttext_entries
+from treeparse.data.vectors_text import text_entries
 from treeparse.data.vocabulary import Vocabulary
 
-_HEADER = re.compile(rb"[0-9]+ ([0-9]+)")
-_LINES_AT_ONCE = 4096
-
-_Line = tuple[int, bytes]
-"""The number of a line in its file, and the line."""
+ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +49,28 @@ class WordVectors:
         return torch.cat([specials, self.table]).div_(scale)
 
 
-def read_vectors(path: str | Path, *, max_vectors: int | None = None) -> WordVectors:
-    """Read a text file of word vectors, plain or ``.gz``: a word and its values a line, separated by single spaces.
+def read_vectors(
+    path: str | Path, *, max_vectors: int | None = None, only: Container[str] | None = None
+) -> WordVectors:
+    """Read a file of word vectors, whose format is told by its first bytes, not by its name; each may be gzipped.
 
-    A first line of two whole numbers is a header: the number of vectors (not checked, so that a file can be cut by
-    ``head``) and their size. Without one the first line has as many values as all. The values are a line's last fields,
-    the word is what stands before them, spaces included. Lines end with LF or CRLF, blank ones are passed over. Of
-    several vectors of a word the first is taken. What is not UTF-8 in a word becomes U+FFFD.
+    - Text: a word and its values a line, separated by single spaces. A first line of two whole numbers is a header, as
+      of word2vec and fastText: the number of vectors (not checked, so that a file can be cut by ``head``) and their
+      size. Without one, as in GloVe, the first line has as many values as all. The values are a line's last fields, the
+      word is what stands before them, spaces included. Lines end with LF or CRLF, blank ones are passed over.
+    - word2vec's binary: the same header, then each word, a space, its values as float32, and a line's end or none.
+    - fastText's model, ``.bin``: the vector of a word is the mean of its own and those of its n-grams.
+
+    Of several vectors of a word the first is taken. What is not UTF-8 in a word becomes U+FFFD. The file is read in
+    passing: what is held are the vectors that come out.
 
     Args:
         path: the file.
-        max_vectors: read that many lines at most; files have the frequent words first.
+        max_vectors: read that many vectors at most; files have the frequent words first.
+        only: of these words alone; no other's values are parsed, which saves most of the time of a text.
 
     Raises:
-        DataError: a line has too few values or one that is no finite number, or there is no vector; with file and line.
+        DataError: a vector has too few values or one that is no finite number, or there is none; with file and line.
         TreeparseError: ``max_vectors`` is less than 1.
         OSError: the file cannot be read.
     """
@@ -74,68 +78,19 @@ def read_vectors(path: str | Path, *, max_vectors: int | None = None) -> WordVec
         raise TreeparseError(f"max_vectors is {max_vectors}, but must be at least 1.")
     source = display_name(path)
     rows: dict[str, np.ndarray] = {}
-    with open_input(path) as stream:
-        size, lines = _size(_lines(numbered_lines(stream, source)), source)
-        lines = islice(lines, max_vectors)
-        while block := list(islice(lines, _LINES_AT_ONCE)):
-            for word, row in _vectors(block, size, source):
-                rows.setdefault(word, row)
+    with open_by_content(path) as stream:
+        head = stream.peek()
+        if head.startswith(ZIP):
+            raise DataError("this is a zip archive: unpack it, and name the file in it", source=source)
+        if head.startswith(MAGIC):
+            entries = fasttext_entries(path, max_vectors, only)
+        elif is_binary(head):
+            entries = binary_entries(stream, source, max_vectors, only)
+        else:
+            entries = text_entries(stream, source, max_vectors, only)
+        for word, row in entries:
+            rows.setdefault(word, row)
     if not rows:
-        raise DataError("the file holds no vector", source=source)
+        problem = "the file holds no vector" if only is None else "the file holds no vector of the words that it is for"
+        raise DataError(problem, source=source)
     return WordVectors(tuple(rows), torch.from_numpy(np.stack(list(rows.values()))))
-
-
-def _lines(stream: Iterable[_Line]) -> Iterator[_Line]:
-    """The lines that are not blank, without their ends; word2vec and fastText end each one with a space."""
-    for number, line in stream:
-        text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b" \r\n")
-        if text:
-            yield number, text
-
-
-def _size(lines: Iterator[_Line], source: str) -> tuple[int, Iterator[_Line]]:
-    """The vectors' size, and the lines that hold vectors."""
-    for number, line in lines:
-        header = _HEADER.fullmatch(line)
-        size = int(header[1]) if header else line.count(b" ")
-        if size < 1:
-            problem = "the first line holds neither a word with its vector nor the number of vectors and their size"
-            raise DataError(problem, source=source, line=number)
-        return size, lines if header else chain([(number, line)], lines)
-    return 0, lines
-
-
-def _vectors(block: Sequence[_Line], size: int, source: str) -> Iterator[tuple[str, np.ndarray]]:
-    """The words and vectors of some lines."""
-    words, texts = zip(*(_split(line, size) for _, line in block), strict=True)
-    values = _numbers(texts, size)
-    if values is None or b"" in words:
-        number = next(
-            number
-            for (number, _), word, text in zip(block, words, texts, strict=True)
-            if not word or _numbers([text], size) is None
-        )
-        problem = f"the line does not hold a word and {size} finite numbers, separated by single spaces"
-        raise DataError(problem, source=source, line=number)
-    return zip((word.decode(errors="replace") for word in words), values, strict=True)
-
-
-def _split(line: bytes, size: int) -> tuple[bytes, str]:
-    """The word, and the text of its values."""
-    if line.count(b" ") == size:
-        word, _, values = line.partition(b" ")
-    else:
-        word = line.rsplit(b" ", size)[0]
-        values = line[len(word) + 1 :]
-    return word, values.decode("latin-1")
-
-
-def _numbers(texts: Sequence[str], size: int) -> np.ndarray | None:
-    """The texts' values (texts, size) as float32; None unless each text holds that many finite numbers."""
-    if not all(texts):
-        return None
-    try:
-        values = np.loadtxt(texts, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
-    except ValueError:
-        return None
-    return values if values.shape == (len(texts), size) and np.isfinite(values).all() else None

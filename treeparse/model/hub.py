@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from treeparse.core import TreeparseError
+from treeparse.model.snapshots import first_line, snapshot
 from treeparse.model.storage import CARD, FILES, model_folder, read_model
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -27,7 +28,7 @@ def local_folder(name: str | Path, revision: str | None = None) -> Path:
         if revision is not None:
             raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
         return Path(name)
-    return _copy(str(name), revision, here=True) or _fetched(str(name), revision)
+    return snapshot(str(name), revision, [*FILES, CARD], _is_whole, lambda text: _no_model(str(name), revision, text))
 
 
 def push(folder: str | Path, name: str, *, private: bool = False, revision: str | None = None) -> str:
@@ -58,40 +59,18 @@ def push(folder: str | Path, name: str, *, private: bool = False, revision: str 
         )
     except OSError as error:
         raise TreeparseError(
-            f"{folder} was not put on the hub as {name} ({_first_line(error)}): is there a network, and did hf auth "
+            f"{folder} was not put on the hub as {name} ({first_line(error)}): is there a network, and did hf auth "
             "login get a token that may write there?"
         ) from error
     return str(address)
 
 
-def _copy(name: str, revision: str | None, *, here: bool) -> Path | None:
-    """The folder of the hub's model, whole; with ``here`` None where it is not on this machine."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        path = Path(snapshot_download(name, revision=revision, allow_patterns=[*FILES, CARD], local_files_only=here))
-    except LocalEntryNotFoundError:
-        if here:
-            return None
-        raise
-    return path if not here or all((path / file).is_file() for file in FILES) else None
+def _is_whole(folder: Path) -> bool:
+    return all((folder / file).is_file() for file in FILES)
 
 
-def _fetched(name: str, revision: str | None) -> Path:
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        found = _copy(name, revision, here=False)
-    except (HFValidationError, OSError) as error:
-        at = "" if revision is None else f" with a revision {revision!r:.100}"
-        raise TreeparseError(
-            f"There is no folder {name}, and the Hugging Face hub gave no model of that name{at} "
-            f"({_first_line(error)})."
-        ) from error
-    assert found is not None
-    return found
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+def _no_model(name: str, revision: str | None, text: str) -> TreeparseError:
+    at = "" if revision is None else f" with a revision {revision!r:.100}"
+    return TreeparseError(
+        f"There is no folder {name}, and the Hugging Face hub gave no model of that name{at} ({text})."
+    )

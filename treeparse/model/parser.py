@@ -83,8 +83,8 @@ class Parser(nn.Module):
         the model. Raises where ``config`` has a ``vector_size`` already that is not theirs, and where the encoder reads
         no vectors.
         """
-        config = replace(config, encoder=encoder_kind(config.encoder).completed(vectors))
-        kind = encoder_kind(config.encoder)
+        kind = encoder_kind(config.encoder).completed(vectors)
+        config = replace(config, encoder=kind.config)
         features = kind.features([*sentences, *unlabelled], vectors)
         indexer = Indexer.build(sentences, features, config.tags.columns())
         check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)

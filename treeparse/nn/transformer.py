@@ -47,9 +47,10 @@ class LayerMix(nn.Module):
 class TransformerEncoder(Encoder):
     """Vectors of words from those of their subwords, and a learned one of the root; over them a BiLSTM, if wanted.
 
-    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`, and of characters and tags, which stand
-    beside a word's vector, those of :class:`~treeparse.data.features.LexicalFeatures`, of whose ids there are
-    ``sizes``. Its weights are drawn; raises where the settings' architecture is none.
+    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`, or what they came to in a frozen model, see
+    `word_layers`; and of characters and tags, which stand beside a word's vector, those of
+    :class:`~treeparse.data.features.LexicalFeatures`, of whose ids there are ``sizes``. Its weights are drawn; raises
+    where the settings' architecture is none.
     """
 
     def __init__(self, config: TransformerConfig, sizes: Mapping[str, int] = NO_SIZES) -> None:
@@ -77,34 +78,52 @@ class TransformerEncoder(Encoder):
         self.frozen = config.frozen
         self._depths = layer_depths(self.transformer)
         if config.frozen:
-            transformer.requires_grad_(False)
+            transformer.requires_grad_(False).eval()  # as `train` leaves it: nobody calls that for a new model
         elif config.gradient_checkpointing:
             checkpoint_layers(transformer)
 
     def forward(self, batch: Batch) -> Tensor:
-        features = batch.features
-        subwords = self._subwords(features["subwords"], features["subword_lengths"])
-        nodes = int(batch.lengths.max()) + 1
+        if (known := batch.features.get("word_layers")) is not None:
+            vectors = self._mixed(known.to(self.root.dtype))
+        else:
+            vectors = self._pooled(self._mixed(self._hidden(batch)), batch)
+        vectors = torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1)
+        beside = spelling_and_tags(self.characters, self.tags, batch.features)
+        vectors = self.dropout(torch.cat([vectors, *beside], -1))
+        return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
+
+    def word_layers(self, batch: Batch) -> Tensor:
+        """The vectors of words (L, B, n+1, D) in each layer that is mixed, those of their subwords pooled.
+
+        What a frozen model gives does not change in training; the feature ``word_layers`` of a batch stands for it.
+        """
+        return torch.stack([self._pooled(layer, batch) for layer in self._hidden(batch)])
+
+    def _pooled(self, subwords: Tensor, batch: Batch) -> Tensor:
+        """The vectors of words (B, n+1, D), by those of all subwords (W, S, D)."""
+        features, nodes = batch.features, int(batch.lengths.max()) + 1
         words = features["words"]
         weights = (features["shares"] * pooling_weights(words, self.pooling)).to(subwords.dtype)
         places = features["sentences"].unsqueeze(-1) * nodes + words
         pooled = subwords.new_zeros(len(batch) * nodes, subwords.shape[-1])
         pooled = pooled.index_add(0, places.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
-        vectors = pooled.view(len(batch), nodes, -1)
-        vectors = torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1)
-        vectors = self.dropout(torch.cat([vectors, *spelling_and_tags(self.characters, self.tags, features)], -1))
-        return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
+        return pooled.view(len(batch), nodes, -1)
 
-    def _subwords(self, subwords: Tensor, lengths: Tensor) -> Tensor:
-        """The vectors of all subwords (W, S, D)."""
+    def _mixed(self, layers: Tensor) -> Tensor:
+        """Layers (L, ...) -> (...)."""
+        return layers[0] if self.mix is None else self.mix(layers)
+
+    def _hidden(self, batch: Batch) -> Tensor:
+        """The vectors (L, W, S, D) of all subwords in each layer that is mixed."""
+        subwords, lengths = batch.features["subwords"], batch.features["subword_lengths"]
         mask = torch.arange(subwords.shape[1], device=lengths.device) < lengths.unsqueeze(-1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
             found = self.transformer(
                 input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
             )
         if self.mix is None:
-            return found.last_hidden_state.to(self.root.dtype)
-        return self.mix(torch.stack(found.hidden_states[-self.mixed :]).to(self.root.dtype))
+            return found.last_hidden_state.to(self.root.dtype).unsqueeze(0)
+        return torch.stack(found.hidden_states[-self.mixed :]).to(self.root.dtype)
 
     def train(self, mode: bool = True) -> Self:
         """Frozen weights are always used as in parsing, without dropout."""

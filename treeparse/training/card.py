@@ -150,7 +150,7 @@ def _training(history: Sequence[EpochRecord], origin: Origin | None) -> Iterator
 def _without_folders(settings: Mapping[str, Any]) -> str:
     """The settings as YAML, files by their names alone: what the folders of a machine are called is not for others."""
     data = {**settings["data"]}
-    for name in ("train", "dev", "unlabelled", "vectors"):
+    for name in ("train", "dev", "unlabelled", "vectors", "cache"):
         if data.get(name) is not None:
             data[name] = [_name(path) for path in data[name]] if isinstance(data[name], list) else _name(data[name])
     shown = {**settings, "data": data, "output": _name(settings["output"])}

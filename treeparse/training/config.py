@@ -8,8 +8,10 @@ from typing import Any, Literal
 import yaml
 
 from treeparse.core import TreeparseError, added_setting
+from treeparse.data.layer_cache import CacheDtype
 from treeparse.data.mixing import Mixing
 from treeparse.model import ParserConfig
+from treeparse.nn import TransformerConfig
 from treeparse.training.bounds import check_most, check_seed
 
 Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
@@ -34,8 +36,16 @@ class DataConfig:
             null to leave them. Text without trees is taken to need as much as training sentences of its length.
         workers: processes that make batches ahead of time, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
-        vectors: a file of pretrained word vectors in the text format of word2vec or fastText; null for none.
+        vectors: a file of pretrained word vectors, as text of word2vec, fastText or GloVe or as a binary file of the
+            first two, plain or gzipped; null for none.
         max_vectors: read only so many vectors, the first; null for all.
+        only_seen_vectors: keep only the vectors of words in train, and in unlabelled: less memory and a smaller model,
+            to which all other words are the same.
+        cache: a folder in which to keep what a frozen transformer makes of the sentences of train and dev, so that it
+            is computed once, for all epochs and runs; null for none. It takes words x mixed_layers x hidden size x 2
+            bytes, is of no use to unlabelled text, and the model does not need it.
+        cache_dtype: in what precision that is kept: float16, rounded by up to 1/2048 of a value; bfloat16, by up to
+            1/256, for models whose values leave the range of float16; float32, not rounded, twice the size.
         skip_invalid: whether to leave out sentences that are not valid, with a count, instead of stopping.
         partial: whether training sentences may have words of unknown HEAD, _: their likelihood sums over all trees that
             agree with the rest. Of several possible heads MISC names all: Heads=2,5. Where all heads and labels are
@@ -61,6 +71,9 @@ class DataConfig:
     start_method: Literal["fork", "spawn", "forkserver"] | None = None
     vectors: str | None = None
     max_vectors: int | None = None
+    only_seen_vectors: bool = added_setting(False, before=False)
+    cache: str | None = added_setting(None, before=None)
+    cache_dtype: CacheDtype = added_setting("float16", before="float16")
     skip_invalid: bool = False
     partial: bool = added_setting(False, before=False)
     temperature: float | None = added_setting(None, before=None)
@@ -204,8 +217,21 @@ class TrainConfig:
         check_seed(self.seed)
         check_most("data", self.data)
         check_most("optimization", self.optimization)
+        self._check_cache()
         if not self.output.strip():
             raise TreeparseError("output is empty: name a folder for the run.")
+
+    def _check_cache(self) -> None:
+        encoder = self.model.encoder
+        if self.data.cache is None or (isinstance(encoder, TransformerConfig) and encoder.frozen):
+            return
+        problem = "model.encoder.frozen is false, and what a model that learns makes of them changes with every step"
+        if not isinstance(encoder, TransformerConfig):
+            problem = "model.encoder is no transformer"
+        raise TreeparseError(
+            f"data.cache keeps what a frozen transformer makes of sentences, but {problem}: leave out data.cache, or "
+            "set model.encoder.type to transformer and model.encoder.frozen to true."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as it stands in YAML or JSON."""

@@ -44,10 +44,12 @@ def run_identity(
 
 
 def _binding(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that are free."""
+    """The settings without those that are free; of the cache, whether there is one."""
     for section, names in FREE_SETTINGS.items():
         for name in names:
             (settings[section] if section else settings).pop(name, None)
+    data = settings["data"]  # what is kept in a cache is rounded, wherever it lies
+    data["cache"] = bool(data.get("cache"))
     return settings
 
 

@@ -40,8 +40,15 @@ def initial_parser(
     paths = expand_paths([config.data.vectors])
     if len(paths) > 1:
         raise TreeparseError(f"data.vectors matches {len(paths)} files, {paths[0]} among them: name one.")
-    vectors = read_vectors(paths[0], max_vectors=config.data.max_vectors)
+    only = _seen([*sentences, *unlabelled]) if config.data.only_seen_vectors else None
+    vectors = read_vectors(paths[0], max_vectors=config.data.max_vectors, only=only)
     return Parser.build(config.model, sentences, vectors, unlabelled=unlabelled), None
+
+
+def _seen(sentences: Sequence[Sentence]) -> set[str]:
+    """The words under which vectors of these sentences are looked up: as they stand, and lower-cased."""
+    forms = {form for sentence in sentences for form in sentence.forms}
+    return forms | {form.lower() for form in forms}
 
 
 def _pretrained(

@@ -64,13 +64,19 @@ def learning_rate(config: OptimizationConfig, *, step: int, progress: float) -> 
 def averaged_model(model: nn.Module, decay: float) -> AveragedModel:
     """A copy of the model that follows it by an exponential moving average, one ``update_parameters`` a step.
 
-    The decay of the first steps is lower, (1 + t) / (10 + t), so that the first weights are soon forgotten.
+    The decay of the first steps is lower, (1 + t) / (10 + t), so that the first weights are soon forgotten. Frozen
+    weights are those of the model itself, which takes neither memory nor time.
     """
 
     def move(averaged: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
         steps = int(count)
         share = 1 - min(decay, (1 + steps) / (10 + steps))
         for target, source in zip(averaged, current, strict=True):
-            target.lerp_(source, share)
+            if target.data_ptr() != source.data_ptr():
+                target.lerp_(source, share)
 
-    return AveragedModel(model, multi_avg_fn=move)
+    average = AveragedModel(model, multi_avg_fn=move)
+    for target, source in zip(average.module.parameters(), model.parameters(), strict=True):
+        if not source.requires_grad:
+            target.data = source.data
+    return average

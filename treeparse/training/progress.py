@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 import pytorch_lightning as pl
 from lightning_fabric.utilities.warnings import PossibleUserWarning
@@ -99,6 +100,11 @@ class Console:
     def bars(self, work: Workload) -> list[RunBar]:
         """The progress bar, if this is a terminal that one can be shown on."""
         return [RunBar(work)] if not self.quiet and sys.stdout.isatty() else []
+
+    def bar(self, total: int, unit: str) -> "tqdm[NoReturn]":
+        """A progress bar, gone at its end, which is shown if this is a terminal that it can be shown on."""
+        hidden = self.quiet or not sys.stdout.isatty()
+        return tqdm(total=total, unit=unit, unit_scale=True, leave=False, file=sys.stdout, disable=hidden)
 
     def say(self, line: str) -> None:
         """Write a line to standard output."""

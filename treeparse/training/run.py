@@ -16,6 +16,7 @@ from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
 from treeparse.training.export import export_model
 from treeparse.training.fit import Training, fit, repeatable
+from treeparse.training.frozen import cached_indexer
 from treeparse.training.history import EpochRecord, best_record
 from treeparse.training.identity import check_identity, run_identity, with_values_of_before
 from treeparse.training.initial import initial_parser
@@ -87,6 +88,8 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
 
+    indexer = cached_indexer(config, parser, [*train_words, *dev_words], console)
+
     def name_of(place: int) -> str:
         if text is not None and place >= len(treebanks.train):
             return text.name(place - len(treebanks.train))
@@ -99,7 +102,7 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     data = TreebankModule(
         train_words,
         dev_words,
-        parser.indexer.collate,
+        indexer.collate,
         batch_words=settled(config.data.batch_words),
         batch_squared=config.data.batch_squared,
         workers=config.data.workers,

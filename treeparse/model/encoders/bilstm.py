@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features import UNKNOWN, Features, LexicalFeatures
@@ -32,15 +32,15 @@ class BiLSTM(EncoderKind[BiLSTMConfig]):
     def name(self) -> str:
         return self.config.type
 
-    def completed(self, vectors: WordVectors | None) -> BiLSTMConfig:
-        """The settings for these pretrained vectors; raises where they have a ``vector_size`` that is not theirs."""
+    def completed(self, vectors: WordVectors | None) -> Self:
+        """With the size of these pretrained vectors; raises where a ``vector_size`` is set that is not theirs."""
         size = 0 if vectors is None else vectors.size
         if self.config.vector_size not in (0, size):
             given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
             raise TreeparseError(
                 f"encoder.vector_size is {self.config.vector_size}, but {given}: leave it 0, it is set by them."
             )
-        return replace(self.config, vector_size=size)
+        return replace(self, config=replace(self.config, vector_size=size))
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> LexicalFeatures:
         return LexicalFeatures.build(

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features import Features
@@ -30,11 +30,11 @@ class EncoderKind(ABC, Generic[C]):
     def name(self) -> str:
         """By which a config chooses the encoder."""
 
-    def completed(self, vectors: WordVectors | None) -> C:
-        """The settings with what follows from the data; raises where the encoder has no use for the vectors."""
+    def completed(self, vectors: WordVectors | None) -> Self:
+        """With what follows from the data in the settings; raises where the encoder has no use for the vectors."""
         if vectors is not None:
             raise TreeparseError(f"The encoder {self.name} reads no pretrained vectors: leave out data.vectors.")
-        return self.config
+        return self
 
     @abstractmethod
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.data.subwords import SpecialSubwords
+from treeparse.model.snapshots import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
 CONFIG = "config.json"
@@ -129,22 +130,17 @@ class Pretrained:
 
 
 def _downloaded(name: str, revision: str) -> Path:
-    """The folder of a model of the Hub, in the cache of that library; asks the Hub only for what is not there."""
-    from huggingface_hub import snapshot_download
+    """The folder of a model of the Hub."""
+    return snapshot(name, revision, PATTERNS, _is_whole, lambda text: _no_model(name, text))
 
-    options: dict[str, Any] = {"revision": revision or None, "allow_patterns": PATTERNS}
-    try:
-        found = Path(snapshot_download(name, local_files_only=True, **options))
-        if (found / CONFIG).exists() and any(found.glob("*.safetensors")):
-            return found
-    except Exception:  # nothing of it is there, for which there are many kinds of error
-        pass
-    try:
-        return Path(snapshot_download(name, **options))
-    except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        raise TreeparseError(
-            f"encoder.model is {name!r:.200}, but there is no such folder, and the model cannot be had from the "
-            f"Hugging Face Hub ({text:.300}): name a folder with its files, or get them where there is a network by "
-            f"hf download {name:.200}."
-        ) from error
+
+def _is_whole(folder: Path) -> bool:
+    return (folder / CONFIG).exists() and any(folder.glob("*.safetensors"))
+
+
+def _no_model(name: str, text: str) -> TreeparseError:
+    return TreeparseError(
+        f"encoder.model is {name!r:.200}, but there is no such folder, and the model cannot be had from the Hugging "
+        f"Face Hub ({text}): name a folder with its files, or get them where there is a network by hf download "
+        f"{name:.200}."
+    )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -44,19 +44,22 @@ class Transformer(EncoderKind[TransformerConfig]):
     """`SubwordFeatures`, with characters or tags beside them if wanted, under a `TransformerEncoder`."""
 
     settings = TransformerConfig
+    pretrained: Pretrained | None = None  # what the settings name, once they are completed
 
     @property
     def name(self) -> str:
         return self.config.type
 
-    def completed(self, vectors: WordVectors | None) -> TransformerConfig:
-        """The settings with the architecture of the model that they name, and its commit if it is one of the Hub."""
-        config = super().completed(vectors)
-        found = Pretrained.find(config.model, config.revision)
-        return replace(config, revision=found.revision, architecture=found.architecture())
+    def completed(self, vectors: WordVectors | None) -> Self:
+        """With the architecture of the model that the settings name, and its commit if it is one of the Hub."""
+        super().completed(vectors)
+        found = Pretrained.find(self.config.model, self.config.revision)
+        config = replace(self.config, revision=found.revision, architecture=found.architecture())
+        return replace(self, config=config, pretrained=found)
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
-        tokenizer, special, said = self._pretrained().tokenizer()
+        assert self.pretrained is not None
+        tokenizer, special, said = self.pretrained.tokenizer()
         limit = self._limit()
         subwords = SubwordFeatures(
             tokenizer,
@@ -69,9 +72,6 @@ class Transformer(EncoderKind[TransformerConfig]):
             return subwords
         lexical = LexicalFeatures.build(sentences, min_count=self.config.min_count, tags=self.config.tags)
         return SpelledSubwords(subwords, lexical)
-
-    def _pretrained(self) -> Pretrained:
-        return Pretrained.find(self.config.model, self.config.revision)
 
     def _limit(self) -> int:
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
@@ -100,7 +100,8 @@ class Transformer(EncoderKind[TransformerConfig]):
         return module
 
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
-        weights = self._pretrained().weights(self.config.architecture)
+        assert self.pretrained is not None
+        weights = self.pretrained.weights(self.config.architecture)
         assert isinstance(module, TransformerEncoder)
         module.load_model(weights)
 
