@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, GPT2Config
 
 from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.subwords import SubwordFeatures
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
@@ -101,6 +102,7 @@ def test_windows_change_nothing_where_no_subword_sees_another(folder: Path) -> N
             nn.init.zeros_(parameter)
     kind = Transformer(TransformerConfig(model=str(folder)))
     features = kind.completed(None).features([], None)
+    assert isinstance(features, SubwordFeatures)
     sentences = [Sentence(("the", "nounverb", "a", "b,", "c.", "noun", "verbs", "x")), SENTENCES[0]]
     lengths = torch.tensor([8, 3])
     expected, batch = (Batch(lengths, torch.arange(2), each(sentences)) for each in (features, features.windowed(8, 3)))
