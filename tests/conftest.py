@@ -1,6 +1,7 @@
 """Fixtures that several parts of the tests share."""
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,17 @@ def trained_config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train(load_config(path), quiet=True)
     torch.set_num_threads(threads)
     return path
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """The bits of one thread."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture

@@ -5,15 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.pretrained import bert_folder
 from safetensors.torch import load_file
-from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
 from treeparse.model import Parser
 from treeparse.nn import TransformerConfig
 from treeparse.training import load_config, train
-from treeparse.training.module import ParserModule
 
 
 @pytest.fixture(scope="module")
@@ -35,17 +33,7 @@ def test_a_run_by_adapters(
     """Broken and resumed, it ends as unbroken; the model needs no peft; others start from it, also by adapters."""
     settings = [*settings, "--optimization.epochs=2"]
     unbroken = train(load_config(tiny_config, [*settings, "--output", str(tmp_path / "unbroken")]), quiet=True)
-    step = ParserModule.training_step
-
-    def broken(self: ParserModule, batch: Batch, batch_idx: int) -> Tensor:
-        if (self.current_epoch, batch_idx) == (1, 2):
-            raise TreeparseError("The run is broken.")
-        return step(self, batch, batch_idx)
-
-    monkeypatch.setattr(ParserModule, "training_step", broken)
-    with pytest.raises(TreeparseError, match="broken"):
-        train(load_config(tiny_config, settings), quiet=True)
-    monkeypatch.setattr(ParserModule, "training_step", step)
+    break_off(lambda: train(load_config(tiny_config, settings), quiet=True), 1, 2, monkeypatch)
     resumed = train(load_config(tiny_config, settings), resume=True, quiet=True)
     found, expected = (load_file(model / "model.safetensors") for model in (resumed, unbroken))
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.pretrained import LETTERS, bert_folder, roberta_folder
 from helpers.sentences import learnable_sentences
 from huggingface_hub import constants
@@ -26,6 +27,8 @@ from treeparse.model.config import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.training import load_config, train
 from treeparse.training.module import ParserModule
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 TRAIN = learnable_sentences(30, seed=1)
 HARD = [
@@ -295,14 +298,6 @@ def settings(tiny_config: Path, folders: Folders) -> list[str]:
     return ["--data.batch_words=120", *(f"--model.encoder.{name}={value}" for name, value in options.items())]
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(
     tiny_config: Path, settings: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -320,16 +315,9 @@ def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(
     assert len({len(each) for each in rates}) == 1
     for each in rates:  # the parser's, and of the layers from the last one down to the embeddings
         assert each == pytest.approx([each[0] * share for share in (1.0, 0.1, 0.05, 0.025, 0.0125)])
-
-    def broken(self: ParserModule, batch: Batch, batch_idx: int) -> Tensor:
-        if (self.current_epoch, batch_idx) == (1, 2):
-            raise TreeparseError("The run is broken.")
-        return step(self, batch, batch_idx)
-
-    monkeypatch.setattr(ParserModule, "training_step", broken)
-    with pytest.raises(TreeparseError, match="broken"):
-        train(load_config(tiny_config, settings), quiet=True)
     monkeypatch.setattr(ParserModule, "training_step", step)
+
+    break_off(lambda: train(load_config(tiny_config, settings), quiet=True), 1, 2, monkeypatch)
     resumed = train(load_config(tiny_config, settings), resume=True, quiet=True)
     found, expected = (load_file(model / "model.safetensors") for model in (resumed, unbroken))
     assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)

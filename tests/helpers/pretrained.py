@@ -1,11 +1,16 @@
 """Tiny pretrained models, made on the spot with weights that are drawn: BERT over WordPiece, RoBERTa over bytes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
+
+from treeparse.core import Batch, Sentence
+from treeparse.model.encoders.transformer import Transformer
+from treeparse.nn import TransformerConfig, TransformerEncoder
 
 SIZES: dict[str, Any] = {
     "hidden_size": 16,
@@ -53,6 +58,17 @@ def roberta_folder(folder: Path, *, limit: int = 64, seed: int = 0, **sizes: Any
     sizes = SIZES | {"vocab_size": tokenizer.get_vocab_size(), "pad_token_id": 1} | sizes
     RobertaModel(RobertaConfig(max_position_embeddings=limit + 2, **sizes)).save_pretrained(folder)
     return folder
+
+
+def encoder_and_batch(folder: Path, sentences: Sequence[Sentence], **settings: Any) -> tuple[TransformerEncoder, Batch]:
+    """An encoder with the folder's weights, ready to parse, and a batch of the sentences for it."""
+    kind = Transformer(TransformerConfig(model=str(folder), **settings)).completed(None)
+    features = kind.features([], None)
+    torch.manual_seed(1)
+    encoder = kind.module(features)
+    kind.initialise(encoder, None)
+    lengths = torch.tensor([len(sentence) for sentence in sentences])
+    return encoder.eval(), Batch(lengths, torch.arange(len(lengths)), features(sentences))
 
 
 def _save_tokenizer(tokenizer: Tokenizer, folder: Path, **settings: Any) -> None:

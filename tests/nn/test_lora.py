@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.pretrained import bert_folder
+from helpers.pretrained import bert_folder, encoder_and_batch
 from torch import Tensor, nn
 from transformers import GPT2Config
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import architecture_of
 from treeparse.nn.lora import base_weights
@@ -26,15 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(folder: Path, **settings: Any) -> tuple[TransformerEncoder, Batch]:
-    """An encoder with the folder's weights, ready to parse, and a batch for it."""
-    kind = Transformer(TransformerConfig(model=str(folder), **settings))
-    kind = kind.completed(None)
-    features = kind.features([], None)
-    torch.manual_seed(1)
-    encoder = kind.module(features)
-    kind.initialise(encoder, None)
-    lengths = torch.tensor([len(sentence) for sentence in SENTENCES])
-    return encoder.eval(), Batch(lengths, torch.arange(len(lengths)), features(SENTENCES))
+    return encoder_and_batch(folder, SENTENCES, **settings)
 
 
 def moved(encoder: TransformerEncoder) -> dict[str, tuple[Tensor, Tensor]]:

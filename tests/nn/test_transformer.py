@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.pretrained import bert_folder, roberta_folder
+from helpers.pretrained import bert_folder, encoder_and_batch, roberta_folder
 from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, GPT2Config
 
@@ -26,15 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made(folder: Path, **settings: Any) -> tuple[TransformerEncoder, Batch]:
-    """An encoder with the folder's weights, ready to parse, and a batch for it."""
-    kind = Transformer(TransformerConfig(model=str(folder), **settings))
-    kind = kind.completed(None)
-    features = kind.features([], None)
-    torch.manual_seed(1)
-    encoder = kind.module(features)
-    kind.initialise(encoder, None)
-    lengths = torch.tensor([len(sentence) for sentence in SENTENCES])
-    return encoder.eval(), Batch(lengths, torch.arange(3), features(SENTENCES))
+    return encoder_and_batch(folder, SENTENCES, **settings)
 
 
 def layers_of(folder: Path, batch: Batch) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.broken_runs import break_off
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 from safetensors.torch import load_file
@@ -24,8 +25,9 @@ from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.config import DataConfig, TrainerConfig
 from treeparse.training.frozen import cached_indexer
-from treeparse.training.module import ParserModule
 from treeparse.training.progress import Console
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SENTENCES = [*learnable_sentences(12, seed=1), Sentence(("noun", "verb,") * 30)]  # the last one of several windows
 QUIET = Console(quiet=True)
@@ -34,14 +36,6 @@ QUIET = Console(quiet=True)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bert_folder(tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def frozen(folder: Path, **settings: Any) -> Parser:
@@ -220,19 +214,9 @@ def test_a_run_with_a_cache_is_the_run_without_one_but_for_rounding(
 def test_a_run_goes_on_with_its_cache_elsewhere_but_not_without(
     run: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = ParserModule.training_step
-
-    def broken(self: ParserModule, batch: Batch, batch_idx: int) -> Tensor:
-        if (self.current_epoch, batch_idx) == (1, 1):
-            raise TreeparseError("The run is broken.")
-        return step(self, batch, batch_idx)
-
     here, two = f"--data.cache={tmp_path / 'here'}", "--optimization.epochs=2"
     unbroken = run("unbroken", here, two)
-    with monkeypatch.context() as patched:
-        patched.setattr(ParserModule, "training_step", broken)
-        with pytest.raises(TreeparseError, match="broken"):
-            run("broken", here, two)
+    break_off(lambda: run("broken", here, two), 1, 1, monkeypatch)
     with pytest.raises(TreeparseError, match=r"data\.cache was true and is false"):
         run("broken", two, resume=True)
     (tmp_path / "here").rename(tmp_path / "there")

@@ -2,7 +2,6 @@
 
 import csv
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,15 +12,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from treeparse.training import load_config, train
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 EPOCHS = 3
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def weights(run: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

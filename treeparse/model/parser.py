@@ -1,7 +1,7 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from treeparse.model.storage import (
 )
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.nn import BiaffineScorer, BiaffineScores
+from treeparse.nn.encoder import weights_with
 from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
@@ -130,16 +131,11 @@ class Parser(nn.Module):
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without what adapters add, by the names of a parser without adapters: no copies."""
-        return self._with_encoder(self.scorer.encoder.base_weights())
+        return weights_with(self, ENCODER, self.scorer.encoder.base_weights())
 
     def merged_weights(self) -> dict[str, Tensor]:
         """The weights of a parser without adapters that computes the same: those that are saved."""
-        return self._with_encoder(self.scorer.encoder.merged_weights())
-
-    def _with_encoder(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """All weights, with these for the encoder's."""
-        own = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith(ENCODER)}
-        return own | {f"{ENCODER}{name}": tensor for name, tensor in weights.items()}
+        return weights_with(self, ENCODER, self.scorer.encoder.merged_weights())
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
         """Put the parser on the Hugging Face hub as ``organisation/name`` and say its address; see `hub.push`.

@@ -8,6 +8,12 @@ from torch import Tensor, nn
 from treeparse.core import Batch
 
 
+def weights_with(module: nn.Module, part: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All weights of a module, with others for those of one part, whose names begin with ``part`` there."""
+    own = {name: tensor for name, tensor in module.state_dict().items() if not name.startswith(part)}
+    return own | {f"{part}{name}": tensor for name, tensor in weights.items()}
+
+
 class Encoder(nn.Module, ABC):
     """Gives every node of a sentence, the root included, a vector that knows its context.
 

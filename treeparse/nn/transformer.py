@@ -13,7 +13,7 @@ from treeparse.core import Batch, TreeparseError
 from .bilstm import BiLSTMLayer, through_layers
 from .dropout import SharedDropout
 from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
-from .encoder import Encoder
+from .encoder import Encoder, weights_with
 from .huggingface import build_transformer, checkpoint_layers, layer_depths
 from .lora import add_adapters, base_weights, merged_weights
 from .transformer_config import Pooling, TransformerConfig
@@ -139,15 +139,10 @@ class TransformerEncoder(Encoder):
         }
 
     def base_weights(self) -> dict[str, Tensor]:
-        return self._with_model(base_weights(self.transformer)) if self.adapted else self.state_dict()
+        return weights_with(self, MODEL, base_weights(self.transformer)) if self.adapted else self.state_dict()
 
     def merged_weights(self) -> dict[str, Tensor]:
-        return self._with_model(merged_weights(self.transformer)) if self.adapted else self.state_dict()
-
-    def _with_model(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """All weights, with these for the model's."""
-        own = {name: tensor for name, tensor in self.state_dict().items() if not name.startswith(MODEL)}
-        return own | {f"{MODEL}{name}": tensor for name, tensor in weights.items()}
+        return weights_with(self, MODEL, merged_weights(self.transformer)) if self.adapted else self.state_dict()
 
     def load_model(self, weights: Mapping[str, Tensor]) -> None:
         """Load the weights of the pretrained model alone, all of them."""

@@ -1,0 +1,25 @@
+"""Training that breaks off where a test wants it to."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from treeparse.core import Batch, TreeparseError
+from treeparse.training.module import ParserModule
+
+
+def break_off(train: Callable[[], Path], epoch: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Train up to that batch of that epoch, both counted from 0, where the run breaks."""
+    step = ParserModule.training_step
+
+    def broken(self: ParserModule, data: Batch, batch_idx: int) -> Tensor:
+        if (self.current_epoch, batch_idx) == (epoch, batch):
+            raise TreeparseError("The run is broken.")
+        return step(self, data, batch_idx)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ParserModule, "training_step", broken)
+        with pytest.raises(TreeparseError, match="broken"):
+            train()
