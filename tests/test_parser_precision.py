@@ -40,3 +40,27 @@ def test_all_parsers_of_an_ensemble_take_it_and_names_are_checked() -> None:
     assert [parser.precision for parser in ensemble.parsers] == ["bf16", "bf16"]
     with pytest.raises(TreeparseError, match="no precision '16'"):
         ensemble.use_precision("16")
+
+
+def test_scores_in_eight_bits_are_for_parsing_alone() -> None:
+    parser = random_parser().float()
+    single = arcs(parser)
+    rounded = arcs(parser.use_precision("int8"))
+    assert not torch.equal(rounded, single)
+    torch.testing.assert_close(rounded, single, rtol=0, atol=0.05 * float(single.abs().max()))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(arcs(parser), rounded)
+    p = parser.distribution(parser.collate(TRAINING))
+    assert p.scores.requires_grad
+    torch.testing.assert_close(torch.where(p.base.flat.is_arc, p.scores, 0.0), single, rtol=1e-5, atol=1e-4)
+    names = set(parser.state_dict())
+    assert names == set(random_parser().state_dict())
+    assert not [name for name, _ in parser.named_modules() if "int8" in name]
+    alone = [parser.parse([sentence])[0] for sentence in TRAINING[:5]]
+    together = parser.parse(TRAINING)
+    assert [(parse.heads, parse.labels) for parse in alone] == [(p.heads, p.labels) for p in together[:5]]
+
+
+def test_eight_bits_are_for_single_precision_on_a_cpu() -> None:
+    with pytest.raises(TreeparseError, match="some in float64 on cpu"):
+        random_parser().use_precision("int8").parse([["a"]])

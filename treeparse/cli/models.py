@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from treeparse.trees.combined import Combination
 
 COMBINATIONS = ("scores", "log_probs", "marginals")  # as help shows them
-PRECISIONS = ("32", "bf16", "auto")  # likewise
+PRECISIONS = ("32", "bf16", "int8", "auto")  # likewise
 LISTING_COMBINATIONS = COMBINATIONS[:2]
 
 SEVERAL = """\
@@ -60,8 +60,8 @@ def add_precision_argument(parser: argparse.ArgumentParser) -> None:
         type=_precision,
         default="32",
         metavar=f"{{{','.join(PRECISIONS)}}}",
-        help="of the encoder's products: single, bfloat16, or the latter where the device has instructions for it "
-        "(default: 32)",
+        help="of the scorer's products: single, bfloat16, eight bits (on CPUs; trees may change a little), or auto: "
+        "bfloat16 where the device has instructions for it (default: 32)",
     )
 
 

@@ -36,6 +36,7 @@ from treeparse.model.storage import (
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.nn import BiaffineScorer, BiaffineScores
 from treeparse.nn.encoder import weights_with
+from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
@@ -68,6 +69,7 @@ class Parser(nn.Module):
             dropout=config.dropout,
             tags={column: len(tags) for column, tags in indexer.tags.items()},
         )
+        self._in_int8 = Int8Copy(self.scorer)
 
     @classmethod
     def build(
@@ -152,10 +154,11 @@ class Parser(nn.Module):
         return next(self.parameters()).device
 
     def use_precision(self, name: Precision | str) -> Self:
-        """From now on sentences are scored so, in training excepted: 32, bf16, or auto; the parser itself.
+        """From now on sentences are scored so, in training excepted: 32, bf16, int8, or auto; the parser itself.
 
-        With bf16 the encoder's products are in bfloat16, those of the arc and label scores in float32. ``auto`` is bf16
-        where the device has instructions for it. It is no part of the model that is saved.
+        With bf16 the encoder's products are in bfloat16, those of the arc and label scores in float32. With int8, which
+        is for CPUs, weights and what they are multiplied with are rounded to eight bits where no gradients are asked
+        for. ``auto`` is bf16 where the device has instructions for it. It is no part of the model that is saved.
         """
         self.precision = precision_named(name)
         return self
@@ -210,6 +213,9 @@ class Parser(nn.Module):
         return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
 
     def _scores(self, batch: Batch) -> BiaffineScores:
+        if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
+            with torch.autocast("cpu", enabled=False):
+                return self._in_int8.get()(batch)
         with scoring_in("32" if self.training else self.precision, self.device):
             return self.scorer(batch)
 

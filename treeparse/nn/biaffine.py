@@ -44,10 +44,11 @@ class LabelBiaffine(nn.Module):
         self.weight = nn.Parameter(torch.zeros(size, labels * size))
         self.heads = nn.Linear(size, labels)
         self.dependents = nn.Linear(size, labels, bias=False)
+        self.mixer: nn.Module | None = None  # what computes the product of heads with the weight, if not torch
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Vectors of the arcs' two ends (N, size) -> (N, labels)."""
-        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1]))
+        mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1]))
         bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
 
@@ -60,9 +61,12 @@ class LabelBiaffine(nn.Module):
         """The same for those of the pairs that are asked for: for a good part of them, or several times."""
         return PairTerms(self._bilinear(heads, dependents), self.heads(heads), self.dependents(dependents))
 
+    def _mixed(self, heads: Tensor) -> Tensor:
+        return heads @ self.weight if self.mixer is None else self.mixer(heads)
+
     def _bilinear(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """The terms of pairs (B, T, H, labels), contiguous: a pair's labels lie side by side, as they are read."""
-        mixed = (heads @ self.weight).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
+        mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
         return _exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
 
 

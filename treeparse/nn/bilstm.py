@@ -43,7 +43,11 @@ class BiLSTMLayer(nn.Module):
     @property
     def products(self) -> tuple[Products, Products]:
         """Those of both directions."""
-        return FloatProducts(self.forwards), FloatProducts(self.backwards)
+        ahead, behind = (
+            FloatProducts(direction) if isinstance(direction, nn.LSTM) else direction
+            for direction in (self.forwards, self.backwards)
+        )
+        return ahead, behind
 
     def _run(self, direction: nn.LSTM, nodes: Tensor) -> Tensor:
         """One direction; in training, without a random part of its recurrent weights, the same at every step."""

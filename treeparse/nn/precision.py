@@ -7,7 +7,7 @@ import torch
 
 from treeparse.core import name_among
 
-Precision = Literal["32", "bf16", "auto"]
+Precision = Literal["32", "bf16", "int8", "auto"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
 
@@ -28,7 +28,7 @@ def has_bfloat16(device: torch.device) -> bool:
 def scoring_in(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Within it, products are in bfloat16 where the precision says so; ``auto`` where the device gains by it.
 
-    With ``32`` nothing is changed: an autocast that surrounds it stays.
+    With ``32`` nothing is changed: an autocast that surrounds it stays. Nor with ``int8``, see `treeparse.nn.int8`.
     """
     lower = precision == "bf16" or (precision == "auto" and has_bfloat16(device))
     return torch.autocast(device.type, torch.bfloat16) if lower else nullcontext()
