@@ -62,16 +62,18 @@ def main() -> None:
     words = sum(map(len, sentences))
     parser = Parser.from_pretrained(options.model) if options.model else Parser.build(ParserConfig(), sentences)
     batches = list(BucketBatchSampler(list(map(len, sentences)), max_words=options.batch_words, shuffle=True, seed=1))
-    precision = torch.bfloat16 if options.bf16 else None
+    precision = torch.bfloat16 if options.precision == "bf16" else None
     print(f"treeparse of {Path(treeparse.__file__).parent}")
     print(f"{len(sentences)} sentences, {words} words, {len(batches)} batches, {options.threads} threads, ", end="")
-    print(f"{'bfloat16' if options.bf16 else 'float32'} scorer, {options.model or 'untrained'}\n")
+    print(f"scorer in {options.precision}, {options.model or 'untrained'}\n")
     for objective in () if options.parsing else (TreeLikelihood(), HeadSelection()):
         optimizer = torch.optim.AdamW(parser.train().parameters(), lr=1e-9, fused=True)
         name = f"Training step, {type(objective).__name__}"
         train = _median(lambda o=objective, a=optimizer: _train(parser, sentences, batches, o, a, precision), options)
         _report(name, train, words, "objective")
     parser.eval()
+    if options.precision == "int8":
+        parser.use_precision("int8")
     parts = _median(lambda: _parse(parser, sentences, batches, precision), options)
     _report("Parsing batch by batch", parts, words, "trees")
     _report_whole(_median(lambda: _parse_all(parser, sentences, precision), options), words)
@@ -192,7 +194,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--passes", type=int, default=3, help="passes over the treebank (default 3)")
     parser.add_argument("--parsing", action="store_true", help="leave training out")
     parser.add_argument("--parses", metavar="FILE", help="write the trees there, one a line")
-    parser.add_argument("--bf16", action="store_true", help="run the scorer in bfloat16")
+    choices = ("32", "bf16", "int8")
+    parser.add_argument("--precision", default="32", choices=choices, help="of the scorer; int8 in parsing alone")
     return parser.parse_args()
 
 

@@ -61,3 +61,5 @@ jit = _compiler(fastmath=False)
 part_jit = _compiler(fastmath=False, pipeline_class=_PartCompiler)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
 vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
+# Likewise, but every sum stands as it is written, which rounding by adding and taking away needs.
+fused_jit = _compiler(fastmath={"contract"})

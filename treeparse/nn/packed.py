@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from treeparse.kernels.networks.lstm import step
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -101,26 +103,34 @@ def through_packed_layers(
 
 
 def _layer(directions: tuple[Products, Products], nodes: Tensor, counts: Sequence[int], rows: Tensor | None) -> Tensor:
-    states = nodes.new_empty(sum(counts), sum(products.hidden_size for products in directions))
     spans = [slice(end - count, end) for count, end in zip(counts, accumulate(counts), strict=True)]
-    halves = states.split([products.hidden_size for products in directions], -1)
-    for products, half, order in zip(directions, halves, (spans, spans[::-1]), strict=True):
-        _run(products, products.project(nodes), rows, order, half)
-    return states
+    orders = spans, spans[::-1]
+    halves = [
+        _run(products, products.project(nodes), rows, order) for products, order in zip(directions, orders, strict=True)
+    ]
+    return torch.cat(halves, -1)
 
 
-def _run(products: Products, projected: Tensor, rows: Tensor | None, order: Sequence[slice], states: Tensor) -> None:
-    """Fills the states (N, H) of one direction, step by step; ahead sentences end on the way, backwards they begin."""
-    size = products.hidden_size
-    cells = states.new_zeros(max(span.stop - span.start for span in order), size)
+def _run(products: Products, projected: Tensor, rows: Tensor | None, order: Sequence[slice]) -> Tensor:
+    """The states (N, H) of one direction, step by step; ahead sentences end on the way, backwards they begin."""
+    states = projected.new_empty(max(span.stop for span in order), products.hidden_size)
+    cells = states.new_zeros(max(span.stop - span.start for span in order), products.hidden_size)
     before = states[:0]
     for span in order:
         gates = projected[span] if rows is None else projected.index_select(0, rows[span])
         going_on = min(len(gates), len(before))
         if going_on:
             products.add_recurrent(gates[:going_on], before[:going_on])
-        gates[:, : 2 * size].sigmoid_()
-        enter, keep, new, leave = gates.split(size, 1)
-        cell = cells[: len(gates)].mul_(keep).addcmul_(enter, new.tanh_())
         before = states[span]
-        torch.mul(torch.tanh(cell, out=new), leave.sigmoid_(), out=before)
+        _step(gates, cells[: len(gates)], before)
+    return states
+
+
+def _step(gates: Tensor, cells: Tensor, states: Tensor) -> None:
+    """Cells (N, H) go on by a step and give the states (N, H); the gates (N, 4H) are worked in."""
+    if gates.dtype == torch.float32:
+        step(gates.numpy(), cells.numpy(), states.numpy())
+        return
+    enter, keep, new, leave = gates.chunk(4, 1)
+    cells.mul_(keep.sigmoid_()).addcmul_(enter.sigmoid_(), new.tanh_())
+    torch.mul(cells.tanh(), leave.sigmoid_(), out=states)
