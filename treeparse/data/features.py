@@ -1,16 +1,17 @@
 """From words to the tensors that an encoder reads: word, character and tag ids."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-import torch
 from torch import Tensor
+from torch import from_numpy as _tensor
 
 from treeparse.core import EMPTY, Sentence, TreeparseError
 
+from .padding import filled, lengths_of, numbers
 from .vocabulary import Vocabulary
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
@@ -126,16 +127,24 @@ class LexicalFeatures(Features):
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The features of the sentences; raises where a tag that the model reads is missing."""
-        spellings: dict[str, int] = {}
+        lengths, forms = lengths_of(sentences), [*chain.from_iterable(sentence.forms for sentence in sentences)]
+        places = {form: place for place, form in enumerate(dict.fromkeys(forms))}  # what is read of a form is read once
+        which = numbers(map(places.__getitem__, forms), len(forms))
+
+        def nodes(ids: Iterable[int], table: Vocabulary, distinct: bool = True) -> Tensor:
+            found = numbers(ids, len(places) if distinct else len(forms))
+            return _tensor(filled(found[which] if distinct else found, lengths, first=table.special(ROOT)))
+
         features = {
-            "words": _nodes([self.words.indices(map(str.lower, s.forms)) for s in sentences], self.words),
-            "forms": padded([[0, *(spellings.setdefault(f, len(spellings) + 1) for f in s.forms)] for s in sentences]),
-            "characters": self._spell(spellings),
+            "words": nodes(self.words.indices(map(str.lower, places)), self.words),
+            "forms": _tensor(filled(which + 1, lengths, first=0)),
+            "characters": self._spell(places),
         }
         if self.vectors is not None:
-            features["vectors"] = _nodes([[_lookup(self.vectors, f) for f in s.forms] for s in sentences], self.vectors)
+            features["vectors"] = nodes((_lookup(self.vectors, form) for form in places), self.vectors)
         for name, table in self.tags.items():
-            features[name] = _nodes([table.indices(_tags(s, name)) for s in sentences], table)
+            tags = chain.from_iterable(_tags(sentence, name) for sentence in sentences)
+            features[name] = nodes(table.indices(tags), table, distinct=False)
         return features
 
     def check(self, sentence: Sentence) -> None:
@@ -143,11 +152,15 @@ class LexicalFeatures(Features):
         for name in self.tags:
             _tags(sentence, name)
 
-    def _spell(self, spellings: dict[str, int]) -> Tensor:
-        """(U, L): row 0 spells the root, the others the forms in the order of their numbers."""
-        begin, end = self.characters.special(BEGIN), self.characters.special(END)
-        rows = [[begin, *self.characters.indices(_shortened(form)), end] for form in spellings]
-        return padded([[begin, self.characters.special(ROOT), end], *rows])
+    def _spell(self, forms: Iterable[str]) -> Tensor:
+        """(U, L): row 0 spells the root, the others the forms in their order."""
+        shortened = [*map(_shortened, forms)]
+        lengths = np.concatenate([[1], lengths_of(shortened)])
+        root, rest = self.characters.special(ROOT), self.characters.indices("".join(shortened))
+        ids = numbers(chain([root], rest), lengths.sum())
+        spelled = np.pad(filled(ids, lengths, first=self.characters.special(BEGIN)), ((0, 0), (0, 1)))
+        spelled[np.arange(len(spelled)), lengths + 1] = self.characters.special(END)
+        return _tensor(spelled)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into equal features."""
@@ -204,16 +217,3 @@ def _shortened(form: str) -> str:
 
 def _lookup(vectors: Vocabulary, form: str) -> int:
     return vectors.index(form if form in vectors else form.lower())
-
-
-def _nodes(rows: list[list[int]], table: Vocabulary) -> Tensor:
-    root = table.special(ROOT)
-    return padded([[root, *row] for row in rows])
-
-
-def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> Tensor:
-    """The rows as one int64 tensor, filled up on the right."""
-    width = max(map(len, rows))
-    # One array at once: a tensor for each row would take most of the time of making a batch.
-    flat = chain.from_iterable(chain(row, repeat(fill, width - len(row))) for row in rows)
-    return torch.from_numpy(np.fromiter(flat, np.int64, len(rows) * width).reshape(len(rows), width))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -11,7 +12,8 @@ from torch import Tensor
 
 from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
 
-from .features import Features, LexicalFeatures, padded
+from .features import Features, LexicalFeatures
+from .padding import filled, lengths_of, numbers, padded
 from .tags import check_unread, tag_ids, tag_vocabularies
 from .vocabulary import Vocabulary
 
@@ -77,11 +79,7 @@ class Indexer:
             batch = replace(batch, allowed=_allowed_arcs(sentences))
         if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
             return batch
-        return replace(
-            batch,
-            heads=padded([[-1, *(sentence.heads or [-1] * len(sentence))] for sentence in sentences], -1),
-            labels=padded([[-1, *self._label_ids(sentence)] for sentence in sentences], -1),
-        )
+        return replace(batch, **self._trees(sentences))
 
     def _tags(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The columns of tags that are known of some word."""
@@ -92,15 +90,17 @@ class Indexer:
                 found[column] = padded(rows, -1)
         return found
 
-    def _label_ids(self, sentence: Sentence) -> list[int]:
-        """Ids of the labels, -1 for those that are missing or that no tree of the model has on such an arc."""
-        if sentence.labels is None:
-            return [-1] * len(sentence)
-        found = self.labels.indices(sentence.labels, missing=-1)
-        if sentence.heads is None or self.root_label < 0 or len(self.labels) == 1:
-            return found
-        pairs = zip(found, sentence.heads, strict=True)
-        return [-1 if head >= 0 and (label == self.root_label) != (head == 0) else label for label, head in pairs]
+    def _trees(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The heads and labels of the nodes, -1 for those that are missing or that no tree of the model has."""
+        lengths = lengths_of(sentences)
+        given = chain.from_iterable(sentence.heads or [-1] * len(sentence) for sentence in sentences)
+        heads = numbers(given, lengths.sum())
+        names = chain.from_iterable(sentence.labels or [EMPTY] * len(sentence) for sentence in sentences)
+        labels = numbers(self.labels.indices(names, missing=-1), lengths.sum())
+        if self.root_label >= 0 and len(self.labels) > 1:
+            labels[(heads >= 0) & ((labels == self.root_label) != (heads == 0))] = -1
+        found = {"heads": heads, "labels": labels}
+        return {name: torch.from_numpy(filled(ids, lengths, -1, first=-1)) for name, ids in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""

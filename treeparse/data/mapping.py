@@ -19,7 +19,7 @@ Words = Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]]
 
 def map_batches(
     function: Callable[[list[int], list[Sentence]], Sequence[T]],
-    sentences: Iterable[Words],
+    sentences: Sequence[Sentence],
     *,
     max_words: int,
     max_squared: int | None = None,
@@ -32,26 +32,22 @@ def map_batches(
 
     Args:
         function: the results for a batch, given the places of its sentences, counted from 0, and the sentences.
-        sentences: as for `as_sentences`.
+        sentences: what to work on.
         max_words: as for `BucketBatchSampler`.
         max_squared: likewise.
         length: what a sentence counts for in these bounds.
         threads: how many batches are done at once, each in a thread of its own, in which torch takes no others.
-
-    Raises:
-        TreeparseError: as `as_sentences` does.
     """
-    given = as_sentences(sentences)
-    batches = list(BucketBatchSampler([*map(length, given)], max_words=max_words, max_squared=max_squared))
+    batches = list(BucketBatchSampler([*map(length, sentences)], max_words=max_words, max_squared=max_squared))
 
     def results(places: list[int]) -> Sequence[T]:
-        return function(places, [given[place] for place in places])
+        return function(places, [sentences[place] for place in places])
 
     found: dict[int, T] = {}
     with _mapping(min(threads, len(batches))) as mapped:
         for places, own in zip(batches, mapped(results, batches), strict=True):
             found |= zip(places, own, strict=True)
-    return [found[place] for place in range(len(given))]
+    return [found[place] for place in range(len(sentences))]
 
 
 @contextmanager
@@ -93,24 +89,28 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
     Raises:
         TreeparseError: for a sentence that is a string, has no words, or has words that are no strings.
     """
-    where = f"Sentence {place} (counted from 0)"
     if isinstance(words, str):
         raise TreeparseError(
-            f"{where} is a string, {words[:50]!r}: give a list of words for every sentence, so a list of lists, such "
-            "as [['They', 'saw']]."
+            f"{_ordinal(place)} is a string, {words[:50]!r}: give a list of words for every sentence, so a list of "
+            "lists, such as [['They', 'saw']]."
         )
     if isinstance(words, ConlluSentence):
         words = words.words
     try:
         sentence = words if isinstance(words, Sentence) else _from_words(list(words))
     except TypeError as error:
-        raise TreeparseError(f"{where} is no list of words, but {words!r:.100}.") from error
+        raise TreeparseError(f"{_ordinal(place)} is no list of words, but {words!r:.100}.") from error
     if not len(sentence):
-        raise TreeparseError(f"{where} has no words: leave it out.")
-    for form in sentence.forms:
-        if not isinstance(form, str):
-            raise TreeparseError(f"{where} holds {form!r:.100}, which is no word: words are strings.")
+        raise TreeparseError(f"{_ordinal(place)} has no words: leave it out.")
+    if {*map(type, sentence.forms)} != {str}:  # a loop over all words is slow
+        for form in sentence.forms:
+            if not isinstance(form, str):
+                raise TreeparseError(f"{_ordinal(place)} holds {form!r:.100}, which is no word: words are strings.")
     return sentence
+
+
+def _ordinal(place: int) -> str:
+    return f"Sentence {place} (counted from 0)"
 
 
 def _from_words(words: list[Any]) -> Sentence:

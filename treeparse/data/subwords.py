@@ -11,7 +11,8 @@ from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
 
-from .features import Features, padded
+from .features import Features
+from .padding import padded
 
 WORD_LIMIT = 32  # subwords of a word
 FORM_LIMIT = 1000  # characters of a word that are read at either end

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, Self
 
 from treeparse.core import TreeparseError
@@ -70,9 +71,8 @@ class Vocabulary:
         """The ids of several items, and ``missing`` (by default the unknown's id) for those that are not there."""
         missing = self.unknown_id if missing is None else missing
         if missing is None:
-            return [self._ids[item] for item in items]
-        find = self._ids.get
-        return [find(item, missing) for item in items]
+            return [*map(self._ids.__getitem__, items)]
+        return [*map(self._ids.get, items, repeat(missing))]
 
     def item(self, index: int) -> str:
         """The string behind an id."""

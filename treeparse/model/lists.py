@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -30,9 +31,10 @@ class TreeLists(NamedTuple):
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence, whose labels have these names."""
         counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
+        columns = (column.tolist() for column in self)  # of all items at once: a tensor for each takes longer
         return [
-            [_parse(sentence, names, *row) for row in zip(*(column[:count].tolist() for column in item), strict=True)]
-            for sentence, count, *item in zip(sentences, counts, *self, strict=True)
+            [_parse(sentence, names, *row) for row in islice(zip(*item, strict=True), count)]
+            for sentence, count, *item in zip(sentences, counts, *columns, strict=True)
         ]
 
 

@@ -1,0 +1,41 @@
+"""Rows of whole numbers, of different lengths, as one tensor: filled up on the right.
+
+Numbers are handled all at once: a Python object, or a tensor, for each row would take most of a batch's time.
+"""
+
+from collections.abc import Iterable, Sequence, Sized
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Numbers = NDArray[np.int64]
+
+
+def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> Tensor:
+    """The rows as one int64 tensor."""
+    lengths = lengths_of(rows)
+    return torch.from_numpy(filled(numbers(chain.from_iterable(rows), lengths.sum()), lengths, fill))
+
+
+def lengths_of(rows: Sequence[Sized]) -> Numbers:
+    """The length of each row."""
+    return numbers(map(len, rows), len(rows))
+
+
+def numbers(values: Iterable[int], count: int) -> Numbers:
+    """So many values as an array."""
+    return np.fromiter(values, np.int64, count)
+
+
+def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | None = None) -> Numbers:
+    """Rows of these lengths, whose values stand one row behind the other, side by side; ``first`` before each."""
+    start = 0 if first is None else 1
+    width = int(lengths.max())
+    result = np.full((len(lengths), start + width), fill)
+    result[:, start:][np.arange(width) < lengths[:, np.newaxis]] = values
+    if first is not None:
+        result[:, 0] = first
+    return result
