@@ -5,9 +5,10 @@
     scripts/experiment_ensemble.py --models runs/ensemble
 
 The parsers have the config fast and differ in their seeds alone. They are trained on EWT unless their folders,
-fast-1/model and so on, are there. The last one, fast-distilled/model, has the first one's seed and the objective of the
-config distill: the cross-entropy from the mean of the others' distributions over the trees of the same sentences, and
-the likelihood of the gold trees. Each result appends a line to a file of JSON lines, and those that stand there are not
+fast-1/model and so on, are there. The last two have the first one's seed and the objective of the config distill: the
+cross-entropy from the mean of the others' distributions over the trees of the same sentences, and the likelihood of the
+gold trees. One starts from nothing, fast-distilled/model, the other, fast-continued/model, from the first one's
+weights, at half the learning rate and for less epochs. Each result appends a line to a file of JSON lines, and those that stand there are not
 repeated. In the end it prints a table.
 """
 
@@ -29,8 +30,10 @@ from treeparse.trees.combined import COMBINATIONS
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_ensemble.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-ALONE, DISTILLED = "one model", "distilled"
-SETTINGS = (ALONE, *COMBINATIONS, DISTILLED)
+ALONE, DISTILLED, CONTINUED = "one model", "distilled", "distilled, from the first one on"
+# Of what starts from trained weights.
+CONTINUING: Mapping[str, object] = {"optimization.learning_rate": 1e-3, "optimization.epochs": 10}
+SETTINGS = (ALONE, *COMBINATIONS, DISTILLED, CONTINUED)
 
 
 def distilling(teachers: Sequence[Path]) -> Mapping[str, object]:
@@ -79,7 +82,10 @@ class Experiment:
             if not folder.is_dir():
                 self._trained(str(seed), {"seed": seed})
         if setting == DISTILLED:
-            return self._trained(DISTILLED, {"seed": seeds[0], **distilling(folders)})
+            return self._trained("distilled", {"seed": seeds[0], **distilling(folders)})
+        if setting == CONTINUED:
+            start = {"init_from": folders[0], **CONTINUING}
+            return self._trained("continued", {"seed": seeds[0], **distilling(folders), **start})
         return scores_of(Ensemble.from_pretrained(folders, setting), self.gold)
 
     def _trained(self, name: str, options: Mapping[str, object]) -> Record:
