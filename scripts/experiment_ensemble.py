@@ -8,8 +8,8 @@ The parsers have the config fast and differ in their seeds alone. They are train
 fast-1/model and so on, are there. The last two have the first one's seed and the objective of the config distill: the
 cross-entropy from the mean of the others' distributions over the trees of the same sentences, and the likelihood of the
 gold trees. One starts from nothing, fast-distilled/model, the other, fast-continued/model, from the first one's
-weights, at half the learning rate and for less epochs. Each result appends a line to a file of JSON lines, and those that stand there are not
-repeated. In the end it prints a table.
+weights, at half the learning rate and for fewer epochs. Each result appends a line to a file of JSON lines, and those
+that stand there are not repeated. In the end it prints a table.
 """
 
 import argparse

@@ -13,8 +13,13 @@ from treeparse.model import Ensemble, Parser
 
 
 def test_results_are_made_once(
-    treebanks: Path, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    treebanks: Path,
+    tiny_config: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setitem(vars(experiment_ensemble)["CONTINUING"], "optimization.epochs", 1)
     tiny_config.write_text(tiny_config.read_text(encoding="utf-8").replace("epochs: 3", "epochs: 1"), encoding="utf-8")
     output, models = tmp_path / "results.jsonl", tmp_path / "models"
     arguments = ["--treebanks", str(treebanks), "--config", str(tiny_config), "--output", str(output)]
@@ -24,10 +29,10 @@ def test_results_are_made_once(
     assert [folder.name for folder in sorted(models.iterdir())] == ["config-1", "config-2"]
     experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])
     shown = capsys.readouterr().out
-    assert shown.count("epoch   1") == 1  # of the last one alone
+    assert shown.count("epoch   1") == 2  # of the last two alone
     records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     runs = [(record["setting"], record["seeds"]) for record in records]
-    both = [(name, [1, 2]) for name in ("log_probs", "marginals", "distilled")]
+    both = [(name, [1, 2]) for name in experiment_ensemble.SETTINGS[2:]]
     assert runs == [("scores", [1, 2]), ("one model", [1]), ("one model", [2]), *both]
 
     gold = [sentence.words for sentence in load_treebank(treebanks / "UD_English-EWT" / "en_ewt-ud-test.conllu")]
@@ -36,6 +41,7 @@ def test_results_are_made_once(
         parser = {
             "one model": lambda seeds=record["seeds"]: Parser.from_pretrained(folders[seeds[0] - 1]),
             "distilled": lambda: Parser.from_pretrained(models / "config-distilled" / "model"),
+            "distilled, from the first one on": lambda: Parser.from_pretrained(models / "config-continued" / "model"),
         }.get(record["setting"], lambda how=record["setting"]: Ensemble.from_pretrained(folders, how))()
         pairs = zip(gold, parser.parse(gold), strict=True)
         scores = attachment_scores(gold, [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in pairs])
@@ -45,6 +51,9 @@ def test_results_are_made_once(
     teacher = divergence["objective"]["init_args"]["reference"]["init_args"]
     assert teacher["models"] == list(map(str, folders))
     assert likelihood["objective"] == {"class_path": "treeparse.objectives.TreeLikelihood"}
+    continued = yaml.safe_load((models / "config-continued" / "config.yaml").read_text(encoding="utf-8"))
+    assert continued["objective"] == settings["objective"]
+    assert continued["init_from"] == str(folders[0])
     assert Parser.from_pretrained(models / "config-distilled").config == Parser.from_pretrained(folders[0]).config
 
     experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])

@@ -23,6 +23,19 @@ Compiled kernels are kept in the first of these folders that can be written to: 
 user's cache. Later they are found there by all who can read them, be it read-only. They are made for one kind of
 processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs."""
 
+
+def _score(layers: Any) -> None:
+    """Words through layers of a parser, in single precision and in eight bits."""
+    import torch
+
+    from treeparse.nn.bilstm import through_layers
+    from treeparse.nn.int8 import Int8Copy, has_int8
+
+    with torch.inference_mode():
+        for each in (layers, Int8Copy(layers).get()) if has_int8() else (layers,):
+            through_layers(each, torch.zeros(1, 3, 4), torch.tensor([3]), torch.nn.Identity())
+
+
 # What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
 # said where nothing can be kept; then comes what takes longest, so that no process waits for it in the end.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
@@ -42,6 +55,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.log_prob(p.mode)),
     ("several-roots", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.log_prob(p.mode)),
+    ("layers", _score),
 )
 
 
@@ -123,18 +137,22 @@ def kernels_of_call(number: int) -> Kernels:
     log.addFilter(kernels.take)
     try:
         kind, call = CALLS[number]
-        call(_distribution(kind))
+        call(_made(kind))
     finally:
         log.removeFilter(kernels.take)
         log.setLevel(level)
     return kernels
 
 
-def _distribution(kind: str) -> Any:
+def _made(kind: str) -> Any:
+    """What a call is for."""
     import torch
 
+    from treeparse.nn.bilstm import BiLSTMLayer
     from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 
+    if kind == "layers":
+        return torch.nn.ModuleList([BiLSTMLayer(4, 4)]).eval()
     scores = torch.zeros(1, 4, 4)
     if kind == "projective":
         return ProjectiveCRF(scores)
