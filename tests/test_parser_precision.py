@@ -24,6 +24,20 @@ def test_scores_are_rounded_to_bfloat16_where_the_precision_says_so() -> None:
     assert torch.equal(arcs(parser.use_precision("32")), single)
 
 
+def test_all_that_is_found_in_bfloat16_is_near_what_single_precision_finds() -> None:
+    parser = random_parser().float()
+    single, rounded = parser.parse(TRAINING), parser.use_precision("bf16").parse(TRAINING)
+    pairs = [
+        (a, b) for one, other in zip(single, rounded, strict=True) for a, b in zip(one.heads, other.heads, strict=True)
+    ]
+    assert sum(a == b for a, b in pairs) > 0.9 * len(pairs)
+    assert [p.log_prob for p in rounded] == pytest.approx([p.log_prob for p in single], abs=2.0)
+    for lists in (parser.kbest(TRAINING[:3], 2), parser.sample(TRAINING[:3], 2)):
+        assert all(len(found) == 2 for found in lists)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert len(parser.parse(TRAINING[:3])) == 3
+
+
 def test_training_has_its_own_precision() -> None:
     parser = random_parser().float().use_precision("bf16").train()
     for module in parser.modules():

@@ -216,8 +216,11 @@ class Parser(nn.Module):
         if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
             with torch.autocast("cpu", enabled=False):
                 return self._in_int8.get()(batch)
-        with scoring_in("32" if self.training else self.precision, self.device):
+        if self.training:
             return self.scorer(batch)
+        with scoring_in(self.precision, self.device):
+            scores = self.scorer(batch)
+        return scores if torch.is_autocast_enabled(self.device.type) else scores.label_vectors_in(scores.arcs.dtype)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective, a scalar, the mean over the words of the sentences that it is for; and the loss of tags."""

@@ -1,9 +1,10 @@
 """The scorer: an encoder under biaffine arc and label scores, and under tags."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch
@@ -24,6 +25,11 @@ class BiaffineScores:
     label_dependents: Tensor  # (B, n+1, label_size)
     label_biaffine: LabelBiaffine
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1, tags) log probabilities by column
+
+    def label_vectors_in(self, dtype: torch.dtype) -> "BiaffineScores":
+        """The same with label vectors of this type: labels are scored later, where no autocast may be."""
+        heads, dependents = self.label_heads.to(dtype), self.label_dependents.to(dtype)
+        return replace(self, label_heads=heads, label_dependents=dependents)
 
     def labels_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
