@@ -1,6 +1,7 @@
 """Products in eight bits, against whole-number arithmetic."""
 
 import copy
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,10 +105,11 @@ def test_a_copy_follows_its_model() -> None:
         torch.testing.assert_close(copies.get()(inputs), original(inputs), rtol=0, atol=0.15)
         original.load_state_dict(model().state_dict())
         torch.testing.assert_close(copies.get()(inputs), found(inputs))
-    deep = copy.deepcopy(copies).get()
+    others = copy.deepcopy(copies).get(), pickle.loads(pickle.dumps(copies)).get()
     with torch.no_grad():
         original.get_submodule("0").get_parameter("weight").zero_()
-        torch.testing.assert_close(deep(inputs), found(inputs))
+        for other in others:
+            torch.testing.assert_close(other(inputs), found(inputs))
 
 
 def test_what_has_no_copy() -> None:

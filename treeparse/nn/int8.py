@@ -129,8 +129,8 @@ class Int8Copy(Generic[Model]):
             self._copy = versions, cast(Model, _in_int8(self._model))
         return self._copy[1]
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Int8Copy[Model]":
-        return Int8Copy(copy.deepcopy(self._model, memo))
+    def __reduce__(self) -> tuple[type["Int8Copy[Model]"], tuple[Model]]:
+        return Int8Copy, (self._model,)  # a copy in eight bits can be neither copied nor pickled
 
 
 def _in_int8(module: nn.Module) -> nn.Module:
