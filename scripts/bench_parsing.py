@@ -15,6 +15,11 @@ Two versions of treeparse are compared by one script, --parsing alone, on a mach
     PYTHONPATH=../before scripts/bench_parsing.py --treebank ... --model runs/fast/model --parsing --parses before.json
     scripts/bench_parsing.py --treebank ... --model runs/fast/model --parsing --parses after.json
     cmp before.json after.json      # the trees are the same
+
+With --supar and --stanza, clones of these, a last table has their own parsers on the same sentences, with random
+weights, and treeparse's parses once more, in turns with theirs. Random scores are the hard case of their decoders:
+almost every sentence has cycles, which of a trained parser's sentences few have. So their encoder and scorer alone are
+timed within the same passes: a trained peer takes longer than these and less than the whole.
 """
 
 import argparse
@@ -25,9 +30,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
+from support.peers import parsers
+from support.peers.parser_race import peer_table
 
 import treeparse
 from treeparse.core import Sentence
@@ -54,7 +62,7 @@ class Clock:
 
 
 def main() -> None:
-    """Print the two tables."""
+    """Print the tables."""
     options = _options()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
@@ -77,6 +85,7 @@ def main() -> None:
     parts = _median(lambda: _parse(parser, sentences, batches, precision), options)
     _report("Parsing batch by batch", parts, words, "trees")
     _report_whole(_median(lambda: _parse_all(parser, sentences, precision), options), words)
+    _report_peers(parser, sentences, options, precision)
     if options.parses:
         trees = [(parse.heads, parse.labels) for parse in parser.parse(sentences)]
         Path(options.parses).write_text("\n".join(map(json.dumps, trees)) + "\n", encoding="utf-8")
@@ -185,6 +194,17 @@ def _report_whole(times: Times, words: int) -> None:
     print()
 
 
+def _report_peers(
+    parser: Parser, sentences: Sequence[Sentence], options: argparse.Namespace, precision: torch.dtype | None
+) -> None:
+    clones = (parsers.supar, options.supar), (parsers.stanza, options.stanza)
+    peers = [build(clone, sentences, parser.label_names) for build, clone in clones if clone]
+    if peers:
+        print("Peers have random weights.\n")
+        ours = partial(_parse_all, parser, sentences, precision)
+        print(*peer_table(ours, peers, sentences, options.passes), sep="\n", end="\n\n")
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--treebank", required=True, help="a CoNLL-U file")
@@ -194,6 +214,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--passes", type=int, default=3, help="passes over the treebank (default 3)")
     parser.add_argument("--parsing", action="store_true", help="leave training out")
     parser.add_argument("--parses", metavar="FILE", help="write the trees there, one a line")
+    for name in ("SuPar", "Stanza"):
+        text = f"a clone of {name}: time its parser too, with random weights"
+        parser.add_argument(f"--{name.lower()}", type=Path, metavar="DIR", help=text)
     choices = ("32", "bf16", "int8")
     parser.add_argument("--precision", default="32", choices=choices, help="of the scorer; int8 in parsing alone")
     return parser.parse_args()

@@ -8,6 +8,8 @@ import importlib.util
 import sys
 import types
 import warnings
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +20,29 @@ Array = NDArray[np.float64]
 FORBIDDEN = -1e9
 
 
-def import_supar(directory: Path, module: str) -> Any:
-    """A module of SuPar's clone, without the rest of the package and without omegaconf."""
-    for name in ("supar", "supar.utils", "supar.structs"):
+def import_supar(directory: Path, module: str, bare: Sequence[str] = ("supar", "supar.utils", "supar.structs")) -> Any:
+    """A module of SuPar's clone, without what the ``bare`` packages import by themselves and without omegaconf."""
+    bare_packages(directory, bare)
+    stand_in("omegaconf", DictConfig=object, OmegaConf=object)  # imported by its helpers, which we never call
+    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
+        return importlib.import_module(module)
+
+
+def bare_packages(directory: Path, names: Sequence[str]) -> None:
+    """Packages of a clone from which modules can be imported, but whose own ``__init__`` is not run."""
+    for name in names:
         package = types.ModuleType(name)
         package.__path__ = [str(directory.joinpath(*name.split(".")))]
         sys.modules[name] = package
-    if "omegaconf" not in sys.modules and importlib.util.find_spec("omegaconf") is None:
-        settings = types.ModuleType("omegaconf")  # what SuPar's helpers import, and the decoders never call
-        settings.__dict__.update(DictConfig=object, OmegaConf=object)
-        sys.modules[settings.__name__] = settings
-    with warnings.catch_warnings(action="ignore"):  # its use of torch.cuda.amp is deprecated
-        return importlib.import_module(module)
+
+
+def stand_in(name: str, **contents: object) -> None:
+    """A module with these contents, where the package that a clone imports and need not call is not installed."""
+    if name not in sys.modules and importlib.util.find_spec(name) is None:
+        module = types.ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)  # others that look whether there is such a package need one
+        module.__dict__.update(contents)
+        sys.modules[name] = module
 
 
 def import_package(directory: Path, module: str) -> Any:
