@@ -1,0 +1,133 @@
+"""The parsing benchmark times peers on the same sentences in turns, and their scorers within."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import bench_parsing
+import pytest
+import torch
+from support.peers import parsers
+from support.peers.parser_race import check, peer_table
+from support.peers.parsers import PeerParser, StanzaDocument, Tree, draw_zeros
+
+from treeparse.core import Sentence
+
+SENTENCES = [Sentence(("a", "b", "c"), upos=("X", "Y", "Z")), Sentence(("d",))]
+TREES: list[Tree] = [([2, 0, 2], ["x", "root", "y"]), ([0], ["root"])]
+TREEBANK = "1\ta\t_\tX\t_\t_\t2\tx\t_\t_\n2\tb\t_\tY\t_\t_\t0\troot\t_\t_\n\n1\td\t_\tX\t_\t_\t0\troot\t_\t_\n\n"
+
+
+class Watch:
+    """A clock that goes on only where a fake lets time pass."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Scorer(torch.nn.Module):
+    """What takes these seconds of the watch, call by call."""
+
+    def __init__(self, watch: Watch, seconds: Iterable[float]) -> None:
+        super().__init__()
+        self.watch, self.seconds = watch, iter(seconds)
+
+    def forward(self) -> None:
+        self.watch.now += next(self.seconds)
+
+
+def peer(watch: Watch, seconds: Iterable[float], trees: Sequence[Tree] = TREES) -> PeerParser:
+    """A peer that scores in two calls a pass, and takes a second more a pass."""
+    scorer = Scorer(watch, seconds)
+
+    def parse(sentences: Sequence[Sentence]) -> list[Tree]:
+        for _ in range(2):
+            scorer()
+        watch.now += 1
+        return list(trees)
+
+    return PeerParser("fake", scorer, parse)
+
+
+def ours(watch: Watch, seconds: Iterable[float]) -> Callable[[], None]:
+    times = iter(seconds)
+
+    def run() -> None:
+        watch.now += next(times)
+
+    return run
+
+
+def test_the_table_by_hand() -> None:
+    """Ours takes 0.5, 1 and 0.5 s a pass; the peer scores in 3, 1 and 2 s, and takes 4, 2 and 3: ratios 8, 2 and 6."""
+    watch = Watch()
+    scoring = [50, 50, 1, 2, 0.5, 0.5, 1, 1]  # the first pass is not timed
+    lines = list(peer_table(ours(watch, [70, 0.5, 1, 0.5]), [peer(watch, scoring)], SENTENCES, 3, watch))
+    table = [[cell.strip() for cell in line.split("|")[1:-1]] for text in lines for line in text.splitlines()]
+    assert [len(row) for row in table] == [6] * 4
+    assert table[2] == ["treeparse", "125000.00", "8", "", "", ""]
+    assert table[3] == ["fake", "750000.00", "1", "6.0", "500000.00", "4.0"]
+
+
+@pytest.mark.parametrize(
+    ("heads", "labels"),
+    [([0, 0, 2], "xyz"), ([2, 3, 2], "xyz"), ([2, 0], "xy"), ([2, 0, 2], "xy"), ([2, 0, 4], "xyz")],
+    ids=["two roots", "cycle", "too few heads", "too few labels", "no such head"],
+)
+def test_a_peer_that_finds_no_tree_is_not_timed(heads: list[int], labels: str) -> None:
+    check("fake", SENTENCES, TREES)
+    with pytest.raises(SystemExit, match="fake gave a b c no single-root tree"):
+        check("fake", SENTENCES, [(heads, list(labels)), TREES[1]])
+
+
+def test_a_peer_must_parse_all_sentences() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        check("fake", SENTENCES, TREES[:1])
+
+
+def test_without_clones_there_is_no_peer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    treebank = tmp_path / "t.conllu"
+    treebank.write_text(TREEBANK, encoding="utf-8")
+    asked: list[tuple[Path, int, Sequence[str]]] = []
+
+    def build(directory: Path, sentences: Sequence[Sentence], labels: Sequence[str]) -> PeerParser:
+        asked.append((directory, len(sentences), labels))
+        return peer(Watch(), [0.0] * 4, [([2, 0], ["x", "root"]), ([0], ["root"])])
+
+    monkeypatch.setattr(parsers, "supar", build)
+    monkeypatch.setattr(parsers, "stanza", None)
+    monkeypatch.setattr(torch, "set_num_threads", lambda threads: None)  # other tests run in this process
+    arguments = ["bench_parsing.py", "--treebank", str(treebank), "--parsing", "--passes", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    bench_parsing.main()
+    text = capsys.readouterr().out
+    assert text.count("| Parser.parse |") == 1 and "random weights" not in text and "| treeparse |" not in text
+    monkeypatch.setattr(sys, "argv", [*arguments, "--supar", "clone"])
+    bench_parsing.main()
+    text = capsys.readouterr().out
+    assert text.count("| treeparse |") == text.count("| fake |") == 1 and "random weights" in text
+    assert asked == [(Path("clone"), 2, ("root", "x"))]
+
+
+def test_a_document_has_rows_of_its_words_without_their_trees() -> None:
+    tree = SENTENCES[0].with_tree([2, 0, 2], ["x", "root", "y"])
+    first, second = StanzaDocument([tree, SENTENCES[1]]).get([], as_sentences=True)
+    assert first[1] == ["b", "Y", "_", "_", "b", "0", "_"]
+    assert second == [["d", "_", "_", "_", "d", "0", "_"]]
+
+
+def test_only_matrices_of_zeros_are_drawn() -> None:
+    torch.manual_seed(1)
+    network = torch.nn.Bilinear(40, 50, 60)
+    torch.nn.init.zeros_(network.weight)
+    torch.nn.init.zeros_(network.bias)
+    other = torch.nn.Linear(3, 4)
+    before = other.weight.clone()
+    draw_zeros(torch.nn.Sequential(network, other))
+    assert abs(network.weight.std().item() * 60**0.5 - 1) < 0.02  # of 120,000 numbers
+    assert not network.bias.any() and torch.equal(other.weight, before)
