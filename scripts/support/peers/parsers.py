@@ -47,7 +47,6 @@ def supar(directory: Path, sentences: Sequence[Sentence], labels: Sequence[str])
         import_supar(directory, f"supar.{module}", SUPAR)
         for module in ("utils.data", "utils.field", "models.dep.biaffine.transform", "models.dep.biaffine.model")
     )
-    warnings.filterwarnings("ignore", "Using a non-tuple sequence")  # in its padding
     words = field.Field("words", pad="<pad>", unk="<unk>", bos="<bos>", lower=True)
     chars = field.SubwordField("chars", pad="<pad>", unk="<unk>", bos="<bos>", fix_len=20)
     rels = field.Field("rels", bos="<bos>")
@@ -72,6 +71,7 @@ def supar(directory: Path, sentences: Sequence[Sentence], labels: Sequence[str])
 
     @torch.no_grad()
     def parse(sentences: Sequence[Sentence]) -> list[Tree]:
+        warnings.filterwarnings("ignore", "Using a non-tuple sequence")  # its padding; other imports undo filters
         dataset = data.Dataset(conll, [list(sentence.forms) for sentence in sentences])
         conll(dataset.sentences)
         buckets = dict(zip(*kmeans(dataset.sizes, SUPAR_BUCKETS), strict=True))
