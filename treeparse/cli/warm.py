@@ -24,16 +24,16 @@ user's cache. Later they are found there by all who can read them, be it read-on
 processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs."""
 
 
-def _score(layers: Any) -> None:
-    """Words through layers of a parser, in single precision and in eight bits."""
+def _score(lstm: Any) -> None:
+    """Words through a layer of a parser, in single precision and in eight bits."""
     import torch
 
-    from treeparse.nn.bilstm import through_layers
-    from treeparse.nn.int8 import Int8Copy, has_int8
+    from treeparse.nn.int8 import Int8LSTM, has_int8
+    from treeparse.nn.packed import FloatProducts, through_packed_layers
 
     with torch.inference_mode():
-        for each in (layers, Int8Copy(layers).get()) if has_int8() else (layers,):
-            through_layers(each, torch.zeros(1, 3, 4), torch.tensor([3]), torch.nn.Identity())
+        for products in (FloatProducts, Int8LSTM) if has_int8() else (FloatProducts,):
+            through_packed_layers([(products(lstm), products(lstm))], torch.zeros(2, 4), [1, 1])
 
 
 # What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
@@ -55,7 +55,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.log_prob(p.mode)),
     ("several-roots", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.log_prob(p.mode)),
-    ("layers", _score),
+    ("LSTM", _score),
 )
 
 
@@ -148,11 +148,10 @@ def _made(kind: str) -> Any:
     """What a call is for."""
     import torch
 
-    from treeparse.nn.bilstm import BiLSTMLayer
     from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 
-    if kind == "layers":
-        return torch.nn.ModuleList([BiLSTMLayer(4, 4)]).eval()
+    if kind == "LSTM":
+        return torch.nn.LSTM(4, 4)
     scores = torch.zeros(1, 4, 4)
     if kind == "projective":
         return ProjectiveCRF(scores)
