@@ -15,6 +15,8 @@ from treeparse.core import TreeparseError
 from treeparse.kernels.networks.rounding import round_rows, round_within_one
 
 from .biaffine import LabelBiaffine
+from .packed import lstm_weights
+from .precision import cpu_has_any
 
 WEIGHT_LEVELS = 127  # on each side of zero
 VNNI = ("avx512_vnni", "avx_vnni", "avx10_1", "amx_int8")  # as torch names instructions
@@ -94,10 +96,9 @@ class Int8LSTM(nn.Module):
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
-        names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-        inputs, recurrent, *biases = (getattr(lstm, name).detach() for name in names)
+        inputs, recurrent, bias = (weights.detach() for weights in lstm_weights(lstm))
         self.hidden_size = lstm.hidden_size
-        self.inputs, self.recurrent, self.bias = Int8Weights(inputs), Int8Weights(recurrent), biases[0] + biases[1]
+        self.inputs, self.recurrent, self.bias = Int8Weights(inputs), Int8Weights(recurrent), bias
 
     def project(self, inputs: Tensor) -> Tensor:
         return self.inputs.product(Rows.scaled_each(inputs), self.bias)
@@ -154,8 +155,7 @@ def input_levels() -> int:
     Without instructions for dot products of bytes, CPUs add pairs of products in sixteen bits, which inputs of eight
     bits would overflow.
     """
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
-    return 127 if any(capabilities.get(name) for name in VNNI) else 63
+    return 127 if cpu_has_any(VNNI) else 63
 
 
 @cache

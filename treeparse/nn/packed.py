@@ -67,14 +67,21 @@ class Products(Protocol):
         ...
 
 
+def lstm_weights(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor]:
+    """The weights of inputs (4H, D) and of states (4H, H), and the bias (4H,), of a ``torch.nn.LSTM`` of one layer."""
+    inputs, recurrent, *biases = (
+        getattr(lstm, name) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
+    )
+    return inputs, recurrent, biases[0] + biases[1]
+
+
 class FloatProducts:
     """Those of a ``torch.nn.LSTM`` of one layer, in the precision of its weights."""
 
     def __init__(self, lstm: nn.LSTM) -> None:
         self.hidden_size = lstm.hidden_size
-        weights = (getattr(lstm, name) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"))
-        self.inputs, recurrent, *biases = weights
-        self.recurrent, self.bias = recurrent.T, biases[0] + biases[1]
+        self.inputs, recurrent, self.bias = lstm_weights(lstm)
+        self.recurrent = recurrent.T
 
     def project(self, inputs: Tensor) -> Tensor:
         return functional.linear(inputs, self.inputs, self.bias)

@@ -1,5 +1,6 @@
 """In which precision sentences are scored."""
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, get_args
 
@@ -21,8 +22,13 @@ def has_bfloat16(device: torch.device) -> bool:
     """Whether the device has instructions for bfloat16: elsewhere it is slower than single precision."""
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)() if device.type == "cpu" else {}
-    return any(capabilities.get(name) for name in BF16_INSTRUCTIONS)
+    return device.type == "cpu" and cpu_has_any(BF16_INSTRUCTIONS)
+
+
+def cpu_has_any(instructions: Iterable[str]) -> bool:
+    """Whether the CPU has some of these instructions, which go by torch's names."""
+    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(capabilities.get(name) for name in instructions)
 
 
 def scoring_in(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
