@@ -13,10 +13,11 @@ included.
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 
 import torch
 from support.reports.markdown import cpu_name
+from support.reports.spread import spread
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
 
@@ -65,13 +66,9 @@ def table(records: Sequence[Record]) -> Iterator[str]:
     yield "|:--|--:|--:|--:|--:|--:|:--|"
     for setting in SETTINGS:
         if runs := [record for record in records if record["setting"] == setting]:
-            scores = " | ".join(_spread([100 * run[name] for run in runs]) for name in ("uas", "las"))
+            scores = " | ".join(spread([100 * run[name] for run in runs]) for name in ("uas", "las"))
             minutes = mean(run["seconds"] for run in runs) / 60
             yield f"| {setting} | {len(runs)} | {scores} | {minutes:.0f} | {runs[0]['threads']} | {runs[0]['cpu']} |"
-
-
-def _spread(values: Sequence[float]) -> str:
-    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
 def main(options: Sequence[str] | None = None) -> None:

@@ -6,12 +6,13 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
+import torch
 from torch import Tensor
-from torch import from_numpy as _tensor
+from torch.nn import functional
 
 from treeparse.core import EMPTY, Sentence, TreeparseError
 
-from .padding import filled, lengths_of, numbers
+from .padding import Numbers, filled, lengths_of, numbers
 from .vocabulary import Vocabulary
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
@@ -131,20 +132,22 @@ class LexicalFeatures(Features):
         places = {form: place for place, form in enumerate(dict.fromkeys(forms))}  # what is read of a form is read once
         which = numbers(map(places.__getitem__, forms), len(forms))
 
-        def nodes(ids: Iterable[int], table: Vocabulary, distinct: bool = True) -> Tensor:
-            found = numbers(ids, len(places) if distinct else len(forms))
-            return _tensor(filled(found[which] if distinct else found, lengths, first=table.special(ROOT)))
+        def of_forms(ids: Iterable[int]) -> Numbers:
+            return numbers(ids, len(places))[which]
+
+        def nodes(ids: Numbers, table: Vocabulary) -> Tensor:
+            return filled(ids, lengths, first=table.special(ROOT))
 
         features = {
-            "words": nodes(self.words.indices(map(str.lower, places)), self.words),
-            "forms": _tensor(filled(which + 1, lengths, first=0)),
+            "words": nodes(of_forms(self.words.indices(map(str.lower, places))), self.words),
+            "forms": filled(which + 1, lengths, first=0),
             "characters": self._spell(places),
         }
         if self.vectors is not None:
-            features["vectors"] = nodes((_lookup(self.vectors, form) for form in places), self.vectors)
+            features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in places), self.vectors)
         for name, table in self.tags.items():
             tags = chain.from_iterable(_tags(sentence, name) for sentence in sentences)
-            features[name] = nodes(table.indices(tags), table, distinct=False)
+            features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
         return features
 
     def check(self, sentence: Sentence) -> None:
@@ -158,9 +161,9 @@ class LexicalFeatures(Features):
         lengths = np.concatenate([[1], lengths_of(shortened)])
         root, rest = self.characters.special(ROOT), self.characters.indices("".join(shortened))
         ids = numbers(chain([root], rest), lengths.sum())
-        spelled = np.pad(filled(ids, lengths, first=self.characters.special(BEGIN)), ((0, 0), (0, 1)))
-        spelled[np.arange(len(spelled)), lengths + 1] = self.characters.special(END)
-        return _tensor(spelled)
+        spelled = functional.pad(filled(ids, lengths, first=self.characters.special(BEGIN)), (0, 1))
+        spelled[torch.arange(len(spelled)), torch.from_numpy(lengths) + 1] = self.characters.special(END)
+        return spelled
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into equal features."""

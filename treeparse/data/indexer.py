@@ -100,7 +100,7 @@ class Indexer:
         if self.root_label >= 0 and len(self.labels) > 1:
             labels[(heads >= 0) & ((labels == self.root_label) != (heads == 0))] = -1
         found = {"heads": heads, "labels": labels}
-        return {name: torch.from_numpy(filled(ids, lengths, -1, first=-1)) for name, ids in found.items()}
+        return {name: filled(ids, lengths, -1, first=-1) for name, ids in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""

@@ -17,7 +17,7 @@ Numbers = NDArray[np.int64]
 def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> Tensor:
     """The rows as one int64 tensor."""
     lengths = lengths_of(rows)
-    return torch.from_numpy(filled(numbers(chain.from_iterable(rows), lengths.sum()), lengths, fill))
+    return filled(numbers(chain.from_iterable(rows), lengths.sum()), lengths, fill)
 
 
 def lengths_of(rows: Sequence[Sized]) -> Numbers:
@@ -30,7 +30,7 @@ def numbers(values: Iterable[int], count: int) -> Numbers:
     return np.fromiter(values, np.int64, count)
 
 
-def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | None = None) -> Numbers:
+def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | None = None) -> Tensor:
     """Rows of these lengths, whose values stand one row behind the other, side by side; ``first`` before each."""
     start = 0 if first is None else 1
     width = int(lengths.max())
@@ -38,4 +38,4 @@ def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | Non
     result[:, start:][np.arange(width) < lengths[:, np.newaxis]] = values
     if first is not None:
         result[:, 0] = first
-    return result
+    return torch.from_numpy(result)
