@@ -5,11 +5,18 @@
     scripts/experiment_ensemble.py --models runs/ensemble
 
 The parsers have the config fast and differ in their seeds alone. They are trained on EWT unless their folders,
-fast-1/model and so on, are there. The last two have the first one's seed and the objective of the config distill: the
+fast-1/model and so on, are there. The last ones have the first one's seed and the objective of the config distill: the
 cross-entropy from the mean of the others' distributions over the trees of the same sentences, and the likelihood of the
-gold trees. One starts from nothing, fast-distilled/model, the other, fast-continued/model, from the first one's
-weights, at half the learning rate and for fewer epochs. Each result appends a line to a file of JSON lines, and those
-that stand there are not repeated. In the end it prints a table.
+gold trees. One starts from nothing, fast-distilled/model, another, fast-continued/model, from the first one's weights,
+at half the learning rate and for fewer epochs. With --text there is a third, fast-text/model: it starts from the first
+one's weights too, and the others speak of this text besides, twice as many words as there are in trees. The figures in
+the results are of MASC, half a million words of letters, mail, news, talk and fiction, from https://anc.org:
+
+    python -m nltk.downloader -d nltk masc_tagged && unzip nltk/corpora/masc_tagged.zip
+    find masc_tagged -name '*.txt' -print0 | xargs -0 cat | sed -E 's/_[^_ ]+( |$)/ /g' | shuf --random-source=LICENSE > masc.txt
+
+Each result appends a line to a file of JSON lines, and those that stand there are not repeated. In the end it prints a
+table.
 """
 
 import argparse
@@ -31,9 +38,10 @@ from treeparse.trees.combined import COMBINATIONS
 OUTPUT = Path(__file__).parent / "results" / "experiment_ensemble.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
 ALONE, DISTILLED, CONTINUED = "one model", "distilled", "distilled, from the first one on"
+WITH_TEXT = "distilled with more text, from the first one on"
 # Of what starts from trained weights.
 CONTINUING: Mapping[str, object] = {"optimization.learning_rate": 1e-3, "optimization.epochs": 10}
-SETTINGS = (ALONE, *COMBINATIONS, DISTILLED, CONTINUED)
+SETTINGS = (ALONE, *COMBINATIONS, DISTILLED, CONTINUED, WITH_TEXT)
 
 
 def distilling(teachers: Sequence[Path]) -> Mapping[str, object]:

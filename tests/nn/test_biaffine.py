@@ -76,6 +76,20 @@ def test_scores_of_pairs_are_those_of_arcs() -> None:
     torch.testing.assert_close(found, scores.labels_from(1, 3)[item, head - 1, dependent])
 
 
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_scores_without_gradients_are_those_with(count: int) -> None:
+    biaffine = LabelBiaffine(5, 6)
+    randomise(biaffine)
+    biaffine.float()
+    label_heads, label_dependents = torch.randn(2, 3, 4, 5, dtype=torch.float32)
+    scores = BiaffineScores(torch.zeros(3, 4, 4), label_heads, label_dependents, biaffine)
+    item, head, dependent = (torch.randint(end, (count,)) for end in (3, 2, 4))  # heads with several dependents
+    expected = scores.labels_of(item, head, dependent).detach()
+    assert expected.shape == (count, 6)
+    with torch.no_grad():
+        torch.testing.assert_close(scores.labels_of(item, head, dependent), expected)
+
+
 def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence() -> None:
     torch.manual_seed(1)
     projection = Projection(20, 8, dropout=0.5)

@@ -49,10 +49,10 @@ def test_layers_are_torch_s_lstm(lengths: list[int]) -> None:
     with torch.no_grad():
         packed = pack_padded_sequence(torch.zeros(max(lengths), len(lengths), 1), torch.tensor(lengths))
         expected = lstm(packed._replace(data=types[rows]))[0].data
-        counts = packed.batch_sizes.tolist()
-        products = FloatProducts(layer.forwards), FloatProducts(layer.backwards)
-        torch.testing.assert_close(through_packed_layers([products], types[rows], counts), expected)
-        torch.testing.assert_close(through_packed_layers([products], types, counts, rows), expected)
+        packing = Packing.of(torch.tensor(lengths), max(lengths))
+        products = FloatProducts(layer.forwards, layer.backwards)
+        torch.testing.assert_close(through_packed_layers([products], types[rows], packing), expected)
+        torch.testing.assert_close(through_packed_layers([products], types, packing, rows), expected)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

@@ -25,15 +25,18 @@ processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic wh
 
 
 def _score(lstm: Any) -> None:
-    """Words through a layer of a parser, in single precision and in eight bits."""
+    """Words through a layer of a parser, in single precision and in eight bits, and the labels of an arc."""
     import torch
 
+    from treeparse.nn import LabelBiaffine
     from treeparse.nn.int8 import Int8LSTM, has_int8
-    from treeparse.nn.packed import FloatProducts, through_packed_layers
+    from treeparse.nn.packed import FloatProducts, Packing, Sides, through_packed_layers
 
     with torch.inference_mode():
-        for products in (FloatProducts, Int8LSTM) if has_int8() else (FloatProducts,):
-            through_packed_layers([(products(lstm), products(lstm))], torch.zeros(2, 4), [1, 1])
+        layers = [FloatProducts(lstm, lstm), *([Sides(Int8LSTM(lstm), Int8LSTM(lstm))] if has_int8() else ())]
+        for layer in layers:
+            through_packed_layers([layer], torch.zeros(2, 4), Packing.of(torch.tensor([2]), 2))
+        LabelBiaffine(4, 2).of_pairs(torch.zeros(2, 4), torch.zeros(2, 4), torch.tensor([0]), torch.tensor([1]))
 
 
 # What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
@@ -55,7 +58,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.log_prob(p.mode)),
     ("several-roots", lambda p: p.log_prob(p.mode)),
     ("projective", lambda p: p.log_prob(p.mode)),
-    ("LSTM", _score),
+    ("scorer", _score),
 )
 
 
@@ -150,7 +153,7 @@ def _made(kind: str) -> Any:
 
     from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 
-    if kind == "LSTM":
+    if kind == "scorer":
         return torch.nn.LSTM(4, 4)
     scores = torch.zeros(1, 4, 4)
     if kind == "projective":

@@ -193,5 +193,6 @@ def _generator(seed: int, place: int) -> Generator:
 def _parse(
     sentence: Sentence, names: Sequence[str], heads: list[int], labels: list[int], log_prob: float, score: float
 ) -> Parse:
-    end = len(sentence) + 1
-    return Parse(sentence.forms, tuple(heads[1:end]), tuple(names[label] for label in labels[1:end]), log_prob, score)
+    end = len(sentence.forms) + 1
+    named = tuple(map(names.__getitem__, labels[1:end]))
+    return Parse(sentence.forms, tuple(heads[1:end]), named, log_prob, score)

@@ -21,7 +21,7 @@ from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
-CPU_WORDS = 3000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
+CPU_WORDS = 4000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
 
 
 class Model(Protocol):

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from treeparse.kernels.networks.bilinear import add_pair_products
+
 from .dropout import SharedDropout
 
 
@@ -52,6 +54,17 @@ class LabelBiaffine(nn.Module):
         bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
 
+    def of_pairs(self, heads: Tensor, dependents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        """Vectors (H, size) and (D, size), and which of them are the ends of each arc (N,) -> (N, labels)."""
+        if not _can_add_in_place(heads):
+            return self(heads[rows], dependents[columns])
+        distinct, rows = rows.unique(return_inverse=True)  # a head's product with the weight serves all its dependents
+        heads = heads[distinct]
+        scores = self.dependents(dependents[columns]) + self.heads(heads)[rows]
+        mixed = self._mixed(heads), rows, dependents.contiguous(), columns
+        add_pair_products(*(part.numpy() for part in mixed), scores.numpy())
+        return scores
+
     def all_pairs(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Vectors of heads (B, H, size) and of dependents (B, T, size) -> (B, H, T, labels)."""
         bilinear = self._bilinear(heads, dependents).transpose(1, 2)
@@ -85,6 +98,12 @@ class PairTerms:
         pairs = self.bilinear.flatten(0, 2).index_select(0, column * rows + head)
         of_heads = self.heads.flatten(0, 1).index_select(0, item * rows + head)
         return pairs + of_heads + self.dependents.flatten(0, 1).index_select(0, column)
+
+
+def _can_add_in_place(vectors: Tensor) -> bool:
+    """Whether scores may be made by kernels: on the CPU, in single precision, without gradients and autocast."""
+    on_cpu = vectors.device.type == "cpu" and vectors.dtype == torch.float32
+    return on_cpu and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
 
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

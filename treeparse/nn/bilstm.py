@@ -12,7 +12,7 @@ from .config import BiLSTMConfig
 from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
 from .encoder import Encoder
-from .packed import FloatProducts, Packing, Products, can_pack, through_packed_layers
+from .packed import FloatProducts, Packing, Products, Sides, can_pack, through_packed_layers
 
 # Sentences are padded to a multiple of this many nodes: the CPU's LSTM kernel is compiled anew for every shape.
 STEP = 4
@@ -41,13 +41,12 @@ class BiLSTMLayer(nn.Module):
         return torch.cat([ahead, _permuted(behind, reverse)], -1)
 
     @property
-    def products(self) -> tuple[Products, Products]:
+    def products(self) -> Products:
         """Those of both directions."""
-        ahead, behind = (
-            FloatProducts(direction) if isinstance(direction, nn.LSTM) else direction
-            for direction in (self.forwards, self.backwards)
-        )
-        return ahead, behind
+        ahead, back = (
+            getattr(self, name) for name in ("forwards", "backwards")
+        )  # each an LSTM, or what stands for one
+        return FloatProducts(ahead, back) if isinstance(ahead, nn.LSTM) else Sides(ahead, back)
 
     def _run(self, direction: nn.LSTM, nodes: Tensor) -> Tensor:
         """One direction; in training, without a random part of its recurrent weights, the same at every step."""
@@ -79,7 +78,7 @@ class BiLSTMEncoder(Encoder):
         if can_pack(self, batch.lengths.device):
             packing = Packing.of(batch.lengths + 1, batch.features["words"].shape[1])
             words, rows = self.embedding.distinct(batch.features, packing.places)
-            return packing.padded(through_packed_layers(_products(self.layers), words, packing.counts, rows))
+            return packing.padded(through_packed_layers(_products(self.layers), words, packing, rows))
         nodes = self.embedding_dropout(self.embedding(batch.features))
         return through_layers(self.layers, nodes, batch.lengths + 1, self.dropout)
 
@@ -89,7 +88,7 @@ def through_layers(layers: nn.ModuleList, nodes: Tensor, lengths: Tensor, dropou
     count = nodes.shape[1]
     if layers and can_pack(layers, nodes.device):
         packing = Packing.of(lengths, count)
-        return packing.padded(through_packed_layers(_products(layers), packing.packed(nodes), packing.counts))
+        return packing.padded(through_packed_layers(_products(layers), packing.packed(nodes), packing))
     nodes = functional.pad(nodes.transpose(0, 1), (0, 0, 0, 0, 0, -count % STEP))
     reverse = _reversed_places(lengths, len(nodes))
     for layer in layers:
@@ -97,7 +96,7 @@ def through_layers(layers: nn.ModuleList, nodes: Tensor, lengths: Tensor, dropou
     return nodes[:count].transpose(0, 1)
 
 
-def _products(layers: nn.ModuleList) -> Iterator[tuple[Products, Products]]:
+def _products(layers: nn.ModuleList) -> Iterator[Products]:
     for layer in layers:
         assert isinstance(layer, BiLSTMLayer)
         yield layer.products

@@ -59,12 +59,15 @@ class Int8Weights:
         packed = torch.ops.onednn.qlinear_prepack((weights / scales.unsqueeze(1)).round().to(torch.int8), None)
         self._parts = packed, scales, torch.zeros(len(scales), dtype=torch.long)
 
-    def product(self, rows: Rows, bias: Tensor | None) -> Tensor:
-        """Rows (N, inputs) -> (N, outputs), a new tensor."""
+    def product(self, rows: Rows, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
+        """Rows (N, inputs) -> (N, outputs), a new tensor or, of rows with their own scales, ``out``."""
         if rows.row_scales is None:
             return self._product(rows, bias)
         found = self._product(rows, None)
-        return found.mul_(rows.row_scales) if bias is None else torch.addcmul(bias, found, rows.row_scales, out=found)
+        out = found if out is None else out
+        if bias is None:
+            return torch.mul(found, rows.row_scales, out=out)
+        return torch.addcmul(bias, found, rows.row_scales, out=out)
 
     def add_product(self, sums: Tensor, rows: Rows) -> None:
         """Adds the product to ``sums`` (N, outputs), contiguous, in place; the rows have one scale."""
@@ -92,7 +95,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8LSTM(nn.Module):
-    """Stands for a ``torch.nn.LSTM`` of one layer, as the `Products` of a packed one."""
+    """Stands for a ``torch.nn.LSTM`` of one layer, as a `Side` of a packed one."""
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
@@ -100,8 +103,8 @@ class Int8LSTM(nn.Module):
         self.hidden_size = lstm.hidden_size
         self.inputs, self.recurrent, self.bias = Int8Weights(inputs), Int8Weights(recurrent), bias
 
-    def project(self, inputs: Tensor) -> Tensor:
-        return self.inputs.product(Rows.scaled_each(inputs), self.bias)
+    def project(self, inputs: Tensor, gates: Tensor) -> None:
+        self.inputs.product(Rows.scaled_each(inputs), self.bias, gates)
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
         self.recurrent.add_product(gates, Rows.within_one(states))

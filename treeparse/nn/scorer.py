@@ -33,7 +33,9 @@ class BiaffineScores:
 
     def labels_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
-        return self.label_biaffine(self.label_heads[item, head], self.label_dependents[item, dependent])
+        heads, dependents = self.label_heads.flatten(0, 1), self.label_dependents.flatten(0, 1)
+        first = item * self.label_heads.shape[1]
+        return self.label_biaffine.of_pairs(heads, dependents, first + head, first + dependent)
 
     def labels_from(self, first: int, last: int) -> Tensor:
         """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""

@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
@@ -78,9 +79,9 @@ def check_heads(heads: Tensor, scores: Tensor, name: str = "Heads") -> Tensor:
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, not {heads.dtype}.")
     try:
-        full = torch.broadcast_shapes(heads.shape, shape)
-    except RuntimeError:
-        full = torch.Size()
+        full = np.broadcast_shapes(heads.shape, shape)  # torch's imports sympy, which takes half a second
+    except ValueError:
+        full = ()
     if heads.dim() == 0 or heads.shape[-1] != shape[-1] or full[-len(shape) :] != shape:
         raise TreeparseError(
             f"{name} must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."

@@ -8,10 +8,16 @@ from treeparse.kernels.networks.lstm import step
 
 
 def stepped(gates: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    cells, states = cells.copy(), np.empty_like(cells)
+    """A step of one direction; the other one does the same with rows reversed, and cells of no row stay as they are."""
+    held = np.ones((2, len(cells) + 1, cells.shape[1]), np.float32)
+    held[:, :-1] = cells, cells[::-1]
+    states = np.empty((2, *cells.shape), np.float32)
     with np.errstate(all="ignore"):  # underflow, of which plain Python warns, is part of it
-        step(gates.copy(), cells, states)
-    return cells, states
+        step(np.stack([gates, gates[::-1]]), held, states)
+    for found in held[:, :-1], states:
+        np.testing.assert_array_equal(found[0], found[1, ::-1])
+    assert (held[:, -1] == 1).all()
+    return held[0, :-1], states[0]
 
 
 @pytest.mark.nojit

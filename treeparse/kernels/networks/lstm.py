@@ -31,21 +31,21 @@ def exp(x):
 
 @fused_jit
 def step(gates, cells, states):
-    """Cells (N, H) go on by a step and give the states (N, H), by gates (N, 4H): input, forget, cell, output.
+    """Cells go on by a step and give the states (2, N, H), by gates (2, N, 4H): input, forget, cell, output.
 
-    All are float32 and contiguous; the gates are worked in. Each loop writes one array: with more that could overlap,
-    loops are not vectorised.
+    Both directions do. Cells are the first ``N`` of (2, M, H). All are float32 and contiguous; the gates are worked in.
+    Each loop writes one array: with more that could overlap, loops are not vectorised.
     """
-    size = cells.shape[1]
-    for i in range(len(gates)):
-        enter, keep = gates[i, :size], gates[i, size : 2 * size]
-        new, leave = gates[i, 2 * size : 3 * size], gates[i, 3 * size :]
-        cell, state = cells[i], states[i]
-        for j in range(size):
-            square = exp(TWO * new[j])
-            new[j] = (square - ONE) / ((square + ONE) * (ONE + exp(-enter[j])))  # tanh times the logistic function
-        for j in range(size):
-            cell[j] = cell[j] / (ONE + exp(-keep[j])) + new[j]
-        for j in range(size):
-            square = exp(TWO * cell[j])
-            state[j] = (square - ONE) / ((square + ONE) * (ONE + exp(-leave[j])))
+    size = states.shape[2]
+    for direction in range(2):
+        for i in range(states.shape[1]):
+            gate, cell, state = gates[direction, i], cells[direction, i], states[direction, i]
+            enter, keep, new, leave = gate[:size], gate[size : 2 * size], gate[2 * size : 3 * size], gate[3 * size :]
+            for j in range(size):
+                square = exp(TWO * new[j])
+                new[j] = (square - ONE) / ((square + ONE) * (ONE + exp(-enter[j])))  # tanh times the logistic function
+            for j in range(size):
+                cell[j] = cell[j] / (ONE + exp(-keep[j])) + new[j]
+            for j in range(size):
+                square = exp(TWO * cell[j])
+                state[j] = (square - ONE) / ((square + ONE) * (ONE + exp(-leave[j])))
