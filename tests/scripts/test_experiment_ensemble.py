@@ -19,7 +19,8 @@ def test_results_are_made_once(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(vars(experiment_ensemble)["CONTINUING"], "optimization.epochs", 1)
+    for options in ("CONTINUING", "CONTINUING_WITH_TEXT"):
+        monkeypatch.setitem(vars(experiment_ensemble)[options], "optimization.epochs", 1)
     tiny_config.write_text(tiny_config.read_text(encoding="utf-8").replace("epochs: 3", "epochs: 1"), encoding="utf-8")
     output, models = tmp_path / "results.jsonl", tmp_path / "models"
     arguments = ["--treebanks", str(treebanks), "--config", str(tiny_config), "--output", str(output)]
@@ -27,9 +28,13 @@ def test_results_are_made_once(
     experiment_ensemble.main([*arguments, "scores"])
     assert "epoch   1" in capsys.readouterr().out
     assert [folder.name for folder in sorted(models.iterdir())] == ["config-1", "config-2"]
-    experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])
+    with pytest.raises(SystemExit, match="needs it: name the file as --text"):
+        experiment_ensemble.main([*arguments, experiment_ensemble.WITH_TEXT])
+    assert not capsys.readouterr().out.count("epoch   1")
+    (text := tmp_path / "text.txt").write_text("adj1 noun2 verb3\n" * 9, encoding="utf-8")
+    experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS, "--text", str(text)])
     shown = capsys.readouterr().out
-    assert shown.count("epoch   1") == 2  # of the last two alone
+    assert shown.count("epoch   1") == 3  # of the last three alone
     records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     runs = [(record["setting"], record["seeds"]) for record in records]
     both = [(name, [1, 2]) for name in experiment_ensemble.SETTINGS[2:]]
@@ -42,6 +47,7 @@ def test_results_are_made_once(
             "one model": lambda seeds=record["seeds"]: Parser.from_pretrained(folders[seeds[0] - 1]),
             "distilled": lambda: Parser.from_pretrained(models / "config-distilled" / "model"),
             "distilled, from the first one on": lambda: Parser.from_pretrained(models / "config-continued" / "model"),
+            experiment_ensemble.WITH_TEXT: lambda: Parser.from_pretrained(models / "config-text" / "model"),
         }.get(record["setting"], lambda how=record["setting"]: Ensemble.from_pretrained(folders, how))()
         pairs = zip(gold, parser.parse(gold), strict=True)
         scores = attachment_scores(gold, [sentence.with_tree(parse.heads, parse.labels) for sentence, parse in pairs])
@@ -54,6 +60,9 @@ def test_results_are_made_once(
     continued = yaml.safe_load((models / "config-continued" / "config.yaml").read_text(encoding="utf-8"))
     assert continued["objective"] == settings["objective"]
     assert continued["init_from"] == str(folders[0])
+    with_text = yaml.safe_load((models / "config-text" / "config.yaml").read_text(encoding="utf-8"))
+    assert [with_text[key] for key in ("objective", "init_from")] == [settings["objective"], str(folders[0])]
+    assert with_text["data"]["unlabelled"] == str(text)
     assert Parser.from_pretrained(models / "config-distilled").config == Parser.from_pretrained(folders[0]).config
 
     experiment_ensemble.main([*arguments, *experiment_ensemble.SETTINGS])
