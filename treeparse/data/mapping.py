@@ -68,15 +68,15 @@ def _mapping(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
         torch.set_num_threads(before)  # a thread of the pool sets its own number, and that of all threads to come
 
 
-def as_sentences(sentences: Iterable[Words]) -> list[Sentence]:
-    """Sentences from a list of them, each in any of the forms that `as_sentence` takes.
+def as_sentences(sentences: Iterable[Words], first: int = 0) -> list[Sentence]:
+    """Sentences from a list of them, each in any of the forms that `as_sentence` takes; ``first`` is the first's place.
 
     Raises:
         TreeparseError: for one sentence in the place of a list, and as `as_sentence` does.
     """
     if isinstance(sentences, str | Sentence | ConlluSentence):
         raise TreeparseError("This is one sentence, but a list of sentences is wanted: put it into a list, [sentence].")
-    return [as_sentence(words, place) for place, words in enumerate(sentences)]
+    return [as_sentence(words, place) for place, words in enumerate(sentences, first)]
 
 
 def as_sentence(words: Words, place: int = 0) -> Sentence:

@@ -1,6 +1,6 @@
 """Several parsers as one."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -14,7 +14,7 @@ from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser
-from treeparse.model.parsing import lists_of
+from treeparse.model.parsing import lists_of, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.nn.precision import Precision
 from treeparse.trees import LabeledCRF
@@ -134,6 +134,18 @@ class Ensemble:
     ) -> list[Parse]:
         """The parse of each sentence, in order, as :meth:`Parser.parse`; log probabilities are the combined ones."""
         return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+
+    def stream(
+        self,
+        sentences: Iterable[Words],
+        *,
+        ahead: int = 4000,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+    ) -> Iterator[Parse]:
+        """:meth:`parse` for sentences without end, as :meth:`Parser.stream`."""
+        lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
+        return (parse for [parse] in lists)
 
     def kbest(
         self, sentences: Iterable[Words], k: int, *, batch_words: int = 5000, decoder: DecoderName | None = None

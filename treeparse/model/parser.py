@@ -22,7 +22,7 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
-from treeparse.model.parsing import lists_of
+from treeparse.model.parsing import lists_of, stream_of
 from treeparse.model.storage import (
     CONFIG,
     VOCABULARY,
@@ -273,6 +273,23 @@ class Parser(nn.Module):
         words, and where the model reads tags and a sentence has none.
         """
         return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+
+    def stream(
+        self,
+        sentences: Iterable[Words],
+        *,
+        ahead: int = 4000,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+    ) -> Iterator[Parse]:
+        """:meth:`parse` for sentences without end: the parses in order, in memory that does not grow with them.
+
+        Sentences are read and parsed ``ahead`` at a time, and the next ones while those before are used, in a thread of
+        its own. What is raised where a sentence is read or parsed, as in :meth:`parse`, is raised behind the parses of
+        the sentences before its ``ahead``.
+        """
+        lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
+        return (parse for [parse] in lists)
 
     def kbest(
         self,

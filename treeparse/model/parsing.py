@@ -6,14 +6,17 @@ What both offer is made here of their distributions; they say only which trees a
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from treeparse.core import Sentence
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse
+from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.lists import ListFinder
 from treeparse.model.tagging import Tagging
@@ -60,7 +63,9 @@ class Model(Protocol):
         ...
 
 
-def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int) -> list[list[Parse]]:
+def lists_of(
+    model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int, first: int = 0
+) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
     Args:
@@ -68,12 +73,13 @@ def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch
         sentences: as for `as_sentences`.
         finder: how lists are made.
         batch_words: words of a batch, about; fewer where lists are long.
+        first: the place of the first sentence in a longer list, by which faults are named.
 
     Raises:
         TreeparseError: as `as_sentences`, the model and the finder do.
     """
     held = sentences if isinstance(sentences, Sequence) else list(sentences)
-    given = as_sentences(held)
+    given = as_sentences(held, first)
     finder.check_for(len(given))
     lists = (own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple))
     if doubt := model.raw_text.look(lists):
@@ -87,6 +93,29 @@ def lists_of(model: Model, sentences: Iterable[Words], finder: ListFinder, batch
     with _evaluating(model.networks):
         limits = _limits(model, finder, batch_words)
         return map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
+
+
+def stream_of(
+    model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int, ahead: int
+) -> Iterator[list[Parse]]:
+    """The list of trees of each sentence, in order, as `lists_of` finds them for ``ahead`` sentences at a time.
+
+    While they are used, those of the next sentences are found.
+    """
+    if ahead < 1:
+        raise TreeparseError(f"Sentences are read 1 or more ahead, not {ahead}.")
+    if isinstance(sentences, str | Sentence | ConlluSentence):
+        as_sentences(sentences)  # which says what is wrong with it
+
+    def found() -> Iterator[list[list[Parse]]]:
+        left, first = iter(sentences), 0
+        while chunk := list(islice(left, ahead)):
+            yield lists_of(model, chunk, finder, batch_words, first)
+            first += len(chunk)
+
+    # Autocast is of this thread alone.
+    chunks = found() if torch.is_autocast_enabled(model.device.type) else prefetched(found())
+    return chain.from_iterable(chunks)
 
 
 def _threads(device: torch.device) -> int:

@@ -1,0 +1,66 @@
+"""Sentences without end: the parses of ``parse``, in order, as the sentences come."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+import torch
+from helpers.parsers import TRAINING, random_parser
+
+from treeparse.core import TreeparseError
+from treeparse.model import Ensemble
+
+
+@pytest.mark.parametrize("ahead", [1, 3, 1000])
+def test_a_stream_has_the_parses_of_a_list(ahead: int) -> None:
+    parser = random_parser()
+    forms = [list(sentence.forms) for sentence in TRAINING]
+    expected = parser.parse(forms)
+    streams = (
+        parser.stream(iter(forms), ahead=ahead),
+        Ensemble([parser]).stream(forms, ahead=ahead),
+        parser.stream(TRAINING, ahead=ahead, batch_words=10),
+    )
+    for stream in streams:
+        for parse, other in zip(stream, expected, strict=True):
+            assert (parse.tokens, parse.heads, parse.labels) == (other.tokens, other.heads, other.labels)
+            assert (parse.log_prob, parse.score) == pytest.approx((other.log_prob, other.score), abs=1e-9)
+    [projective] = parser.stream(forms[:1], decoder="projective")
+    assert projective == parser.parse(forms[:1], decoder="projective")[0]
+    assert not list(parser.stream([]))
+
+
+def test_sentences_are_read_as_they_are_wanted() -> None:
+    parser, read = random_parser(), 0
+
+    def sentences() -> Iterator[list[str]]:
+        nonlocal read
+        for sentence in itertools.cycle(TRAINING):
+            read += 1
+            yield list(sentence.forms)
+
+    stream = parser.stream(sentences(), ahead=5)
+    assert read == 0
+    for _ in range(12):  # of the third five, while the fourth waits and the fifth is in work
+        next(stream)
+    assert 15 <= read <= 25
+
+
+def test_faults_come_behind_the_parses_before_them() -> None:
+    parser = random_parser()
+    stream = parser.stream([["a"], ["b"], ["c"], []], ahead=2)
+    assert [next(stream).tokens, next(stream).tokens] == [("a",), ("b",)]
+    with pytest.raises(TreeparseError, match=r"Sentence 3 \(counted from 0\) has no words"):
+        next(stream)
+    with pytest.raises(TreeparseError, match="This is one sentence"):
+        parser.stream("They saw her")
+    with pytest.raises(TreeparseError, match="1 or more ahead, not 0"):
+        parser.stream([["a"]], ahead=0)
+
+
+def test_autocast_holds_for_streams() -> None:
+    parser = random_parser().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = parser.parse(TRAINING)
+        assert [parse.score for parse in parser.stream(TRAINING)] == [parse.score for parse in expected]
+    assert [parse.score for parse in parser.parse(TRAINING)] != [parse.score for parse in expected]
