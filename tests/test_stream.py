@@ -14,12 +14,12 @@ from treeparse.model import Ensemble
 @pytest.mark.parametrize("ahead", [1, 3, 1000])
 def test_a_stream_has_the_parses_of_a_list(ahead: int) -> None:
     parser = random_parser()
-    forms = [list(sentence.forms) for sentence in TRAINING]
+    forms = [list(sentence.forms) for sentence in TRAINING[:10]]
     expected = parser.parse(forms)
     streams = (
         parser.stream(iter(forms), ahead=ahead),
         Ensemble([parser]).stream(forms, ahead=ahead),
-        parser.stream(TRAINING, ahead=ahead, batch_words=10),
+        parser.stream(TRAINING[:10], ahead=ahead, batch_words=10),
     )
     for stream in streams:
         for parse, other in zip(stream, expected, strict=True):
