@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from treeparse.nn import ArcBiaffine, BiaffineScores, LabelBiaffine
-from treeparse.nn.biaffine import Projection
+from treeparse.nn.biaffine import Projection, Projections
 
 
 def randomise(module: nn.Module) -> None:
@@ -107,3 +107,16 @@ def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence()
 def test_scores_start_at_zero(size: int) -> None:
     vectors = torch.randn(2, 3, size)
     assert (ArcBiaffine(size)(vectors, vectors) == 0).all()
+
+
+def test_projections_without_gradients_are_those_with() -> None:
+    torch.manual_seed(1)
+    roles = Projections(5, (3, 2, 4), 0.5).double().eval()
+    nodes = torch.randn(2, 6, 5, dtype=torch.float64)
+    expected = [role(nodes).detach() for role in roles]
+    assert [part.shape[-1] for part in expected] == [3, 2, 4] and (expected[0] < 0).any()
+    with torch.no_grad():
+        for part, other in zip(roles(nodes), expected, strict=True):
+            torch.testing.assert_close(part, other)
+            assert part.is_contiguous()
+        assert sum(int((part == 0).any()) for part in roles.train()(nodes)) == 3  # some dimensions are dropped

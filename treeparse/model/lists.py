@@ -31,9 +31,11 @@ class TreeLists(NamedTuple):
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence, whose labels have these names."""
         counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
-        columns = (column.tolist() for column in self)  # of all items at once: a tensor for each takes longer
+        heads, labels, *values = (column.numpy(force=True) for column in self)
+        # Of all items, and words, at once: one by one takes longer.
+        columns = (column.tolist() for column in (heads, np.array(names, dtype=object)[labels], *values))
         return [
-            [_parse(sentence, names, *row) for row in islice(zip(*item, strict=True), count)]
+            [_parse(sentence, *row) for row in islice(zip(*item, strict=True), count)]
             for sentence, count, *item in zip(sentences, counts, *columns, strict=True)
         ]
 
@@ -190,9 +192,6 @@ def _generator(seed: int, place: int) -> Generator:
     return Generator().manual_seed(int(state))
 
 
-def _parse(
-    sentence: Sentence, names: Sequence[str], heads: list[int], labels: list[int], log_prob: float, score: float
-) -> Parse:
+def _parse(sentence: Sentence, heads: list[int], labels: list[str], log_prob: float, score: float) -> Parse:
     end = len(sentence.forms) + 1
-    named = tuple(map(names.__getitem__, labels[1:end]))
-    return Parse(sentence.forms, tuple(heads[1:end]), named, log_prob, score)
+    return Parse(sentence.forms, tuple(heads[1:end]), tuple(labels[1:end]), log_prob, score)

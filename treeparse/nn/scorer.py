@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from treeparse.core import Batch
 
-from .biaffine import ArcBiaffine, LabelBiaffine, PairTerms, Projection
+from .biaffine import ArcBiaffine, LabelBiaffine, PairTerms, Projections
 from .encoder import Encoder
 from .tags import TagScorer
 
@@ -61,14 +61,13 @@ class BiaffineScorer(nn.Module):
     ) -> None:
         super().__init__()
         self.encoder = encoder
-        sizes = (arc_size, arc_size, label_size, label_size)
-        self.projections = nn.ModuleList(Projection(encoder.output_size, size, dropout) for size in sizes)
+        self.projections = Projections(encoder.output_size, (arc_size, arc_size, label_size, label_size), dropout)
         self.arcs = ArcBiaffine(arc_size)
         self.labels = LabelBiaffine(label_size, labels)
         self.tags = TagScorer(encoder.output_size, tags)
 
     def forward(self, batch: Batch) -> BiaffineScores:
         nodes = self.encoder(batch)
-        arc_heads, arc_dependents, label_heads, label_dependents = (role(nodes) for role in self.projections)
+        arc_heads, arc_dependents, label_heads, label_dependents = self.projections(nodes)
         arcs, tags = self.arcs(arc_heads, arc_dependents), self.tags(nodes)
         return BiaffineScores(arcs, label_heads, label_dependents, self.labels, tags)
