@@ -2,12 +2,15 @@
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
+import conllu
 import pytest
 import torch
 from helpers.parsers import TRAINING, random_parser
 
-from treeparse.core import TreeparseError
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.model import Ensemble
 
 
@@ -64,3 +67,36 @@ def test_autocast_holds_for_streams() -> None:
         expected = parser.parse(TRAINING)
         assert [parse.score for parse in parser.stream(TRAINING)] == [parse.score for parse in expected]
     assert [parse.score for parse in parser.parse(TRAINING)] != [parse.score for parse in expected]
+
+
+TEXT = """# text = They saw it
+1\tThey\tthey\tPRON\t_\t_\t9\told\t9:old\tA=1
+2-3\tsawit\t_\t_\t_\t_\t_\t_\t_\t_
+2\tsaw\tsee\tVERB\t_\tTense=Past\t_\t_\t_\t_
+3\tit\tit\tPRON\t_\t_\t_\t_\t_\t_
+3.1\tnow\tnow\tADV\t_\t_\t_\t_\t_\tB=2
+
+"""
+
+
+def test_what_people_hold_is_given_back_under_its_parse(tmp_path: Path) -> None:
+    parser = random_parser()
+    (path := tmp_path / "a.conllu").write_text(TEXT.replace("\t9\told\t9:old", "\t_\t_\t_"), encoding="utf-8")
+    [tokens], [read], words = (
+        conllu.parse(TEXT),
+        read_conllu(path),
+        Sentence(("They", "saw", "it"), upos=("A", "B", "C")),
+    )
+    [expected] = parser.parse([["They", "saw", "it"]])
+    for model in (parser, Ensemble([parser])):
+        filled, line_by_line, sentence = model.annotate([tokens, read, words], ahead=2)
+        assert isinstance(filled, conllu.TokenList) and isinstance(line_by_line, ConlluSentence)
+        assert conllu.parse(TEXT)[0] == tokens  # which is as it was
+        given = [token for token in filled if isinstance(token["id"], int)]
+        assert [(token["head"], token["deprel"], token["deps"]) for token in given] == [
+            (head, label, None) for head, label in zip(expected.heads, expected.labels, strict=True)
+        ]
+        assert filled.serialize() == line_by_line.text.rstrip() + "\n\n"
+        assert sentence == words.with_tree(expected.heads, expected.labels)
+    with pytest.raises(TypeError, match="has no place for a tree"):
+        list(parser.annotate([["They", "saw", "it"]]))  # pyright: ignore[reportArgumentType]

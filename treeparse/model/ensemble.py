@@ -1,12 +1,14 @@
 """Several parsers as one."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 import torch
 
 from treeparse.core import ROOT_LABEL, Batch, Sentence, TreeparseError
+from treeparse.data.filling import Held
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import RawTextCheck
@@ -14,7 +16,7 @@ from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser
-from treeparse.model.parsing import lists_of, stream_of
+from treeparse.model.parsing import annotated, lists_of, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.nn.precision import Precision
 from treeparse.trees import LabeledCRF
@@ -146,6 +148,18 @@ class Ensemble:
         """:meth:`parse` for sentences without end, as :meth:`Parser.stream`."""
         lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
         return (parse for [parse] in lists)
+
+    def annotate(
+        self,
+        sentences: Iterable[Held],
+        *,
+        ahead: int = 4000,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+    ) -> Iterator[Held]:
+        """The sentences themselves, each under its parse, as :meth:`Parser.annotate`."""
+        stream = partial(self.stream, ahead=ahead, batch_words=batch_words, decoder=decoder)
+        return annotated(stream, sentences)
 
     def kbest(
         self, sentences: Iterable[Words], k: int, *, batch_words: int = 5000, decoder: DecoderName | None = None

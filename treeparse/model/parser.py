@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.filling import Held
 from treeparse.data.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
@@ -22,7 +24,7 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
-from treeparse.model.parsing import lists_of, stream_of
+from treeparse.model.parsing import annotated, lists_of, stream_of
 from treeparse.model.storage import (
     CONFIG,
     VOCABULARY,
@@ -290,6 +292,23 @@ class Parser(nn.Module):
         """
         lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
         return (parse for [parse] in lists)
+
+    def annotate(
+        self,
+        sentences: Iterable[Held],
+        *,
+        ahead: int = 4000,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+    ) -> Iterator[Held]:
+        """The sentences themselves, in order, as they come, each under its parse: what is not of the tree is kept.
+
+        A :class:`~treeparse.core.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of the
+        ``conllu`` library (a copy, with ``head``, ``deprel`` and ``deps`` set) are given back as they were given. The
+        rest is as in :meth:`stream`; raises a ``TypeError`` for lists of words, which have no place for a tree.
+        """
+        stream = partial(self.stream, ahead=ahead, batch_words=batch_words, decoder=decoder)
+        return annotated(stream, sentences)
 
     def kbest(
         self,

@@ -4,7 +4,8 @@ What both offer is made here of their distributions; they say only which trees a
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -14,6 +15,7 @@ from torch import nn
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.filling import Held, with_parse
 from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
@@ -116,6 +118,19 @@ def stream_of(
     # Autocast is of this thread alone.
     chunks = found() if torch.is_autocast_enabled(model.device.type) else prefetched(found())
     return chain.from_iterable(chunks)
+
+
+def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Held]) -> Iterator[Held]:
+    """The sentences, each under the tree that a stream of parses has for it."""
+    waiting = deque[Held]()
+
+    def read() -> Iterator[Held]:
+        for sentence in sentences:
+            waiting.append(sentence)
+            yield sentence
+
+    for parse in stream(read()):
+        yield with_parse(waiting.popleft(), parse)
 
 
 def _threads(device: torch.device) -> int:

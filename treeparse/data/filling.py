@@ -1,0 +1,37 @@
+"""Parses put into what people hold: the same sentence with its tree, in the form in which it came."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from treeparse.core import Sentence
+
+from .conllu import ConlluSentence
+from .parses import Parse
+
+Held = TypeVar("Held", bound=Sentence | ConlluSentence | Sequence[Mapping[str, Any]])
+
+
+def with_parse(held: Held, parse: Parse) -> Held:
+    """The sentence under the tree of its parse, a copy; all else is kept.
+
+    Args:
+        held: a `Sentence`; a `ConlluSentence`, whose words get HEAD and DEPREL, and DEPS ``_``; or a list of mappings,
+            such as a ``TokenList`` of the ``conllu`` library, whose words get ``head``, ``deprel`` and ``deps`` None.
+        parse: that of its words.
+
+    Raises:
+        ValueError: the parse is not of as many words.
+        TypeError: a sentence in another form, such as a list of words, which has no place for a tree.
+    """
+    if isinstance(held, Sentence):
+        return cast(Held, held.with_tree(parse.heads, parse.labels))
+    if isinstance(held, ConlluSentence):
+        return cast(Held, held.with_parse(parse.heads, parse.labels))
+    if isinstance(held, str) or not all(isinstance(token, Mapping) for token in held):
+        raise TypeError(f"This has no place for a tree: {held!r:.100}. Lists of words are what Parser.parse is for.")
+    filled: Any = copy.deepcopy(held)
+    words = [token for token in filled if isinstance(token.get("id"), int)]
+    for token, head, label in zip(words, parse.heads, parse.labels, strict=True):
+        token.update(head=head, deprel=label, deps=None)
+    return filled
