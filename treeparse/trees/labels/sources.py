@@ -1,7 +1,7 @@
 """Label scores by slices of heads and at chosen arcs: from a tensor, or from whatever computes them when asked."""
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Size, Tensor
@@ -164,6 +164,83 @@ class LabelsGiven:
         names = torch.arange(scores.shape[-1], device=scores.device)
         known = known.unsqueeze(-1)
         return scores.masked_fill((known >= 0) & (known != names), -torch.inf)
+
+
+class ForbiddenLabels(NamedTuple):
+    """Labels ``(L,)`` bool that arcs into a word of an item may not have: from one head or, None, from any."""
+
+    item: int
+    head: int | None
+    dependent: int
+    labels: Tensor
+
+    def among(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Which of some arcs ``(A,)``, each given by item, head and dependent, it is about."""
+        found = (item == self.item) & (dependent == self.dependent)
+        return found if self.head is None else found & (head == self.head)
+
+
+class LabelsForbidden:
+    """Label scores of another source, -inf where some labels of a few arcs are forbidden.
+
+    Args:
+        source: the scores.
+        forbidden: what is forbidden; not much, since each is looked at alone.
+    """
+
+    support = None
+
+    def __init__(self, source: LabelSource, forbidden: Sequence[ForbiddenLabels]) -> None:
+        self.source, self.forbidden = source, tuple(forbidden)
+        self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
+        self.resolution = source.resolution
+
+    @property
+    def bound(self) -> float | None:
+        return self.source.bound
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        scores = self.source.from_heads(first, last).clone()
+        for each in self.forbidden:
+            heads = slice(None) if each.head is None else slice(each.head - first, each.head - first + 1)
+            if each.head is None or first <= each.head < last:
+                arcs = each.item, heads, each.dependent
+                scores[arcs] = scores[arcs].masked_fill(each.labels, -torch.inf)
+        return scores
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._masked(self.source.among(first, last, item, head, dependent), item, head, dependent)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._masked(self.source.at(item, head, dependent), item, head, dependent)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        scores = self.source.at_labels(item, head, dependent, label)
+        for each in self.forbidden:
+            scores = scores.masked_fill(each.among(item, head, dependent) & each.labels[label], -torch.inf)
+        return scores
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsForbidden":
+        kept = [
+            each._replace(item=place)
+            for place, item in enumerate(items.tolist())
+            for each in self.forbidden
+            if each.item == item
+        ]
+        return LabelsForbidden(self.source.of_items(items), kept)
+
+    def _masked(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        for each in self.forbidden:
+            hit = each.among(item, head, dependent).unsqueeze(-1) & each.labels
+            scores = scores.masked_fill(hit, -torch.inf)
+        return scores
 
 
 class LabelsDetached:
