@@ -34,6 +34,7 @@ def test_parses_are_held_against_rules_too() -> None:
     assert len(Rules((AtMostOne(SUBJECT),)).violations(parse)) == 1
     assert not Rules((RootTags(("VERB",)),)).violations(parse), "its tags are unknown"
     assert len(Rules((RootTags(("VERB",)),)).violations(parse, SENTENCE.upos)) == 1
+    assert not Rules((RootTags(("NOUN",)),)).violations(parse, SENTENCE.upos), "no word of the sentence is one"
 
 
 def test_a_subtype_counts_unless_it_is_excepted_or_another_one_is_named() -> None:

@@ -43,7 +43,8 @@ def hold(rules: Rules, heads: Sequence[int], labels: Sequence[str], upos: Sequen
                 return False
         elif isinstance(rule, RootTags):
             tops = [upos[word] for word in words if heads[word] == 0]
-            if any(tag != EMPTY and tag not in rule.upos for tag in tops):
+            has_some = any(tag == EMPTY or tag in rule.upos for tag in upos)
+            if has_some and any(tag != EMPTY and tag not in rule.upos for tag in tops):
                 return False
     return True
 
@@ -72,7 +73,7 @@ def test_trees_are_those_of_brute_force(family: type[TreeCRF], n: int, rules: Ru
     for seed in range(2):
         p = distribution(family, n, seed)
         wanted = expected(p, rules, n)
-        trees, complete = satisfying_trees(p, 0, Words("abcd"[:n], UPOS[:n], NAMES), rules, 8, opened=10**6)
+        [(trees, complete)] = satisfying_trees(p, [0], [Words("abcd"[:n], UPOS[:n], NAMES)], rules, 8, opened=10**6)
         assert complete
         assert len(trees) == min(8, len(wanted))
         assert [(list(tree.heads), list(tree.labels)) for tree in trees] == [tree[:2] for tree in wanted[:8]]
@@ -83,28 +84,29 @@ def test_all_trees_are_found_and_then_no_more() -> None:
     p = distribution(NonProjectiveCRF, 2, seed=5)
     for rules in RULES:
         wanted = expected(p, rules, 2)
-        trees, complete = satisfying_trees(p, 0, Words("ab", UPOS[:2], NAMES), rules, 10**6, opened=10**6)
+        [(trees, complete)] = satisfying_trees(p, [0], [Words("ab", UPOS[:2], NAMES)], rules, 10**6, opened=10**6)
         assert complete and len(trees) == len(wanted) > 0
 
 
 def test_the_bound_is_on_the_trees_that_are_looked_at() -> None:
     p = distribution(NonProjectiveCRF, 4, seed=1)
-    trees, complete = satisfying_trees(p, 0, Words("abcd", None, NAMES), Rules(), 10, opened=7)
+    [(trees, complete)] = satisfying_trees(p, [0], [Words("abcd", None, NAMES)], Rules(), 10, opened=7)
     assert len(trees) == 7 and not complete
-    impossible = Rules((RootTags(("ADJ",)),))
-    assert satisfying_trees(p, 0, Words("abcd", ("VERB",) * 4, NAMES), impossible, 1, opened=100) == ([], True)
+    p, every = distribution(NonProjectiveCRF, 2, seed=1), LabelSet(NAMES)
+    impossible = Rules((ForbiddenPair(every, every),))
+    assert satisfying_trees(p, [0], [Words("ab", None, NAMES)], impossible, 1, opened=100) == [([], True)]
 
 
 def test_few_trees_are_opened_where_all_the_best_ones_break_a_rule() -> None:
     """Two subjects that the model is sure of, and hundreds of better trees that differ elsewhere."""
-    scores = torch.zeros(1, 13, 13, dtype=torch.float64)
-    labels = torch.randn(1, 13, 13, len(NAMES), generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    scores[0, 1, 2:] = 50.0
-    scores[0, 0, 1] = 50.0
+    scores = torch.randn(1, 13, 13, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    labels = torch.zeros(1, 13, 13, len(NAMES), dtype=torch.float64)
+    scores[0, 0, 1] = scores[0, 1, 2] = scores[0, 1, 3] = 50.0
     labels[0, 1, 2:4] = torch.tensor([20.0, -20.0, 0.0])
+    labels[0, :, 4:, :2] = -60.0
     p = LabeledCRF(NonProjectiveCRF(scores), labels)
     rules = Rules((AtMostOne(SUBJECT),))
     ordered = itertools.islice(p.best_first(), 300)
     assert not any(hold(rules, h[0, 1:].tolist(), [NAMES[x] for x in y[0, 1:]], UPOS * 3) for h, y, _ in ordered)
-    [first], _ = satisfying_trees(p, 0, Words("abcdefghijkl", None, NAMES), rules, 1, opened=3)
+    [([first], _)] = satisfying_trees(p, [0], [Words("abcdefghijkl", None, NAMES)], rules, 1, opened=3)
     assert hold(rules, first.heads[1:], [NAMES[label] for label in first.labels[1:]], UPOS * 3)

@@ -1,7 +1,8 @@
 """Sets of labels as rules name them, subtypes included."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from treeparse.core import TreeparseError, did_you_mean
 
@@ -12,6 +13,15 @@ UD_RELATIONS = (
     "nsubj", "nummod", "obj", "obl", "orphan", "parataxis", "punct", "reparandum", "root", "vocative", "xcomp",
 )
 # fmt: on
+
+
+class _Answers(dict[str, bool]):
+    def __init__(self, labels: "LabelSet") -> None:
+        self._labels = labels
+
+    def __missing__(self, label: str) -> bool:
+        answer = self[label] = label in self._labels
+        return answer
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,11 @@ class LabelSet:
         if not isinstance(label, str) or label in self.excepted:
             return False
         return label in self.names or label.partition(":")[0] in self.names
+
+    @cached_property
+    def answers(self) -> Mapping[str, bool]:
+        """Whether labels are among them, for any label: what was asked once is kept, since trees have many words."""
+        return _Answers(self)
 
     def __str__(self) -> str:
         but = f" (but not {', '.join(self.excepted)})" if self.excepted else ""

@@ -9,7 +9,7 @@ A file has any of these keys::
     forbidden:                        # a dependent of these labels does not hang from a word of those
       - {head: [case, mark], dependent: [nsubj, obj]}
       - {head: punct, dependent: {labels: nsubj, except: "nsubj:outer"}}
-    root_upos: [VERB, NOUN, ADJ]      # only these hang from the root, where tags are known
+    root_upos: [VERB, NOUN, ADJ]      # only these hang from the root, where there are any
     trees: projective                 # no arcs cross
 """
 

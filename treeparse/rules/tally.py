@@ -33,14 +33,14 @@ class RuleTally:
         """Sentences for which too few trees were found within the bound."""
         return self.broken - self.mended
 
-    def add(self, *, sentences: int = 0, broken: int = 0, mended: int = 0, drawn: int = 0, accepted: int = 0) -> None:
-        """Add to the counts."""
+    def add(self, other: "RuleTally") -> None:
+        """Add the counts of another one."""
         with self._lock:
-            self.sentences += sentences
-            self.broken += broken
-            self.mended += mended
-            self.drawn += drawn
-            self.accepted += accepted
+            self.sentences += other.sentences
+            self.broken += other.broken
+            self.mended += other.mended
+            self.drawn += other.drawn
+            self.accepted += other.accepted
 
 
 @dataclass(frozen=True)

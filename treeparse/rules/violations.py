@@ -77,7 +77,8 @@ class AtMostOne:
         return (self.labels,)
 
     def violations(self, tree: Tree) -> Iterator[Violation]:
-        members = [word for word, label in enumerate(tree.labels, 1) if label in self.labels]
+        is_member = self.labels.answers
+        members = [word for word, label in enumerate(tree.labels, 1) if is_member[label]]
         first_of: dict[int, int] = {}
         for word in members:
             head = tree.heads[word - 1]
@@ -104,8 +105,11 @@ class ForbiddenPair:
         return (self.head, self.dependent)
 
     def violations(self, tree: Tree) -> Iterator[Violation]:
-        for word, (head, label) in enumerate(zip(tree.heads, tree.labels, strict=True), 1):
-            if head > 0 and tree.labels[head - 1] in self.head and label in self.dependent:
+        is_above, is_below = self.head.answers, self.dependent.answers
+        below = [word for word, label in enumerate(tree.labels, 1) if is_below[label]]
+        for word in below:
+            head, label = tree.heads[word - 1], tree.labels[word - 1]
+            if head > 0 and is_above[tree.labels[head - 1]]:
                 problem = (
                     f"{tree.named(word)} hangs as {label} from {tree.named(head)}, which is {tree.labels[head - 1]}, "
                     f"but none of {self.dependent} hangs from {self.head}"
@@ -115,7 +119,7 @@ class ForbiddenPair:
 
 @dataclass(frozen=True)
 class RootTags:
-    """Only words of these UPOS hang from the root; a word whose UPOS is unknown may."""
+    """Only words of these UPOS hang from the root, or of unknown UPOS, in a sentence that has such a word."""
 
     upos: tuple[str, ...]
     line: int | None = field(default=None, compare=False)
@@ -129,7 +133,14 @@ class RootTags:
         return ()
 
     def violations(self, tree: Tree) -> Iterator[Violation]:
-        for word, (head, tag) in enumerate(zip(tree.heads, tree.upos or (), strict=False), 1):
-            if head == 0 and tag != EMPTY and tag not in self.upos:
+        if tree.upos is None:
+            return
+        tops = [word for word, head in enumerate(tree.heads, 1) if head == 0]
+        for word in tops:
+            tag = tree.upos[word - 1]
+            if not self._may(tag) and any(map(self._may, tree.upos)):
                 problem = f"{tree.named(word)} hangs from the root and is {tag}, but only {', '.join(self.upos)} may"
                 yield Violation(word, problem, (Part(word, 0, None),))
+
+    def _may(self, tag: str) -> bool:
+        return tag == EMPTY or tag in self.upos

@@ -25,6 +25,7 @@ from treeparse.trees.labels.sources import (
     LabelsDetached,
     LabelsForbidden,
     LabelsGiven,
+    LabelsOfItems,
     LabelSource,
     LabelsRearranged,
     LabelsScaled,
@@ -227,17 +228,17 @@ class LabeledCRF(TreeDistribution):
         """
         return self._with(self.base.within(mask), self.label_scores)
 
-    def forbidding(self, forbidden: Sequence[ForbiddenLabels]) -> Self:
-        """The distribution of the labelled trees of a flat batch without some labels on a few arcs.
+    def forbidding(self, forbidden: ForbiddenLabels) -> Self:
+        """The distribution of the labelled trees of a flat batch without some labels on some arcs.
 
         Where no tree is left, the result is a distribution without a tree.
         """
         return self._with(self.base, LabelsForbidden(self.labels.source, forbidden))
 
     def of_items(self, items: Tensor) -> Self:
-        """The distributions of some items ``(I,)`` of a flat batch, in order; one without a tree is no error there."""
+        """The distributions of items ``(I,)`` of a flat batch, in order; there it is no error to have no tree."""
         base = self.base.with_scores(self.scores[items], self.lengths[items], validate_args=False)
-        result = self._with(base, self.labels.source.of_items(items))
+        result = self._with(base, LabelsOfItems(self.labels.source, items))
         result._validate_args = False
         return result
 

@@ -167,31 +167,27 @@ class LabelsGiven:
 
 
 class ForbiddenLabels(NamedTuple):
-    """Labels ``(L,)`` bool that arcs into a word of an item may not have: from one head or, None, from any."""
+    """F times some labels that arcs into a word of an item may not have: from one head, or from any."""
 
-    item: int
-    head: int | None
-    dependent: int
-    labels: Tensor
+    item: Tensor  # (F,)
+    head: Tensor  # (F,), -1 for any
+    dependent: Tensor  # (F,)
+    labels: Tensor  # (F, L) bool
 
-    def among(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Which of some arcs ``(A,)``, each given by item, head and dependent, it is about."""
-        found = (item == self.item) & (dependent == self.dependent)
-        return found if self.head is None else found & (head == self.head)
+    def on(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Which labels arcs ``(A,)`` may not have, ``(A, L)`` bool."""
+        item, head, dependent = item.unsqueeze(-1), head.unsqueeze(-1), dependent.unsqueeze(-1)
+        meant = (item == self.item) & (dependent == self.dependent) & ((head == self.head) | (self.head < 0))
+        return meant.float() @ self.labels.float() > 0
 
 
 class LabelsForbidden:
-    """Label scores of another source, -inf where some labels of a few arcs are forbidden.
-
-    Args:
-        source: the scores.
-        forbidden: what is forbidden; not much, since each is looked at alone.
-    """
+    """Label scores of another source, -inf where labels are forbidden; all arcs are compared with all of these."""
 
     support = None
 
-    def __init__(self, source: LabelSource, forbidden: Sequence[ForbiddenLabels]) -> None:
-        self.source, self.forbidden = source, tuple(forbidden)
+    def __init__(self, source: LabelSource, forbidden: ForbiddenLabels) -> None:
+        self.source, self.forbidden = source, forbidden
         self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
         self.resolution = source.resolution
 
@@ -205,42 +201,70 @@ class LabelsForbidden:
 
     def from_heads(self, first: int, last: int) -> Tensor:
         scores = self.source.from_heads(first, last).clone()
-        for each in self.forbidden:
-            heads = slice(None) if each.head is None else slice(each.head - first, each.head - first + 1)
-            if each.head is None or first <= each.head < last:
-                arcs = each.item, heads, each.dependent
-                scores[arcs] = scores[arcs].masked_fill(each.labels, -torch.inf)
+        arcs = zip(*(part.tolist() for part in self.forbidden[:3]), self.forbidden.labels, strict=True)
+        for item, head, dependent, labels in arcs:
+            if head < 0 or first <= head < last:
+                heads = slice(None) if head < 0 else slice(head - first, head - first + 1)
+                scores[item, heads, dependent] = scores[item, heads, dependent].masked_fill(labels, -torch.inf)
         return scores
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._masked(self.source.among(first, last, item, head, dependent), item, head, dependent)
+        scores = self.source.among(first, last, item, head, dependent)
+        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._masked(self.source.at(item, head, dependent), item, head, dependent)
+        scores = self.source.at(item, head, dependent)
+        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         scores = self.source.at_labels(item, head, dependent, label)
-        for each in self.forbidden:
-            scores = scores.masked_fill(each.among(item, head, dependent) & each.labels[label], -torch.inf)
-        return scores
+        forbidden = self.forbidden.on(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+        return scores.masked_fill(forbidden, -torch.inf)
 
     def log_sums(self, arcs: Tensor) -> None:
         return None
 
     def of_items(self, items: Tensor) -> "LabelsForbidden":
-        kept = [
-            each._replace(item=place)
-            for place, item in enumerate(items.tolist())
-            for each in self.forbidden
-            if each.item == item
-        ]
-        return LabelsForbidden(self.source.of_items(items), kept)
+        place, which = (items.unsqueeze(-1) == self.forbidden.item).nonzero(as_tuple=True)
+        _, head, dependent, labels = (part[which] for part in self.forbidden)
+        return LabelsForbidden(self.source.of_items(items), ForbiddenLabels(place, head, dependent, labels))
 
-    def _masked(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        for each in self.forbidden:
-            hit = each.among(item, head, dependent).unsqueeze(-1) & each.labels
-            scores = scores.masked_fill(hit, -torch.inf)
-        return scores
+
+class LabelsOfItems:
+    """Label scores of items of another source, the same item several times too.
+
+    What that source keeps of arcs that were looked up is not computed again.
+
+    Args:
+        source: the scores.
+        items: ``(I,)`` of its flat batch.
+    """
+
+    support = None
+
+    def __init__(self, source: LabelSource, items: Tensor) -> None:
+        self.source, self.items = source, items
+        self.shape = Size((len(items), *source.shape[-3:]))
+        self.dtype, self.device, self.resolution = source.dtype, source.device, source.resolution
+        self.bound, self.requires_grad = source.bound, source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self.source.of_items(self.items).from_heads(first, last)
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.among(first, last, self.items[item], head, dependent)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.at(self.items[item], head, dependent)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.source.at_labels(self.items[item], head, dependent, label)
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsOfItems":
+        return LabelsOfItems(self.source, self.items[items])
 
 
 class LabelsDetached:
