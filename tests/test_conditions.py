@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -82,11 +83,11 @@ def log_partition(trees: list[Scored]) -> float:
 
 @pytest.mark.parametrize(("keep_heads", "within"), [(True, False), (False, True), (True, True)])
 def test_known_heads_and_labels_are_kept(parser: Parser, keep_heads: bool, within: bool) -> None:
-    conditions = {"keep_heads": keep_heads, "within": within}
-    lists = parser.kbest(PARTLY, 6, **conditions)
-    parses = parser.parse(PARTLY, **conditions)
+    lists = parser.kbest(PARTLY, 6, keep_heads=keep_heads, within=within)
+    parses = parser.parse(PARTLY, keep_heads=keep_heads, within=within)
     for sentence, parse, listed in zip(PARTLY, parses, lists, strict=True):
-        trees = [tree for tree in all_trees(parser, sentence) if agrees(tree, sentence, **conditions)]
+        every = all_trees(parser, sentence)
+        trees = [tree for tree in every if agrees(tree, sentence, keep_heads=keep_heads, within=within)]
         assert plain(listed) == [tree[:2] for tree in trees[:6]]
         assert plain([parse]) == plain(listed[:1])
         assert [each.log_prob for each in listed] == pytest.approx(
@@ -208,9 +209,10 @@ def test_a_mixture_keeps_known_heads_but_no_rules(parser: Parser) -> None:
     ],
 )
 def test_a_sentence_that_no_tree_fits_is_named(parser: Parser, sentence: Sentence, problem: str) -> None:
-    for call in (parser.parse, lambda *a, **b: parser.kbest(*a, 3, **b), lambda *a, **b: parser.sample(*a, 3, **b)):
+    sentences = [SENTENCES[0], sentence, SENTENCES[3]]
+    for call in (parser.parse, partial(parser.kbest, k=3), partial(parser.sample, k=3)):
         with pytest.raises(UnfitSentenceError) as raised:
-            call([SENTENCES[0], sentence, SENTENCES[3]], keep_heads=True, within=True)
+            call(sentences, keep_heads=True, within=True)
         assert raised.value.place == 1
         assert str(raised.value).startswith(f"Sentence 1 (counted from 0): {problem}")
     assert parser.parse([sentence]), "what is not to be kept is not looked at"

@@ -168,9 +168,9 @@ def test_forbidden_labels_are_those_of_a_tensor_with_holes(case: Case, bound: fl
     holes[1, 2, 1, 0] = holes[0, :, 3, 1] = -torch.inf
     holes[0, 1, 2] = -torch.inf
     labels = torch.stack([every & (torch.arange(3) == 0), torch.arange(3) == 1, every])
-    where = (torch.tensor(part) for part in ([1, 0, 0], [2, -1, 1], [1, 3, 2]))
+    items, heads, words = torch.tensor([[1, 0, 0], [2, -1, 1], [1, 3, 2]])
     expected = LabeledCRF(base, holes)
-    p = LabeledCRF(base, Counted(values, bound)).forbidding(ForbiddenLabels(*where, labels))
+    p = LabeledCRF(base, Counted(values, bound)).forbidding(ForbiddenLabels(items, heads, words, labels))
     heads, names = expected.enumerate_support()
     assert torch.equal(p.mode[0], expected.mode[0]) and torch.equal(p.mode[1], expected.mode[1])
     assert torch.equal(p.topk(9)[0], expected.topk(9)[0]) and torch.equal(p.topk(9)[1], expected.topk(9)[1])
@@ -187,6 +187,7 @@ def test_forbidden_labels_are_those_of_a_tensor_with_holes(case: Case, bound: fl
     torch.testing.assert_close(some.marginals, expected.marginals[items])
     assert torch.equal(some.topk(9)[0], expected.topk(9)[0][items])
     assert torch.equal(some.of_items(torch.tensor([3])).mode[0], expected.mode[0][:1])
-    again = some.forbidding(ForbiddenLabels(*(torch.tensor([each]) for each in (1, 1, 3)), every.unsqueeze(0)))
+    one, three = torch.tensor([1]), torch.tensor([3])
+    again = some.forbidding(ForbiddenLabels(one, one, three, every.unsqueeze(0)))
     assert torch.equal(again.mode[0][0], expected.mode[0][2])
     assert int(again.mode[0][1, 3]) != 1 and torch.equal(again.mode[0][3], expected.mode[0][0])
