@@ -69,6 +69,9 @@ Wouter Kool, Herke van Hoof and Max Welling 2020. Estimating Gradients for Discr
     without Replacement. ICLR.
 Adhiguna Kuncoro, Miguel Ballesteros, Lingpeng Kong, Chris Dyer and Noah A. Smith 2016. Distilling an Ensemble of Greedy
     Dependency Parsers into One MST Parser. EMNLP.
+Ailsa H. Land and Alison G. Doig 1960. An Automatic Method of Solving Discrete Programming Problems. Econometrica 28(3).
+Eugene L. Lawler 1972. A Procedure for Computing the K Best Solutions to Discrete Optimization Problems and Its
+    Application to the Shortest Path Problem. Management Science 18(7).
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.

@@ -12,6 +12,7 @@ from torch.distributions import kl_divergence
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.trees import LabelSource
 from treeparse.trees.labels import best
+from treeparse.trees.labels.sources import ForbiddenLabels
 
 LENGTHS = torch.tensor([5, 3, 4])
 UNLABELED = [case for case in CASES if not case.labels]
@@ -156,3 +157,37 @@ def test_a_source_must_fit_its_base() -> None:
         LabeledCRF(base, Counted(values[:2], 0.0))
     with pytest.raises(TreeparseError, match="floating-point"):
         LabeledCRF(base, Counted(values.long(), 0.0))
+
+
+@pytest.mark.parametrize("bound", [None, 0.0])
+@every_base
+def test_forbidden_labels_are_those_of_a_tensor_with_holes(case: Case, bound: float | None) -> None:
+    """One label of an arc, another one of all arcs into a word, and all labels of an arc; of items in another order."""
+    base, values = scores(case)
+    holes, every = values.clone(), torch.ones(3, dtype=torch.bool)
+    holes[1, 2, 1, 0] = holes[0, :, 3, 1] = -torch.inf
+    holes[0, 1, 2] = -torch.inf
+    labels = torch.stack([every & (torch.arange(3) == 0), torch.arange(3) == 1, every])
+    items, heads, words = torch.tensor([[1, 0, 0], [2, -1, 1], [1, 3, 2]])
+    expected = LabeledCRF(base, holes)
+    p = LabeledCRF(base, Counted(values, bound)).forbidding(ForbiddenLabels(items, heads, words, labels))
+    heads, names = expected.enumerate_support()
+    assert torch.equal(p.mode[0], expected.mode[0]) and torch.equal(p.mode[1], expected.mode[1])
+    assert torch.equal(p.topk(9)[0], expected.topk(9)[0]) and torch.equal(p.topk(9)[1], expected.topk(9)[1])
+    for found, wanted in (
+        (p.log_partition, expected.log_partition),
+        (p.marginals, expected.marginals),
+        (p.entropy(), expected.entropy()),
+        (p.log_prob(heads, names), expected.log_prob(heads, names)),
+        (p.log_prob(*LabeledCRF(base, values).mode), expected.log_prob(*LabeledCRF(base, values).mode)),
+    ):
+        torch.testing.assert_close(found, wanted)
+    items = torch.tensor([2, 0, 1, 0])
+    some = p.of_items(items)
+    torch.testing.assert_close(some.marginals, expected.marginals[items])
+    assert torch.equal(some.topk(9)[0], expected.topk(9)[0][items])
+    assert torch.equal(some.of_items(torch.tensor([3])).mode[0], expected.mode[0][:1])
+    one, three = torch.tensor([1]), torch.tensor([3])
+    again = some.forbidding(ForbiddenLabels(one, one, three, every.unsqueeze(0)))
+    assert torch.equal(again.mode[0][0], expected.mode[0][2])
+    assert int(again.mode[0][1, 3]) != 1 and torch.equal(again.mode[0][3], expected.mode[0][0])

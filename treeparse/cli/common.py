@@ -21,6 +21,11 @@ MOST_THREADS = 1024
 MOST_RESAMPLES = 10**7
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things, in words."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def positive(text: str) -> int:
     """The type of an argument: a whole number, 1 or more."""
     return _whole(text, least=1)

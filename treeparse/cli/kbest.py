@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument
+from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ tokens and parses, a list of heads, labels, log_prob and score. A sentence witho
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
+{CONDITIONS}
+Lists are of the K best trees that satisfy the rules.
+
 {SEVERAL}
 
 {reading.CORPORA.replace("COMMAND", "kbest -k 10")}"""
@@ -45,10 +49,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
+    conditions = read_conditions(args)
 
     def parse(
         parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
     ) -> "list[list[Parse]]":
-        return parser.kbest(sentences, args.k, batch_words=args.batch_words, decoder=args.decoder)
+        options = {"batch_words": args.batch_words, "decoder": args.decoder}
+        return parser.kbest(sentences, args.k, **options, **conditions.arguments)
 
-    return lists.list_files(args, parse)
+    return lists.list_files(args, parse, conditions)

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
-from treeparse.cli.common import positive
+from treeparse.cli.common import counted, positive
+from treeparse.cli.conditions import Conditions
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
@@ -31,12 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> Non
 def list_files(
     args: argparse.Namespace,
     parse: "Callable[[Parser | Ensemble, Sequence[Sentence], Sequence[int]], list[list[Parse]]]",
+    conditions: Conditions,
 ) -> int:
     """List trees of the sentences of all files and write them; the closing line counts the lists below ``-k`` trees.
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
         parse: the lists of some sentences, given their places in the whole input.
+        conditions: of the trees.
     """
     from treeparse.data.nbest import NBestList, write_nbest
 
@@ -56,7 +59,8 @@ def list_files(
 
     def remark() -> str:
         verb = "has" if short == 1 else "have"
-        return f"{reading.counted(short, 'sentence')} {verb} fewer than {args.k:,} trees" if short else ""
+        fewer = f"{counted(short, 'sentence')} {verb} fewer than {args.k:,} trees" if short else ""
+        return "; ".join(filter(None, (fewer, conditions.remark())))
 
     chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
     suffix = ".jsonl" if args.output_format == "jsonl" else reading.conllu_suffix(args)

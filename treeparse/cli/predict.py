@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
 from treeparse.cli.common import add_decoder_argument
+from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 
 if TYPE_CHECKING:
@@ -21,12 +22,16 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
+  treeparse predict runs/english/model partly.conllu -o filled.conllu --keep-heads --within
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --rules configs/rules/ud.yaml
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
 
-In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read. With
---tags the columns of tags that the model predicts (model.tags in its training) change, too.
+In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read, but by
+--keep-heads. With --tags the columns of tags that the model predicts (model.tags in its training) change, too.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{CONDITIONS}
 
 {SEVERAL}
 {EXPECTED_TREE}
@@ -46,15 +51,19 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.conllu import write_conllu
     from treeparse.model.tagging import check_tags
 
+    conditions = read_conditions(args)
+
     def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
         if args.tags:
             check_tags(parser)
-        return parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder)
+        options = {"batch_words": args.batch_words, "decoder": args.decoder}
+        return parser.parse(sentences, **options, **conditions.arguments)
 
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
         write_conllu(target, (_written(sentence, parse, args) for sentence, parse in parsed))
 
-    return reading.parse_files(args, parse, write, suffix=reading.conllu_suffix(args))
+    suffix = reading.conllu_suffix(args)
+    return reading.parse_files(args, parse, write, suffix=suffix, remark=conditions.remark)
 
 
 def _written(sentence: "ConlluSentence", parse: "Parse", args: argparse.Namespace) -> "ConlluSentence":

@@ -1,6 +1,7 @@
 """What the commands that parse share: arguments, sentences read by chunks, the progress bar and the closing line."""
 
 import argparse
+import functools
 import os
 import sys
 import time
@@ -9,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
-from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.common import add_import_argument, counted, output_file, positive
+from treeparse.cli.conditions import add_condition_arguments
 from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 
@@ -85,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
         "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
     )
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
+    add_condition_arguments(parser)
     add_combine_argument(parser, lists=lists_of_best)
     add_precision_argument(parser)
     add_import_argument(parser)
@@ -103,7 +106,8 @@ def parse_files(
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
-        parse: the results for a list of sentences, which come without the trees of the file, given their places.
+        parse: the results for a list of sentences, which come without the trees of the file but for what is to be kept
+            of them, given their places.
         write: takes an output and its sentences with their results, in order.
         suffix: of the output files in a folder, in the place of the inputs'; None keeps it.
         chunk_words: a chunk with so many words has enough sentences.
@@ -129,27 +133,62 @@ def parse_files(
     check = RawTextCheck(parser.known_words())
     tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
-    chunks = _chunks(_checked(_read(left, args, tally, prompt=size == 1), parser), size, chunk_words or CHUNK_WORDS)
+    single_root = parser.networks[0].config.single_root
+    read = _read(left, args, tally, prompt=size == 1, single_root=single_root)
+    chunks = _chunks(_checked(read, parser), size, chunk_words or CHUNK_WORDS)
     shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
     with tqdm(total=_size(left), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
 
         def parsed() -> "Iterator[tuple[ConlluSentence, T] | None]":
-            for chunk in chunks:
-                sentences = [item.sentence for item in chunk if item is not None]
+            for given in chunks:
+                sentences = [item.sentence for item in given if item is not None]
                 if args.format == "text" and not args.quiet and (doubt := check.look(s.words.forms for s in sentences)):
                     bar.write(f"treeparse: warning: {doubt}", file=sys.stderr)
-                # Without the trees of the file, which the model must not see.
-                words = [replace(sentence.words, heads=None, labels=None) for sentence in sentences]
-                results = parse(parser, words, [item.place for item in chunk if item is not None]) if words else ()
-                tally.add(words)
-                found = zip(sentences, results, strict=True)
-                yield from (None if item is None else next(found) for item in chunk)
+                chunk, results, fault = _fitting(given, functools.partial(parse, parser), args, tally)
+                tally.add([item.sentence.words for item in chunk if item is not None])
+                found = iter(results)
+                yield from (None if item is None else (item.sentence, next(found)) for item in chunk)
+                if fault is not None:
+                    raise fault
                 bar.update(sum(_bytes_read(sentence, args.format) for sentence in sentences))
 
         _write_parts(left, parsed(), write, args, tally, bar)
     if not args.quiet:
         print(tally.summary(time.perf_counter() - started, remark()), file=sys.stderr)
     return 0
+
+
+def _fitting(
+    chunk: list[Placed | None],
+    parse: "Callable[[Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    args: argparse.Namespace,
+    tally: "_Tally",
+) -> "tuple[list[Placed | None], Sequence[T], DataError | None]":
+    """A chunk without sentences that no tree fits, its results, and the fault before which it ends, if it does."""
+    from treeparse.core import DataError
+    from treeparse.model.given import UnfitSentenceError
+
+    fault = None
+    while True:
+        items = [item for item in chunk if item is not None]
+        words = [_known(item.sentence.words, args) for item in items]
+        try:
+            return chunk, parse(words, [item.place for item in items]) if words else (), fault
+        except UnfitSentenceError as error:
+            unfit, sentence = items[error.place], items[error.place].sentence
+            end = next(place for place, item in enumerate(chunk) if item is unfit)
+            if args.skip_invalid:
+                tally.left_out += 1
+                chunk = chunk[:end] + chunk[end + 1 :]
+                continue
+            place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
+            fault, chunk = DataError(error.problem, **place), chunk[:end]
+
+
+def _known(words: "Sentence", args: argparse.Namespace) -> "Sentence":
+    """The words with what is to be kept of the file's trees, and without the rest, which the model must not see."""
+    heads, labels = (words.heads, words.labels) if args.keep_heads else (None, None)
+    return replace(words, heads=heads, labels=labels, allowed=words.allowed if args.within else None)
 
 
 def conllu_suffix(args: argparse.Namespace) -> str | None:
@@ -221,25 +260,22 @@ class _Tally:
         return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things, in words."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
 def _size(parts: Sequence[Part]) -> int | None:
     """The input's size in bytes, where it can be known."""
     sizes = [source.size for part in parts for source in part.sources]
     return None if None in sizes else sum(filter(None, sizes))
 
 
-def _read(parts: Sequence[Part], args: argparse.Namespace, tally: _Tally, *, prompt: bool) -> Iterator[Placed | None]:
+def _read(
+    parts: Sequence[Part], args: argparse.Namespace, tally: _Tally, *, prompt: bool, single_root: bool
+) -> Iterator[Placed | None]:
     """The sentences to parse, and a mark at the end of each output."""
     from treeparse.core import TreeparseError
 
     may_be_empty = args.shard is not None or is_folder(args.output)
     for part in parts:
         kept = False
-        for sentence, place in _sentences(part.sources, args, tally, prompt=prompt):
+        for sentence, place in _sentences(part.sources, args, tally, prompt=prompt, single_root=single_root):
             if args.max_words is not None and len(sentence.words) > args.max_words:
                 tally.long += 1
             else:
@@ -252,19 +288,23 @@ def _read(parts: Sequence[Part], args: argparse.Namespace, tally: _Tally, *, pro
         yield None
 
 
-def _sentences(sources: Sequence[Source], args: argparse.Namespace, tally: _Tally, *, prompt: bool) -> Iterator[Placed]:
+def _sentences(
+    sources: Sequence[Source], args: argparse.Namespace, tally: _Tally, *, prompt: bool, single_root: bool
+) -> Iterator[Placed]:
     """The sound sentences of an output, of any length."""
     from treeparse.core import DataError
     from treeparse.data.conllu import NO_SENTENCE, read_conllu, read_text
 
     on_invalid = _counter(tally) if args.skip_invalid else None
+    known = {"require_trees": args.keep_heads, "partial": args.keep_heads, "possible_heads": args.within}
+    read = functools.partial(read_conllu, prompt=prompt, on_invalid=on_invalid, single_root=single_root, **known)
     before = 0  # lines of the files before, by which those of text are named
     for source in sources:
         try:
             sentences = (
                 read_text(source.path, first=before + 1, span=source.span)
                 if args.format == "text"
-                else read_conllu(source.path, prompt=prompt, span=source.span, on_invalid=on_invalid)
+                else read(source.path, span=source.span)
             )
             last = -1
             for sentence in sentences if source.span is None or source.span else ():

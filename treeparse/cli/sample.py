@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument, seed
+from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ the same however many are drawn. The same command draws the same trees again. Wh
 and so, rarely, a tree; without replacement, a GPU draws other trees.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{CONDITIONS}
+Trees that break a rule are drawn anew, at most --opened of a sentence: the others are exact samples of the trees that
+satisfy the rules. The closing line has the share of the trees drawn that did.
 
 {SEVERAL}
 By --combine marginals one of the models is drawn, then a tree from it, at T = 1 alone: samples of the mean of their
@@ -76,6 +81,7 @@ def _temperature(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Draw trees of the sentences and write them."""
+    conditions = read_conditions(args)
 
     def parse(
         parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
@@ -89,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
             temperature=args.temperature,
             batch_words=args.batch_words,
             decoder=args.decoder,
+            **conditions.arguments,
         )
 
-    return lists.list_files(args, parse)
+    return lists.list_files(args, parse, conditions)

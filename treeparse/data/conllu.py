@@ -42,15 +42,21 @@ _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 @dataclass(frozen=True, slots=True)
 class TreeCheck:
-    """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible."""
+    """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible.
+
+    Without ``heads`` nothing is demanded of HEAD, only of the possible heads.
+    """
 
     single_root: bool
     partial: bool
+    heads: bool = True
 
     def faults(self, rows: Sequence[Sequence[str]], words: Sentence, lines: Sequence[int]) -> list[Fault]:
         """What is wrong with the heads of words, from their rows of columns and their lines."""
         if words.heads is None:
             return []
+        if not self.heads:
+            return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
         column = [row[HEAD] for row in rows]
         faults = head_faults(column, words.heads, lines, single_root=self.single_root, partial=self.partial)
         return faults or (possible_head_faults([row[MISC] for row in rows], words.heads, lines) if self.partial else [])
@@ -141,6 +147,7 @@ def read_conllu(
     *,
     require_trees: bool = False,
     partial: bool = False,
+    possible_heads: bool = False,
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
@@ -153,6 +160,7 @@ def read_conllu(
         require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
         partial: where trees are required, take a HEAD of ``_`` as unknown, -1; the other HEADs must be part of a tree.
             Of several possible heads MISC names all: ``Heads=2,5``.
+        possible_heads: read these whatever HEAD is, where no trees are required.
         single_root: demand that exactly one word of a tree hangs from the root.
         prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
             waits. More blank lines then belong to the next sentence, and are lost at the end.
@@ -164,7 +172,8 @@ def read_conllu(
             sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    scan = functools.partial(scan_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
+    check = {"require_trees": require_trees, "partial": partial, "possible_heads": possible_heads}
+    scan = functools.partial(scan_conllu, **check, single_root=single_root)
     for result in scan(path, prompt=prompt, span=span):
         if isinstance(result, ConlluSentence):
             yield result
@@ -179,6 +188,7 @@ def scan_conllu(
     *,
     require_trees: bool = False,
     partial: bool = False,
+    possible_heads: bool = False,
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
@@ -186,6 +196,8 @@ def scan_conllu(
     """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
     source, empty, end = display_name(path), True, 0
     check_tree = TreeCheck(single_root, partial) if require_trees else None
+    if possible_heads and not require_trees:
+        check_tree = TreeCheck(single_root, partial=True, heads=False)
     with open_input(path) as stream:
         for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
             empty, start, end = False, end, end + len(block)

@@ -76,7 +76,7 @@ class Indexer:
         features, tags = self.features(sentences), self._tags(sentences)
         batch = Batch(lengths, places, features, sentences=tuple(sentences), label_names=self.label_names, tags=tags)
         if any(sentence.allowed for sentence in sentences):
-            batch = replace(batch, allowed=_allowed_arcs(sentences))
+            batch = replace(batch, allowed=allowed_arcs(sentences))
         if all(sentence.heads is None and sentence.labels is None for sentence in sentences):
             return batch
         return replace(batch, **self._trees(sentences))
@@ -133,8 +133,8 @@ def with_plain_labels(sentence: Sentence) -> Sentence:
     return sentence.with_tree(heads, [PLAIN_LABELS[head != 0] for head in heads])
 
 
-def _allowed_arcs(sentences: Sequence[Sentence]) -> Tensor:
-    """Which arcs may be in the trees: ``(B, n+1, n+1)`` bool, True where nothing is said."""
+def allowed_arcs(sentences: Sequence[Sentence]) -> Tensor:
+    """Which arcs possible heads allow: ``(B, n+1, n+1)`` bool, True where nothing is said."""
     nodes = max(map(len, sentences)) + 1
     allowed = torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
     for place, sentence in enumerate(sentences):

@@ -14,11 +14,13 @@ from treeparse.data.parses import Parse
 from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.labels import with_label_names
-from treeparse.model.lists import BestLists, ChosenTree, SampledLists
+from treeparse.model.lists import BestLists, ChosenTree
 from treeparse.model.parser import Parser
-from treeparse.model.parsing import annotated, lists_of, stream_of
+from treeparse.model.parsing import annotated, conditions_of, lists_of, stream_of
+from treeparse.model.samples import SampledLists
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.nn.precision import Precision
+from treeparse.rules import Rules, RuleSearch
 from treeparse.trees import LabeledCRF
 from treeparse.trees.combined import Combination, combination_named, combined
 from treeparse.trees.decoders import Decoder, DecoderName, decoder_named
@@ -132,10 +134,21 @@ class Ensemble:
         return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
 
     def parse(
-        self, sentences: Iterable[Words], *, batch_words: int = 5000, decoder: DecoderName | None = None
+        self,
+        sentences: Iterable[Words],
+        *,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[Parse]:
-        """The parse of each sentence, in order, as :meth:`Parser.parse`; log probabilities are the combined ones."""
-        return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+        """The parse of each sentence, in order, as :meth:`Parser.parse`; log probabilities are the combined ones.
+
+        For "marginals" rules raise.
+        """
+        finder, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        return [parse for [parse] in lists_of(self, sentences, finder, batch_words, conditions)]
 
     def stream(
         self,
@@ -162,10 +175,19 @@ class Ensemble:
         return annotated(stream, sentences)
 
     def kbest(
-        self, sentences: Iterable[Words], k: int, *, batch_words: int = 5000, decoder: DecoderName | None = None
+        self,
+        sentences: Iterable[Words],
+        k: int,
+        *,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, as :meth:`Parser.kbest`; raises for "marginals"."""
-        return lists_of(self, sentences, BestLists(k, self._decoder(decoder)), batch_words)
+        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, finder, batch_words, conditions)
 
     def sample(
         self,
@@ -178,13 +200,16 @@ class Ensemble:
         temperature: float = 1.0,
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence drawn from the combined distribution; arguments as for :meth:`Parser.sample`.
 
-        For "marginals" a temperature other than 1 raises.
+        For "marginals" a temperature other than 1 raises, and so do rules.
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        return lists_of(self, sentences, lists, batch_words)
+        return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the first model's."""

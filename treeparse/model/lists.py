@@ -1,23 +1,26 @@
-"""Lists of a sentence's labelled trees: the best ones, or ones drawn at random."""
+"""Lists of a sentence's labelled trees: how any are made, and those of the best ones."""
 
+import itertools
 import math
+import operator
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import islice
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
-from torch import Generator, Tensor
+import torch
+from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import Parse
+from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
+from treeparse.rules import Rules
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import Decoder, decoded, listing_decoder_named, searched
 from treeparse.trees.mixture import Mixture
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
-LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
 
 
 class TreeLists(NamedTuple):
@@ -28,6 +31,26 @@ class TreeLists(NamedTuple):
     log_probs: Tensor  # (B, K) nats
     scores: Tensor  # (B, K) sums over the labelled arcs
 
+    @classmethod
+    def of(cls, lists: Sequence[ItemList], log_partition: Tensor, nodes: int) -> Self:
+        """The lists of trees of so many nodes, whose log probabilities are under a log partition ``(B,)``."""
+        longest = max(len(each.rows) for each in lists)
+        columns = ([row[part] for each in lists for row in _filled(each.rows, longest, nodes)] for part in range(2))
+        shape, device = (len(lists), longest, nodes), log_partition.device
+        heads, labels = (torch.tensor([*rows], device=device).reshape(shape) for rows in columns)
+        scores = [[*each.scores, *[-math.inf] * (longest - len(each.scores))] for each in lists]
+        values = torch.tensor(scores, dtype=torch.float64, device=device)
+        return cls(heads, labels, values - log_partition.unsqueeze(-1), values)
+
+    def items(self) -> list[ItemList]:
+        """The trees of each item."""
+        counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
+        columns = zip(counts, self.heads.tolist(), self.labels.tolist(), self.scores.tolist(), strict=True)
+        return [
+            ItemList(list(itertools.islice(zip(heads, labels, strict=True), n)), scores[:n])
+            for n, heads, labels, scores in columns
+        ]
+
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence, whose labels have these names."""
         counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
@@ -35,7 +58,7 @@ class TreeLists(NamedTuple):
         # Of all items, and words, at once: one by one takes longer.
         columns = (column.tolist() for column in (heads, np.array(names, dtype=object)[labels], *values))
         return [
-            [_parse(sentence, *row) for row in islice(zip(*item, strict=True), count)]
+            [_parse(sentence, *row) for row in itertools.islice(zip(*item, strict=True), count)]
             for sentence, count, *item in zip(sentences, counts, *columns, strict=True)
         ]
 
@@ -61,6 +84,14 @@ class ListFinder(ABC):
     def check_for(self, sentences: int) -> None:
         """Raise where lists of so many sentences cannot be made."""
         return
+
+    def under(self, rules: Rules) -> "ListFinder":
+        """The same for trees that satisfy rules; raises where there is no such search."""
+        return replace(self, decoder="projective") if rules.trees == "projective" else self
+
+    @abstractmethod
+    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """The lists of a batch, of trees that satisfy rules, made :meth:`under` them; the rest as for a call."""
 
     @abstractmethod
     def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
@@ -88,6 +119,17 @@ class ChosenTree(ListFinder):
         log_probs = p.log_prob(heads, labels) if isinstance(p, Mixture) else scores - p.log_partition
         return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))
 
+    def under(self, rules: Rules) -> ListFinder:
+        if self.decoder == "minimum_risk":
+            raise TreeparseError(
+                "Rules are kept by the best tree that satisfies them, but the decoder minimum_risk chooses another "
+                "one: choose best, nonprojective or projective."
+            )
+        return super().under(rules)
+
+    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
+        return _mended(self(p, places), p, self, batch)
+
 
 @dataclass(frozen=True)
 class BestLists(ListFinder):
@@ -103,79 +145,23 @@ class BestLists(ListFinder):
                 "Models combined by marginals have one best tree but no list of the best: a mean of marginals is no "
                 "distribution over trees. Combine them by scores or log_probs."
             )
-        heads, labels, scores = searched(p, self.decoder).topk(_list_length(self.k, p, different=True))
+        heads, labels, scores = searched(p, self.decoder).topk(list_length(self.k, p, different=True))
         return TreeLists(heads, labels, scores - p.log_partition.unsqueeze(-1), scores)
 
-
-@dataclass(frozen=True)
-class SampledLists(ListFinder):
-    """k labelled trees in the order drawn, with probabilities proportional to exp(score / temperature).
-
-    The decoder projective draws from projective trees, any other from all. Log probabilities are those by which trees
-    are drawn; scores do not depend on the temperature.
-
-    Attributes:
-        replacement: whether a tree can be drawn again.
-        seed: with a sentence's place it fixes the sentence's trees.
-        first: the place of the first sentence, or the places of all.
-        temperature: 1 draws from the model's own distribution.
-    """
-
-    replacement: bool = True
-    seed: int = 0
-    first: int | Sequence[int] = 0
-    temperature: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        lowest = self.first if isinstance(self.first, int) else min(self.first, default=0)
-        if min(self.seed, lowest) < 0:
-            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {lowest}.")
-        if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
-            raise TreeparseError(
-                f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
-                "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
-            )
-
-    def check_for(self, sentences: int) -> None:
-        if not isinstance(self.first, int) and len(self.first) != sentences:
-            raise TreeparseError(f"{sentences} sentences came with {len(self.first)} places: give one a sentence.")
-
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
-        k = _list_length(self.k, p, different=not self.replacement)
-        p = searched(p, self.decoder)
-        drawn_from = p if self.temperature == 1 else self._tempered(p)
-        generators = [_generator(self.seed, self._place(index)) for index in places]
-        if self.replacement:
-            heads, labels = drawn_from.sample((k,), generator=generators)
-        else:
-            lists = drawn_from.sample_without_replacement(k, generator=generators)
-            heads, labels = (part.transpose(0, 1) for part in lists[:2])
-        scores = p.score(heads, labels)
-        if isinstance(drawn_from, Mixture):
-            log_probs = drawn_from.log_prob(heads, labels).clamp_max(0.0)
-        else:
-            log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
-        return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
-
-    def _place(self, index: int) -> int:
-        """The place of a sentence that is the ``index``-th of those given."""
-        return self.first + index if isinstance(self.first, int) else self.first[index]
-
-    def _tempered(self, p: LabeledCRF | Mixture) -> LabeledCRF:
-        """The distribution at the temperature; raises where scores become so large that rounding would decide."""
-        if isinstance(p, Mixture):
-            raise TreeparseError(
-                f"Models combined by marginals are drawn from at the temperature 1, not {self.temperature}: combine "
-                "them by scores or log_probs."
-            )
-        try:
-            return p.tempered(self.temperature)
-        except TreeparseError as error:
-            raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
+    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
+        return _mended(self(p, places), p, self, batch)
 
 
-def _list_length(k: int, p: LabeledCRF | Mixture, *, different: bool) -> int:
+def _mended(found: TreeLists, p: LabeledCRF, finder: ListFinder, batch: RuledBatch) -> TreeLists:
+    """The lists of the best trees, those with a tree that breaks a rule by search."""
+    before = found.items()
+    lists = mended_lists(before, searched(p, finder.decoder), finder.k, batch)
+    if all(map(operator.is_, lists, before)):
+        return found
+    return TreeLists.of(lists, p.log_partition, found.heads.shape[-1])
+
+
+def list_length(k: int, p: LabeledCRF | Mixture, *, different: bool) -> int:
     """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
     shape = (p.components[0] if isinstance(p, Mixture) else p).label_scores.shape
     words, labels = shape[1] - 1, shape[3]
@@ -186,12 +172,12 @@ def _list_length(k: int, p: LabeledCRF | Mixture, *, different: bool) -> int:
     return k
 
 
-def _generator(seed: int, place: int) -> Generator:
-    """The generator of a sentence, which depends on the seed and its place alone."""
-    [state] = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)
-    return Generator().manual_seed(int(state))
-
-
 def _parse(sentence: Sentence, heads: list[int], labels: list[str], log_prob: float, score: float) -> Parse:
     end = len(sentence.forms) + 1
     return Parse(sentence.forms, tuple(heads[1:end]), tuple(labels[1:end]), log_prob, score)
+
+
+def _filled(rows: Sequence[Row], count: int, nodes: int) -> Iterator[Row]:
+    """The trees, and trees of -1 behind them."""
+    nothing = [-1] * nodes
+    return itertools.chain(rows, itertools.repeat((nothing, nothing), count - len(rows)))

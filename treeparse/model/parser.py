@@ -23,8 +23,9 @@ from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
-from treeparse.model.lists import BestLists, ChosenTree, SampledLists
-from treeparse.model.parsing import annotated, lists_of, stream_of
+from treeparse.model.lists import BestLists, ChosenTree
+from treeparse.model.parsing import annotated, conditions_of, lists_of, stream_of
+from treeparse.model.samples import SampledLists
 from treeparse.model.storage import (
     CONFIG,
     VOCABULARY,
@@ -42,6 +43,7 @@ from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
+from treeparse.rules import Rules, RuleSearch
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoder_named
 
@@ -265,6 +267,9 @@ class Parser(nn.Module):
         *,
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
@@ -273,8 +278,25 @@ class Parser(nn.Module):
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
         words each. A model that predicts tags gives them to the parses. Raises where a sentence is a string or has no
         words, and where the model reads tags and a sentence has none.
+
+        Trees may have to agree with what is known of them. All is exact: the parse is the best tree that does.
+
+        Args:
+            sentences: what to parse.
+            batch_words: words of a batch.
+            decoder: as above.
+            keep_heads: keep the heads and labels that a :class:`~treeparse.core.Sentence` has; -1 and ``_`` are open.
+                Log probabilities are then given these.
+            within: give a word one of its possible heads, ``Sentence.allowed``, where it has some; likewise.
+            rules: what trees must satisfy (`treeparse.rules`), or the search for such trees, with its bound and its
+                counts. A sentence that has none within the bound gets the best tree; log probabilities are as without
+                rules. The words' UPOS are their own, or else predicted. Not for the decoder minimum_risk.
+
+        Raises:
+            UnfitSentenceError: no tree agrees with what is known of a sentence.
         """
-        return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+        finder, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        return [parse for [parse] in lists_of(self, sentences, finder, batch_words, conditions)]
 
     def stream(
         self,
@@ -317,13 +339,18 @@ class Parser(nn.Module):
         *,
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
 
         Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
-        (nonprojective), or those without crossing arcs (projective). The rest is as in :meth:`parse`.
+        (nonprojective), or those without crossing arcs (projective). With rules they are the k best that satisfy them.
+        The rest is as in :meth:`parse`.
         """
-        return lists_of(self, sentences, BestLists(k, self._decoder(decoder)), batch_words)
+        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, finder, batch_words, conditions)
 
     def sample(
         self,
@@ -336,6 +363,9 @@ class Parser(nn.Module):
         temperature: float = 1.0,
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
 
@@ -355,9 +385,13 @@ class Parser(nn.Module):
             temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
             batch_words: as in :meth:`parse`.
             decoder: as above.
+            keep_heads: as in :meth:`parse`.
+            within: likewise.
+            rules: likewise; trees that break one are drawn anew, up to the bound's number a sentence, so that the
+                others are exact samples of those that satisfy the rules.
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        return lists_of(self, sentences, lists, batch_words)
+        return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""

@@ -7,26 +7,43 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Any, Protocol
 
 import torch
 from torch import nn
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import NoTreeError, Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.filling import Held, with_parse
 from treeparse.data.mapping import Words, as_sentences, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
-from treeparse.model.lists import ListFinder
+from treeparse.model.given import Given, UnfitSentenceError
+from treeparse.model.lists import ListFinder, TreeLists
+from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
+from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
 CPU_WORDS = 4000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What trees must agree with: what is known of their sentences, and rules."""
+
+    given: Given
+    rules: RuleSearch | None
+
+
+def conditions_of(keep_heads: bool, within: bool, rules: Rules | RuleSearch | None) -> Conditions:
+    """The conditions that a user sets."""
+    return Conditions(Given(keep_heads, within), as_search(rules))
 
 
 class Model(Protocol):
@@ -66,7 +83,12 @@ class Model(Protocol):
 
 
 def lists_of(
-    model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int, first: int = 0
+    model: Model,
+    sentences: Iterable[Words],
+    finder: ListFinder,
+    batch_words: int,
+    conditions: Conditions | None = None,
+    first: int = 0,
 ) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
@@ -75,26 +97,68 @@ def lists_of(
         sentences: as for `as_sentences`.
         finder: how lists are made.
         batch_words: words of a batch, about; fewer where lists are long.
+        conditions: on the trees, if there are any.
         first: the place of the first sentence in a longer list, by which faults are named.
 
     Raises:
-        TreeparseError: as `as_sentences`, the model and the finder do.
+        UnfitSentenceError: no tree agrees with what is known of a sentence.
+        TreeparseError: as `as_sentences`, the model, the finder and the rules do.
     """
     held = sentences if isinstance(sentences, Sequence) else list(sentences)
     given = as_sentences(held, first)
     finder.check_for(len(given))
+    conditions = conditions or conditions_of(False, False, None)
+    names, known, rules = model.label_names, conditions.given, conditions.rules
+    for place, sentence in enumerate(given):
+        known.check(sentence, names, place)
+    if rules is not None:
+        rules.rules.check_labels(names)
+        finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
     lists = (own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple))
     if doubt := model.raw_text.look(lists):
         warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
 
     @torch.inference_mode()
     def batch_lists(places: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
-        p, tagging = model.distribution_and_tags(model.collate(chosen, places))
-        return tagging.given_to(finder(p, places).parses(chosen, model.label_names))
+        scored = known.without_trees(chosen) if known else chosen
+        p, tagging = model.distribution_and_tags(model.collate(scored, places))
+        p = known.conditioned(p, chosen, names) if known else p
+        batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
+        try:
+            lists = _lists(finder, p, places, batch)
+        except NoTreeError as error:
+            raise (_unfit(p, places) if known else None) or error from error
+        if known and bool((lists.heads[:, 0, 1] < 0).any()):
+            raise _unfit(p, places) or NoTreeError("No tree was found.")
+        return tagging.given_to(lists.parses(chosen, names))
 
     with _evaluating(model.networks):
         limits = _limits(model, finder, batch_words)
-        return map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
+        found = map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
+    if rules is not None and conditions.rules is not None:
+        conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
+    return found
+
+
+def _lists(finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None) -> TreeLists:
+    if batch is None:
+        return finder(p, places)
+    if isinstance(p, Mixture):
+        raise TreeparseError(
+            "Models combined by marginals have no order of trees in which the best one that satisfies rules could be "
+            "found: combine them by scores or log_probs."
+        )
+    return finder.ruled(p, places, batch)
+
+
+def _unfit(p: LabeledCRF | Mixture, places: Sequence[int]) -> UnfitSentenceError | None:
+    """The error for the first sentence of a batch without a tree, if there is one."""
+    one = p.components[0] if isinstance(p, Mixture) else p
+    for item, place in enumerate(places):
+        heads, _ = one.of_items(torch.tensor([item], device=one.scores.device)).mode
+        if bool((heads < 0).all()):
+            return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", place)
+    return None
 
 
 def stream_of(
@@ -112,7 +176,7 @@ def stream_of(
     def found() -> Iterator[list[list[Parse]]]:
         left, first = iter(sentences), 0
         while chunk := list(islice(left, ahead)):
-            yield lists_of(model, chunk, finder, batch_words, first)
+            yield lists_of(model, chunk, finder, batch_words, first=first)
             first += len(chunk)
 
     # Autocast is of this thread alone.

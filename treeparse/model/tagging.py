@@ -59,6 +59,13 @@ class Tagging:
         """Their part of the loss: for each column the mean over the words of the batch whose tag is known."""
         return [_term(column, weight, self.log_probs[column], batch) for column, weight in weights.columns().items()]
 
+    def likeliest(self, column: str) -> list[Sequence[str]] | None:
+        """The likeliest tags of all nodes of each item, the root first, with padding; None without such a column."""
+        if column not in self.log_probs:
+            return None
+        names = self.names[column]
+        return [tuple(names[int(tag)] for tag in row) for row in self.log_probs[column].argmax(-1).tolist()]
+
     def given_to(self, lists: list[list[Parse]]) -> list[list[Parse]]:
         """The parses of each sentence of the batch, with its likeliest tags."""
         found = {column: scores.argmax(-1).tolist() for column, scores in self.log_probs.items()}

@@ -2,8 +2,6 @@
 
 from typing import Literal, get_args, overload
 
-import torch
-
 from treeparse.core import TreeparseError, name_among
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
@@ -69,5 +67,4 @@ def _searched_mixture(p: Mixture, decoder: Decoder) -> Mixture:
     found = [searched(component, decoder) for component in p.components]
     if found[0] is p.components[0]:
         return p
-    shifts = [some.log_partition - every.log_partition for some, every in zip(found, p.components, strict=True)]
-    return Mixture(found, p.log_weights + torch.stack(shifts))
+    return p.conditioned(found)

@@ -38,6 +38,16 @@ class Mixture:
         weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
         self.log_weights = weights.double().log_softmax(0)
 
+    def conditioned(self, components: Sequence[LabeledCRF]) -> "Mixture":
+        """The mixture given that the tree is one of those of ``components``.
+
+        Each is one of the components here over some of its trees, with the same scores; how probable these are to it is
+        what it counts for.
+        """
+        pairs = zip(components, self.components, strict=True)
+        shifts = torch.stack([some.log_partition - every.log_partition for some, every in pairs])
+        return Mixture(components, self.log_weights + shifts)
+
     @cached_property
     def expected(self) -> LabeledCRF:
         """Trees whose score is the number of their words that are expected to be right, head and label; a constant.

@@ -21,8 +21,11 @@ from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.kbest import LabeledKBest
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.sources import (
+    ForbiddenLabels,
     LabelsDetached,
+    LabelsForbidden,
     LabelsGiven,
+    LabelsOfItems,
     LabelSource,
     LabelsRearranged,
     LabelsScaled,
@@ -224,6 +227,20 @@ class LabeledCRF(TreeDistribution):
         Everything else is as for the base.
         """
         return self._with(self.base.within(mask), self.label_scores)
+
+    def forbidding(self, forbidden: ForbiddenLabels) -> Self:
+        """The distribution of the labelled trees of a flat batch without some labels on some arcs.
+
+        Where no tree is left, the result is a distribution without a tree.
+        """
+        return self._with(self.base, LabelsForbidden(self.labels.source, forbidden))
+
+    def of_items(self, items: Tensor) -> Self:
+        """The distributions of items ``(I,)`` of a flat batch, in order; there it is no error to have no tree."""
+        base = self.base.with_scores(self.scores[items], self.lengths[items], validate_args=False)
+        result = self._with(base, LabelsOfItems(self.labels.source, items))
+        result._validate_args = False
+        return result
 
     def relabelled(self, places: Sequence[int]) -> Self:
         """The distribution over labels in another order: for each its place in this one, -1 for one that is impossible.

@@ -1,7 +1,7 @@
 """Label scores by slices of heads and at chosen arcs: from a tensor, or from whatever computes them when asked."""
 
 from collections.abc import Hashable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Size, Tensor
@@ -164,6 +164,107 @@ class LabelsGiven:
         names = torch.arange(scores.shape[-1], device=scores.device)
         known = known.unsqueeze(-1)
         return scores.masked_fill((known >= 0) & (known != names), -torch.inf)
+
+
+class ForbiddenLabels(NamedTuple):
+    """F times some labels that arcs into a word of an item may not have: from one head, or from any."""
+
+    item: Tensor  # (F,)
+    head: Tensor  # (F,), -1 for any
+    dependent: Tensor  # (F,)
+    labels: Tensor  # (F, L) bool
+
+    def on(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Which labels arcs ``(A,)`` may not have, ``(A, L)`` bool."""
+        item, head, dependent = item.unsqueeze(-1), head.unsqueeze(-1), dependent.unsqueeze(-1)
+        meant = (item == self.item) & (dependent == self.dependent) & ((head == self.head) | (self.head < 0))
+        return meant.float() @ self.labels.float() > 0
+
+
+class LabelsForbidden:
+    """Label scores of another source, -inf where labels are forbidden; all arcs are compared with all of these."""
+
+    support = None
+
+    def __init__(self, source: LabelSource, forbidden: ForbiddenLabels) -> None:
+        self.source, self.forbidden = source, forbidden
+        self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
+        self.resolution = source.resolution
+
+    @property
+    def bound(self) -> float | None:
+        return self.source.bound
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        scores = self.source.from_heads(first, last).clone()
+        arcs = zip(*(part.tolist() for part in self.forbidden[:3]), self.forbidden.labels, strict=True)
+        for item, head, dependent, labels in arcs:
+            if head < 0 or first <= head < last:
+                heads = slice(None) if head < 0 else slice(head - first, head - first + 1)
+                scores[item, heads, dependent] = scores[item, heads, dependent].masked_fill(labels, -torch.inf)
+        return scores
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        scores = self.source.among(first, last, item, head, dependent)
+        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        scores = self.source.at(item, head, dependent)
+        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        scores = self.source.at_labels(item, head, dependent, label)
+        forbidden = self.forbidden.on(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
+        return scores.masked_fill(forbidden, -torch.inf)
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsForbidden":
+        place, which = (items.unsqueeze(-1) == self.forbidden.item).nonzero(as_tuple=True)
+        _, head, dependent, labels = (part[which] for part in self.forbidden)
+        return LabelsForbidden(self.source.of_items(items), ForbiddenLabels(place, head, dependent, labels))
+
+
+class LabelsOfItems:
+    """Label scores of items of another source, the same item several times too.
+
+    What that source keeps of arcs that were looked up is not computed again.
+
+    Args:
+        source: the scores.
+        items: ``(I,)`` of its flat batch.
+    """
+
+    support = None
+
+    def __init__(self, source: LabelSource, items: Tensor) -> None:
+        self.source, self.items = source, items
+        self.shape = Size((len(items), *source.shape[-3:]))
+        self.dtype, self.device, self.resolution = source.dtype, source.device, source.resolution
+        self.bound, self.requires_grad = source.bound, source.requires_grad
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self.source.of_items(self.items).from_heads(first, last)
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.among(first, last, self.items[item], head, dependent)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.at(self.items[item], head, dependent)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self.source.at_labels(self.items[item], head, dependent, label)
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelsOfItems":
+        return LabelsOfItems(self.source, self.items[items])
 
 
 class LabelsDetached:

@@ -1,0 +1,169 @@
+"""``--keep-heads``, ``--within`` and ``--rules`` of the commands that parse."""
+
+import io
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers.parsed_files import SENTENCES, conllu, lists_of, written
+
+from treeparse.cli.main import main
+from treeparse.core import Sentence
+from treeparse.data.conllu import read_conllu
+from treeparse.model import Parser
+from treeparse.rules import Rules, read_rules
+
+RULES = "at_most_one:\n  - nsubj\n  - amod\n"
+UD = Path(__file__).parents[2] / "configs" / "rules" / "ud.yaml"
+PARTLY = (
+    "# sent_id = one\n"
+    "1\tNoun1\t_\t_\t_\t_\t3\t_\t_\t_\n"
+    "2\tNoun2\t_\t_\t_\t_\t_\tamod\t_\tHeads=1,3\n"
+    "3\tVerb1\t_\t_\t_\t_\t_\t_\t4:x\tHeads=0,4|a=b\n"
+    "4\tVerb2\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+    "# sent_id = two\n"
+    "1\tVerb1\t_\t_\t_\t_\t0\troot\t_\t_\n"
+    "2\tNoun1\t_\t_\t_\t_\t1\tnsubj\t_\t_\n\n"
+)
+UNFIT = "# sent_id = unfit\n1\tNoun1\t_\t_\t_\t_\t2\t_\t_\t_\n2\tVerb1\t_\t_\t_\t_\t_\t_\t_\tHeads=1\n\n"
+
+
+def run(command: str, *arguments: str | Path | int) -> int:
+    return main([command, *map(str, arguments), "--device", "cpu"])
+
+
+def words_of(path: Path) -> list[Sentence]:
+    return [sentence.words for sentence in read_conllu(path, require_trees=True)]
+
+
+@pytest.mark.parametrize("chunk", [1, 4000])
+def test_predict_keeps_what_is_known(model: str, parser: Parser, tmp_path: Path, chunk: int) -> None:
+    source, out = written(tmp_path / "in.conllu", PARTLY), tmp_path / "out.conllu"
+    assert run("predict", model, source, "-o", out, "--keep-heads", "--within", "--chunk", chunk) == 0
+    one, two = words_of(out)
+    assert one.heads and one.labels and two.heads == (0, 1) and two.labels == ("root", "nsubj")
+    assert one.heads[0] == 3 and one.labels[1] == "amod" and one.heads[1] in (1, 3) and one.heads[2] in (0, 4)
+    known = [sentence.words for sentence in read_conllu(source, require_trees=True, partial=True)]
+    for found, parse in zip((one, two), parser.parse(known, keep_heads=True, within=True), strict=True):
+        assert (found.heads, found.labels) == (parse.heads, parse.labels)
+    assert "Heads=0,4|a=b\n" in out.read_text(encoding="utf-8")
+
+
+def test_each_is_kept_alone(model: str, parser: Parser, tmp_path: Path) -> None:
+    source, out = written(tmp_path / "in.conllu", PARTLY), tmp_path / "out.conllu"
+    known = [sentence.words for sentence in read_conllu(source, require_trees=True, partial=True)]
+    assert run("predict", model, source, "-o", out, "--within") == 0
+    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known, within=True)]
+    assert run("predict", model, source, "-o", out, "--keep-heads") == 0
+    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known, keep_heads=True)]
+    assert run("predict", model, source, "-o", out) == 0
+    assert [words.heads for words in words_of(out)] == [each.heads for each in parser.parse(known)]
+
+
+def test_within_does_not_look_at_heads(model: str, tmp_path: Path) -> None:
+    text = PARTLY.replace("\t3\t_\t_\t_\n", "\tx\t_\t_\tHeads=4\n")
+    source, out = written(tmp_path / "in.conllu", text), tmp_path / "out.conllu"
+    assert run("predict", model, source, "-o", out, "--within") == 0
+    assert words_of(out)[0].heads[0] == 4  # pyright: ignore[reportOptionalSubscript]
+
+
+@pytest.mark.parametrize("command", ["kbest", "sample"])
+def test_lists_keep_what_is_known(model: str, parser: Parser, tmp_path: Path, command: str) -> None:
+    source, out = written(tmp_path / "in.conllu", PARTLY), tmp_path / "out.conllu"
+    assert run(command, model, source, "-k", 5, "-o", out, "--keep-heads", "--within") == 0
+    for _, parses in lists_of(out):
+        assert all(parse.heads == (0, 1) or (parse.heads[0] == 3 and parse.labels[1] == "amod") for parse in parses)
+
+
+def test_a_sentence_that_no_tree_fits_is_named_and_nothing_written(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = written(tmp_path / "in.conllu", PARTLY + UNFIT + PARTLY), tmp_path / "out.conllu"
+    problem = f"{source}:11: sentence unfit: no tree of the model has the heads, labels and possible heads given"
+    for command in (["predict"], ["kbest", "-k", "2"], ["sample", "-k", "2"]):
+        assert run(*command, model, source, "-o", out, "--keep-heads", "--within") == 2
+        assert problem in capsys.readouterr().err
+        assert not out.exists()
+    assert run("predict", model, source, "-o", out, "--keep-heads", "--within", "--skip-invalid") == 0
+    assert "1 sentence left out" in capsys.readouterr().err
+    assert len(words_of(out)) == 4
+
+
+def test_what_is_whole_before_the_fault_is_written(model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source, output = written(tmp_path / "in.conllu", PARTLY + UNFIT + UNFIT), io.BytesIO()
+    stdout = SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", stdout)
+        assert run("predict", model, source, "--keep-heads", "--within") == 2
+    assert output.getvalue().count(b"sent_id") == output.getvalue().count(b"\n\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--keep-heads", "--format", "text"], "Text has no heads that --keep-heads and --within could keep"),
+        (["--opened", "5"], "--opened bounds the search for trees that satisfy rules: give --rules, too."),
+        (["--rules", "missing.yaml"], "missing.yaml: No such file or directory."),
+        (["--rules", "RULES", "--decoder", "minimum_risk"], "but the decoder minimum_risk chooses another one"),
+        (["--rules", "RULES", "--combine", "marginals"], "Models combined by marginals have no order of trees"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    rules = written(tmp_path / "rules.yaml", RULES)
+    given = [rules if option == "RULES" else option for option in options]
+    assert run("predict", model, source, "-o", tmp_path / "out.conllu", *given) == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "out.conllu").exists()
+
+
+def test_a_label_that_the_model_does_not_know_is_named_with_its_line(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = written(tmp_path / "rules.yaml", RULES + "  - subject\n")
+    assert run("predict", model, source, "-o", tmp_path / "out.conllu", "--rules", rules) == 2
+    assert f"{rules}:4: the label 'subject' is neither one of the model's nor" in capsys.readouterr().err
+
+
+def broken(path: Path, rules: Rules) -> int:
+    return sum(bool(rules.violations(parse)) for _, parses in lists_of(path) for parse in parses)
+
+
+def test_rules_are_kept_and_the_closing_line_says_so(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, out = written(tmp_path / "rules.yaml", RULES), tmp_path / "out.conllu"
+    source = written(tmp_path / "in.conllu", conllu(*SENTENCES[:2], ("a", "b", "Noun1", "Verb1", "c")))
+    rules = read_rules(path)
+    assert run("predict", model, source, "-o", out) == 0
+    before = sum(bool(rules.violations(words)) for words in words_of(out))
+    assert before
+    capsys.readouterr()
+    assert run("predict", model, source, "-o", out, "--rules", path) == 0
+    assert not any(rules.violations(words) for words in words_of(out))
+    assert f"; {before} sentence{'s' * (before > 1)} broke a rule, {before} mended" in capsys.readouterr().err
+    for command in ("kbest", "sample"):
+        assert run(command, model, source, "-k", 7, "-o", out) == 0
+        assert broken(out, rules)
+        capsys.readouterr()
+        assert run(command, model, source, "-k", 7, "-o", out, "--rules", path, "--opened", 5000) == 0
+        assert not broken(out, rules)
+        assert (" drawn accepted" in capsys.readouterr().err) == (command == "sample")
+
+
+def test_what_is_not_mended_is_counted(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "rules.yaml", "forbidden:\n  - {head: root, dependent: [amod, nsubj]}\n")
+    assert run("predict", model, source, "-o", tmp_path / "out.conllu", "--rules", path, "--opened", 3) == 0
+    assert "; 3 sentences broke a rule, 0 mended, 3 not within 3 trees" in capsys.readouterr().err
+    assert len(words_of(tmp_path / "out.conllu")) == 4
+
+
+def test_text_is_parsed_under_the_shipped_rules(model: str, tmp_path: Path) -> None:
+    source = written(tmp_path / "in.txt", conllu() + "Noun1 Adj1 Noun2 Verb1\n")
+    assert run("predict", model, source, "--format", "text", "-o", tmp_path / "out.conllu", "--rules", UD) == 0
+    [words] = words_of(tmp_path / "out.conllu")
+    assert not read_rules(UD).violations(words)

@@ -1,0 +1,91 @@
+"""What is known of the trees that sentences come with, kept: their distribution, conditioned on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
+from treeparse.data.indexer import allowed_arcs
+from treeparse.data.padding import padded
+from treeparse.trees import LabeledCRF
+from treeparse.trees.mixture import Mixture
+
+
+class UnfitSentenceError(TreeparseError):
+    """A sentence that no tree fits, or that has what the model does not know; ``place`` is that in its list, from 0."""
+
+    def __init__(self, problem: str, place: int) -> None:
+        self.problem, self.place = problem, place
+        super().__init__(f"Sentence {place} (counted from 0): {problem}.")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What is kept of the trees that sentences come with.
+
+    Attributes:
+        heads: the heads and labels that are known; -1 and ``_`` leave them open.
+        within: that a word's head is one of its possible ones, ``Sentence.allowed``, where it has some.
+    """
+
+    heads: bool = False
+    within: bool = False
+
+    def __bool__(self) -> bool:
+        return self.heads or self.within
+
+    def check(self, sentence: Sentence, names: Sequence[str], place: int) -> None:
+        """Raise where a sentence has a known head or label that no tree of a model with these labels has."""
+        if not self.heads:
+            return
+        heads = sentence.heads or (-1,) * len(sentence)
+        for word, (head, label) in enumerate(zip(heads, sentence.labels or (EMPTY,) * len(sentence), strict=True), 1):
+            if head > len(sentence) or head == word:
+                raise UnfitSentenceError(f"word {word} cannot have the head {head} that is given", place)
+            if label != EMPTY and label not in names:
+                problem = (
+                    f"word {word} has the label {label!r}, which the model does not know: write _ to leave it open"
+                )
+                raise UnfitSentenceError(problem, place)
+            if head >= 0 and label != EMPTY and _has_root_rule(names) and (label == ROOT_LABEL) != (head == 0):
+                problem = f"word {word} has the head {head} and the label {label!r}, but root is for arcs from the root"
+                raise UnfitSentenceError(f"{problem}, and for no others", place)
+
+    def without_trees(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The sentences as a model scores them, which must not see what is known."""
+        return [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
+
+    def conditioned(
+        self, p: LabeledCRF | Mixture, sentences: Sequence[Sentence], names: Sequence[str]
+    ) -> LabeledCRF | Mixture:
+        """The distribution given what is known of the sentences, whose labels have these names."""
+        heads, labels, mask = self._known(sentences, names)
+        device = (p.components[0] if isinstance(p, Mixture) else p).scores.device
+        heads, labels, mask = (part.to(device) for part in (heads, labels, mask))
+
+        def condition(each: LabeledCRF) -> LabeledCRF:
+            known = each.within(mask)
+            return known.given(heads, labels) if self.heads else known
+
+        return p.conditioned([*map(condition, p.components)]) if isinstance(p, Mixture) else condition(p)
+
+    def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
+        """Heads and labels ``(B, n+1)``, and the arcs ``(B, n+1, n+1)`` that are possible."""
+        ids = {name: place for place, name in enumerate(names)}
+        heads = padded([[-1, *(each.heads or [-1] * len(each))] for each in sentences], -1)
+        given = ([-1, *(ids.get(label, -1) for label in each.labels or [EMPTY] * len(each))] for each in sentences)
+        labels = padded([*given], -1)
+        nodes = heads.shape[1]
+        mask = allowed_arcs(sentences) if self.within else torch.ones(len(sentences), nodes, nodes, dtype=torch.bool)
+        if self.heads and _has_root_rule(names):  # a known label says whether the arc is from the root
+            known, is_root = labels >= 0, labels == ids[ROOT_LABEL]
+            mask[:, 0] &= ~known | is_root
+            mask[:, 1:] &= ~(known & is_root).unsqueeze(1)
+        return heads, labels, mask
+
+
+def _has_root_rule(names: Sequence[str]) -> bool:
+    """Whether the label "root" is for arcs from the root, and for no others."""
+    return ROOT_LABEL in names and len(names) > 1

@@ -1,0 +1,115 @@
+"""Lists of labelled trees that are drawn at random."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from torch import Generator, Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.model.drawing import DifferentDrawing, Drawing
+from treeparse.model.lists import ListFinder, TreeLists, list_length
+from treeparse.model.ruled import ItemList, RuledBatch, accepted_lists
+from treeparse.trees import LabeledCRF
+from treeparse.trees.decoders import searched
+from treeparse.trees.mixture import Mixture
+
+LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
+
+
+@dataclass(frozen=True)
+class SampledLists(ListFinder):
+    """k labelled trees in the order drawn, with probabilities proportional to exp(score / temperature).
+
+    The decoder projective draws from projective trees, any other from all. Log probabilities are those by which trees
+    are drawn; scores do not depend on the temperature.
+
+    Attributes:
+        replacement: whether a tree can be drawn again.
+        seed: with a sentence's place it fixes the sentence's trees.
+        first: the place of the first sentence, or the places of all.
+        temperature: 1 draws from the model's own distribution.
+    """
+
+    replacement: bool = True
+    seed: int = 0
+    first: int | Sequence[int] = 0
+    temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lowest = self.first if isinstance(self.first, int) else min(self.first, default=0)
+        if min(self.seed, lowest) < 0:
+            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {lowest}.")
+        if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
+            raise TreeparseError(
+                f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
+                "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
+            )
+
+    def check_for(self, sentences: int) -> None:
+        if not isinstance(self.first, int) and len(self.first) != sentences:
+            raise TreeparseError(f"{sentences} sentences came with {len(self.first)} places: give one a sentence.")
+
+    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
+        k = list_length(self.k, p, different=not self.replacement)
+        p = searched(p, self.decoder)
+        drawn_from = p if self.temperature == 1 else self._tempered(p)
+        generators = self._generators(places)
+        if self.replacement:
+            heads, labels = drawn_from.sample((k,), generator=generators)
+        else:
+            lists = drawn_from.sample_without_replacement(k, generator=generators)
+            heads, labels = (part.transpose(0, 1) for part in lists[:2])
+        return self._lists(p, drawn_from, heads, labels)
+
+    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """Trees are drawn until enough of them satisfy the rules, in rounds that do not depend on how many that is."""
+        p = searched(p, self.decoder)
+        drawn_from = p if self.temperature == 1 else self._tempered(p)
+        most = list_length(batch.search.opened + self.k, p, different=not self.replacement)
+        drawing = (
+            Drawing(drawn_from, self._generators(places))
+            if self.replacement
+            else DifferentDrawing(drawn_from, lambda items: self._generators([places[item] for item in items]), most)
+        )
+        lists = accepted_lists(drawing, self.k, batch)
+        found = TreeLists.of([ItemList(rows, []) for rows in lists], p.log_partition, p.scores.shape[-1])
+        return self._lists(p, drawn_from, *(part.transpose(0, 1) for part in found[:2]))
+
+    def _lists(
+        self, p: LabeledCRF | Mixture, drawn_from: LabeledCRF | Mixture, heads: Tensor, labels: Tensor
+    ) -> TreeLists:
+        """Lists of trees ``(K, B, n+1)`` that were drawn from the distribution, or from that at the temperature."""
+        scores = p.score(heads, labels)
+        if isinstance(drawn_from, Mixture):
+            log_probs = drawn_from.log_prob(heads, labels).clamp_max(0.0)
+        else:
+            log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
+        return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
+
+    def _generators(self, places: Sequence[int]) -> list[Generator]:
+        return [_generator(self.seed, self._place(index)) for index in places]
+
+    def _place(self, index: int) -> int:
+        """The place of a sentence that is the ``index``-th of those given."""
+        return self.first + index if isinstance(self.first, int) else self.first[index]
+
+    def _tempered(self, p: LabeledCRF | Mixture) -> LabeledCRF:
+        """The distribution at the temperature; raises where scores become so large that rounding would decide."""
+        if isinstance(p, Mixture):
+            raise TreeparseError(
+                f"Models combined by marginals are drawn from at the temperature 1, not {self.temperature}: combine "
+                "them by scores or log_probs."
+            )
+        try:
+            return p.tempered(self.temperature)
+        except TreeparseError as error:
+            raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
+
+
+def _generator(seed: int, place: int) -> Generator:
+    """The generator of a sentence, which depends on the seed and its place alone."""
+    [state] = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)
+    return Generator().manual_seed(int(state))

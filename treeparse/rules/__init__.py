@@ -1,0 +1,34 @@
+"""Rules that a parse must satisfy, read from YAML, and the best trees that satisfy them, exactly.
+
+``help("treeparse.rules.reading")`` shows what stands in a file. In a program::
+
+    from treeparse import Parser
+    from treeparse.rules import AtMostOne, LabelSet, Rules, RuleSearch
+
+    rules = Rules((AtMostOne(LabelSet(("nsubj", "csubj"))), AtMostOne(LabelSet(("obj",)))))
+    parser = Parser.from_pretrained("runs/mine")
+    [parse] = parser.parse([["They", "saw", "her", "duck", "."]], rules=rules)
+    assert not rules.violations(parse)
+    search = RuleSearch(rules, opened=5000)
+    parses = parser.parse(sentences, rules=search)
+    print(search.tally)  # sentences whose best tree broke a rule, and what came of them
+"""
+
+from .labels import LabelSet as LabelSet
+from .reading import parse_rules as parse_rules
+from .reading import read_rules as read_rules
+from .rules import Rules as Rules
+from .search import Satisfying as Satisfying
+from .search import SatisfyingTree as SatisfyingTree
+from .search import Words as Words
+from .search import satisfying_trees as satisfying_trees
+from .tally import RuleSearch as RuleSearch
+from .tally import RuleTally as RuleTally
+from .tally import as_search as as_search
+from .violations import AtMostOne as AtMostOne
+from .violations import ForbiddenPair as ForbiddenPair
+from .violations import Part as Part
+from .violations import RootTags as RootTags
+from .violations import Rule as Rule
+from .violations import Tree as Tree
+from .violations import Violation as Violation
