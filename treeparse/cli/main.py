@@ -24,6 +24,7 @@ COMMANDS = (
     "predict",
     "kbest",
     "sample",
+    "render",
     "check",
     "config",
     "constraints",
