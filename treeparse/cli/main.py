@@ -24,10 +24,10 @@ COMMANDS = (
     "predict",
     "kbest",
     "sample",
-    "render",
     "check",
     "config",
     "constraints",
+    "render",
     "card",
     "push",
     "warm",
@@ -41,6 +41,7 @@ EPILOG = """examples:
   treeparse predict runs/english/model text.conllu -o parsed.conllu
   treeparse kbest runs/english/model text.conllu -k 10 -o best.conllu
   treeparse sample runs/english/model text.conllu -k 10 --seed 1 -o samples.conllu
+  treeparse render gold.conllu parsed.conllu -o errors.html
   treeparse COMMAND --help
 
 exit codes:

@@ -81,7 +81,7 @@ def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
             mark = _mark(tree, reference, dependent)
             note = _described(tree, dependent)
             if mark and reference is not None:
-                note += f"\nthere: {_described(reference, dependent)}"
+                note += f" instead of {_described(reference, dependent)}"
             arcs.append(Arc(head, dependent, label, mark, note))
     return arcs
 

@@ -12,7 +12,7 @@ NAME_GAP = 6.0
 TURN = 60.0  # degrees, of the dependents' names
 ALONG, UP = 0.5, 0.87  # how far a turned name goes to the side and up, as shares of its width
 LEAST = 0.005  # what is smaller is left blank
-STRONG = 0.5  # what is larger is written in the colour of the ground
+STRONG = 0.695  # what is larger is written in the colour for dark cells: so the contrast is 4.5 at least
 ROOT = "root"
 
 
@@ -84,7 +84,7 @@ def _cell(grid: _Grid, arc: tuple[int, int], value: float, names: Sequence[str],
     x, y = grid.column(dependent), grid.row(head)
     frame = f'<rect class="tp-frame" stroke="#c4281c" stroke-width="2" {_box(x, y, CELL - 4)}/>' if framed else ""
     note = f"<title>{escaped(f'{names[head]} → {names[dependent]}: {value:.4g}')}</title>"
-    ground = f'<rect class="tp-heat" fill="#0b5cad" fill-opacity="{value:.3f}" {_box(x, y, CELL)}/>'
+    ground = f'<rect class="tp-heat" fill="#063d7a" fill-opacity="{value:.3f}" {_box(x, y, CELL)}/>'
     return f"<g>{note}{ground}{_value(x, y, value)}{frame}</g>"
 
 
@@ -95,6 +95,6 @@ def _box(x: float, y: float, side: float) -> str:
 def _value(x: float, y: float, value: float) -> str:
     if value < LEAST:
         return ""
-    kind, colour = ("on-heat", "#fff") if value > STRONG else ("word", "#1f2328")
+    kind, colour = ("on-heat", "#fff") if value > STRONG else ("value", "#000")
     shown = f"{value:.2f}".removeprefix("0")
     return f'<g fill="{colour}">{text_element(kind, x, y + VALUE_SIZE * 0.35, shown, size=VALUE_SIZE)}</g>'

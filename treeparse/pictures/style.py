@@ -7,7 +7,8 @@ LIGHT = {
     "label": "#0a4a8f",
     "tag": "#656d76",
     "mark": "#c4281c",
-    "heat": "#0b5cad",
+    "heat": "#063d7a",
+    "value": "#000000",
     "on-heat": "#ffffff",
     "rule": "#d7dce2",
 }
@@ -18,8 +19,9 @@ DARK = {
     "label": "#8cc2ff",
     "tag": "#9aa4af",
     "mark": "#ff8a80",
-    "heat": "#79b8ff",
-    "on-heat": "#0d1117",
+    "heat": "#6aa5e8",
+    "value": "#ffffff",
+    "on-heat": "#000000",
     "rule": "#30363d",
 }
 
@@ -44,6 +46,7 @@ STYLE = (
     ".tp-name.tp-other-label rect{stroke:var(--tp-mark);stroke-dasharray:3 2}"
     ".tp-arc:hover{stroke:var(--tp-ink)}"
     ".tp-heat{fill:var(--tp-heat);stroke:var(--tp-rule)}"
+    ".tp-value{fill:var(--tp-value)}"
     ".tp-on-heat{fill:var(--tp-on-heat)}"
     ".tp-frame{stroke:var(--tp-mark)}"
 )
