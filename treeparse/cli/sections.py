@@ -77,23 +77,25 @@ def compared_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
 
 
 def _compared(sentence: "ConlluSentence", place: int, systems: Sequence[System], args: argparse.Namespace) -> "Section":
-    first = _tree(sentence.words)
-    figures: list[Figure] = []
+    """A sentence of the first file with its tree or its list and, of a second one, what that has against it."""
+    tree = tree_of(sentence.words)
     if len(systems) == 1 and systems[0].lists is not None:
         figures = _listed(systems[0], place, None, sentence.words, args)
     elif len(systems) == 1:
-        figures = [_figure(first, None, "", args)]
+        figures = [figure_of(tree, None, "", args.wrap)]
     else:
-        figures = [_figure(first, None, "gold", args), *_of_system(systems[1], place, sentence.words, args)]
-    return _section(sentence, place, figures)
+        figures = [figure_of(tree, None, "gold", args.wrap), *_of_system(systems[1], place, sentence.words, args)]
+    return section_of(sentence, place, figures)
 
 
 def _of_system(system: System, place: int, gold: "Sentence", args: argparse.Namespace) -> "list[Figure]":
     """A system's tree, or the trees of its list, against gold."""
     found = system.sentences[place]
     if system.lists is not None:
-        return _listed(system, place, _tree(gold), gold, args)
-    return [] if found is None else [_figure(_tree(replace(found.words, upos=gold.upos)), _tree(gold), "system", args)]
+        return _listed(system, place, tree_of(gold), gold, args)
+    if found is None:
+        return []
+    return [figure_of(tree_of(replace(found.words, upos=gold.upos)), tree_of(gold), "system", args.wrap)]
 
 
 def _listed(
@@ -104,15 +106,16 @@ def _listed(
     sums = accumulate(math.exp(parse.log_prob) for parse in parses)
     figures = []
     for rank, (parse, mass) in enumerate(zip(parses, sums, strict=True), 1):
-        tree = _tree(words.with_tree(parse.heads, parse.labels))
+        tree = tree_of(words.with_tree(parse.heads, parse.labels))
         probability = f"tree {rank}: probability {math.exp(parse.log_prob):.4g}"
         several = f", with those before {mass:.4g}" if rank > 1 and mass <= 1 else ""
-        figures.append(_figure(tree, reference, probability + several, args))
+        figures.append(figure_of(tree, reference, probability + several, args.wrap))
         reference = reference or tree
     return figures
 
 
-def _figure(tree: "Tree", reference: "Tree | None", caption: str, args: argparse.Namespace) -> "Figure":
+def figure_of(tree: "Tree", reference: "Tree | None", caption: str, wrap: float | None = None) -> "Figure":
+    """A tree's picture, with what differs from the reference in its caption."""
     from treeparse.pictures.arcs import arcs_of, count_marks
     from treeparse.pictures.page import Figure
     from treeparse.pictures.tree import draw_tree
@@ -121,7 +124,7 @@ def _figure(tree: "Tree", reference: "Tree | None", caption: str, args: argparse
         heads, labels = count_marks(arcs_of(tree, reference))
         differences = [counted(number, noun) for number, noun in ((heads, "head"), (labels, "label")) if number]
         caption += f"; differs in {' and '.join(differences)}" if differences else "; the same tree"
-    return Figure(draw_tree(tree, reference, wrap=args.wrap), caption)
+    return Figure(draw_tree(tree, reference, wrap=wrap), caption)
 
 
 def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section]":
@@ -143,7 +146,7 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
     words = [replace(sentence.words, heads=None, labels=None) for sentence in found]
     parses = parser.parse(words)
     return [
-        _section(sentence, place, _modelled(parser, sentence.words, parse, args))
+        section_of(sentence, place, _modelled(parser, sentence.words, parse, args))
         for place, (sentence, parse) in enumerate(zip(found, parses, strict=True))
     ]
 
@@ -152,8 +155,8 @@ def _modelled(parser: "Parser", words: "Sentence", parse: "Parse", args: argpars
     from treeparse.pictures.matrix import draw_marginals
     from treeparse.pictures.page import Figure
 
-    tree = _tree(replace(words, upos=parse.upos or words.upos).with_tree(parse.heads, parse.labels))
-    figures = [_figure(tree, None, f"probability {math.exp(parse.log_prob):.4g}", args)]
+    tree = tree_of(replace(words, upos=parse.upos or words.upos).with_tree(parse.heads, parse.labels))
+    figures = [figure_of(tree, None, f"probability {math.exp(parse.log_prob):.4g}", args.wrap)]
     if args.heat_map:
         caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
         figures.append(Figure(draw_marginals(words.forms, _marginals(parser, words), parse.heads), caption))
@@ -165,16 +168,18 @@ def _marginals(parser: "Parser", words: "Sentence") -> list[list[float]]:
     import torch
 
     with torch.inference_mode():
-        return parser.distribution(parser.collate([words])).arcs.marginals[0].tolist()
+        return parser.distribution(parser.collate([words])).marginals[0].sum(-1).tolist()
 
 
-def _tree(words: "Sentence") -> "Tree":
+def tree_of(words: "Sentence") -> "Tree":
+    """The tree of a sentence, to draw."""
     from treeparse.pictures.arcs import Tree
 
     return Tree(words.forms, words.heads or (), words.labels or (), words.upos)
 
 
-def _section(sentence: "ConlluSentence", place: int, figures: "Sequence[Figure]") -> "Section":
+def section_of(sentence: "ConlluSentence", place: int, figures: "Sequence[Figure]") -> "Section":
+    """A sentence with its pictures, under its id or else its number; ``place`` counts from 0."""
     from treeparse.data.nbest_conllu import key_and_value, split_lines
     from treeparse.pictures.page import Section
 

@@ -37,9 +37,14 @@ def legend(reference: str) -> str:
 
 def page(title: str, sections: Sequence[Section], *, introduction: str = "") -> str:
     """The page; ``introduction`` is HTML below the title. Each section has an anchor of its id, ``s-ID``."""
-    names = _anchors(section.name for section in sections)
-    drawn = "".join(map(_section, sections, names))
-    return html_page(title, f"{introduction}{_contents(sections, names) if len(sections) > 1 else ''}{drawn}")
+    return html_page(title, f"{introduction}{sections_html(sections)}")
+
+
+def sections_html(sections: Sequence[Section]) -> str:
+    """Sentences with their pictures, below a list of them where they are several; HTML."""
+    anchors = _anchors(section.name for section in sections)
+    contents = _contents(sections, anchors) if len(sections) > 1 else ""
+    return contents + "".join(map(_section, sections, anchors))
 
 
 def html_page(title: str, body: str) -> str:
@@ -50,6 +55,14 @@ def html_page(title: str, body: str) -> str:
         f"<title>{escaped(title)}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n"
         f"<body>\n<h1>{escaped(title)}</h1>\n{body}</body>\n</html>\n"
     )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts, HTML; the first row has the columns' names."""
+    head, *body = rows
+    names = "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
+    lines = "".join(f"<tr>{''.join(f'<td>{escaped(text)}</td>' for text in row)}</tr>\n" for row in body)
+    return f'<div class="tp-tables"><table>\n<tr>{names}</tr>\n{lines}</table></div>\n'
 
 
 def figure(drawn: Figure) -> str:
@@ -64,6 +77,11 @@ def _section(section: Section, anchor: str) -> str:
     text = f'<p dir="auto">{escaped(section.text)}</p>'
     direction = ' dir="rtl"' if any(figure.drawing.leftwards for figure in section.figures) else ""
     content = f'{heading}{text}\n<div class="tp-figures"{direction}>{figures}</div>'
+    return part(anchor, content)
+
+
+def part(anchor: str, content: str) -> str:
+    """A part of a page with its anchor; ``content`` is HTML."""
     return f'<section id="{escaped(anchor)}">{content}</section>\n'
 
 

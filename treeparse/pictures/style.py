@@ -48,6 +48,7 @@ STYLE = (
     ".tp-heat{fill:var(--tp-heat);stroke:var(--tp-rule)}"
     ".tp-value{fill:var(--tp-value)}"
     ".tp-on-heat{fill:var(--tp-on-heat)}"
+    ".tp-bar{fill:var(--tp-heat)}.tp-curve{stroke:var(--tp-heat)}.tp-rule{stroke:var(--tp-rule)}"
     ".tp-frame{stroke:var(--tp-mark)}"
 )
 
@@ -65,5 +66,9 @@ PAGE_STYLE = (
     "figcaption{position:sticky;left:0;color:var(--tp-tag);font-size:.875rem}"
     ".tp-sample{color:var(--tp-mark);font-weight:bold}"
     ".tp-dashed{border-bottom:2px dashed}.tp-framed{border:1px dashed;border-radius:3px;padding:0 .3em}"
+    "table{border-collapse:collapse;margin:0 0 1rem;font-variant-numeric:tabular-nums}"
+    "th,td{text-align:right;padding:.15rem .7rem;border-bottom:1px solid var(--tp-rule)}"
+    "th:first-child,td:first-child{text-align:left;padding-left:0}th{color:var(--tp-tag);font-weight:normal}"
+    ".tp-tables{overflow-x:auto}"
     "nav ol{max-height:20rem;overflow:auto;overflow-wrap:anywhere}"
 )
