@@ -62,6 +62,8 @@ def draw_marginals(words: Sequence[str], marginals: Sequence[Sequence[float]], h
         for dependent in range(1, count + 1)
         if head != dependent
     ]
+    diagonal = (_box(grid.column(word), grid.row(word), CELL) for word in range(1, count + 1))
+    cells += [f'<rect class="tp-heat" fill-opacity="0" {box}/>' for box in diagonal]
     parts = ['<g fill="#1f2328">', *_names(grid, names), "</g>", '<g fill="none">', *cells, "</g>"]
     title = f"Arc probabilities: {' '.join(names[1:])}"
     return Drawing(grid.width, grid.row(count) + CELL / 2, "".join(parts), title, grid.leftwards)
