@@ -48,6 +48,16 @@ def test_every_label_stands_on_its_arc(seed: int) -> None:
         assert arc[0] == 0 or (min(ends) < box[0] and box[2] < max(ends))
 
 
+def test_labels_make_way_for_arcs_that_come_down_through_theirs() -> None:
+    words = ("a", "hearing", "is", "scheduled", "on", "the", "issue", "today", ".")
+    tree = Tree(words, (2, 4, 4, 0, 7, 7, 2, 4, 4), ("x", "x", "x", "root", "x", "x", "nmod", "x", "x"))
+    drawn = read_drawn(document(draw_tree(tree)))
+    [box] = [box for box, text in drawn.labels if text == "nmod"]
+    [root] = [line for arc, line in drawn.arcs if arc == (0, 4)]
+    [around] = [line for arc, line in drawn.arcs if arc == (2, 7)]
+    assert meet(root, around) and not box[0] <= root[0][0] <= box[2]
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_arcs_run_as_low_as_their_nesting_allows(seed: int) -> None:
     tree = random_tree(seed, 14, projective=True, labels=("x",))

@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
     )
     parser.add_argument(
-        "--html", type=output_file, metavar="HTML", help="write a report there: scores, charts, the worst parses drawn"
+        "--html", type=output_file, metavar="HTML", help="write a report there; - prints it instead of the tables"
     )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)
-    if args.output != "-" and not (args.quiet and args.output):
+    if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         print("\n".join([*_heading(evaluation, args), "", *lines_of(_tables(evaluation, args)), *_oracles(evaluation)]))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")

@@ -1,7 +1,9 @@
 """How high the arcs of a row run, and where their labels stand on them."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from treeparse.pictures.arcs import Arc
 from treeparse.pictures.spacing import LABEL_ROOM, Measures, Row
@@ -93,10 +95,11 @@ def _labelled(segment: Segment, level: int, others: Sequence[Segment], levels: S
 
 
 def _label_centre(segment: Segment, passing: Sequence[float]) -> float:
-    """The middle or, where a higher arc comes down there, the place next to it; the middle, too, if there is none."""
+    """The middle or, where a higher arc comes down there, the nearest place beside it; if there is none, the middle."""
     middle, half = (segment.left + segment.right) / 2, segment.width / 2
     away = half + CLEARANCE
     least, most = segment.left + half + LABEL_ROOM, segment.right - half - LABEL_ROOM
-    places = [middle, *(leg + side * away for leg in passing for side in (-1, 1))]
-    free = [x for x in places if least <= x <= most and all(abs(x - leg) >= away - 0.01 for leg in passing)]
-    return min(free, key=lambda x: abs(x - middle), default=middle)
+    walls = [-math.inf, *sorted(passing), math.inf]
+    gaps = [(max(least, a + away), min(most, b - away)) for a, b in pairwise(walls)]
+    places = [min(max(middle, low), high) for low, high in gaps if low <= high]
+    return min(places, key=lambda x: abs(x - middle), default=middle)
