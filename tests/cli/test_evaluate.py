@@ -6,11 +6,13 @@ import json
 import math
 import os
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.drawn import read_drawn
 from udtools import udeval
 
 from treeparse.cli.common import DECODERS
@@ -388,3 +390,34 @@ def test_tables_align_and_zero_has_no_minus():
     assert aligned([["", "a"], ["row", "100"], ["x", ""]]) == ["       a", "row  100", "x"]
     assert percent(-0.00001, signed=True) == "+0.00"
     assert percent(0.12345) == "12.35"  # 12.345 lies a trifle above in binary
+
+
+def test_a_report(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "report.html"
+    assert main(["evaluate", gold, system, "--html", str(path)]) == 0
+    page = path.read_text(encoding="utf-8")
+    assert "<td>UAS</td><td>91.67</td>" in page.replace("\n", "") and "91.67" in capsys.readouterr().out
+    rows = re.findall(r"<tr><td>(nmod)</td><td>(obl)</td><td>(1)</td><td>(0.00%)</td></tr>", page)
+    assert rows == [("nmod", "obl", "1", "0.00%")]
+    drawn = [read_drawn(svg) for svg in re.findall(r"<svg .*?</svg>", page, re.DOTALL) if "tp-arc" in svg]
+    assert [sorted(each.classes.get("tp-other-head", ())) for each in drawn] == [[], [(4, 7)]]  # of the second alone
+    assert [text for _, text in drawn[0].words] == ["a", "hearing", "is", "scheduled", "on", "the", "issue"]
+    assert "learning" not in page and "dev UAS" not in page
+
+
+def test_a_report_of_parses_without_an_error(gold: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    assert main(["evaluate", gold, gold, "--html", str(path), "-q"]) == 0
+    assert "Sentences of most errors" not in path.read_text(encoding="utf-8")
+
+
+def test_a_report_of_two_systems_one_a_runs_model(gold: str, system: str, tmp_path: Path) -> None:
+    run, path = Path(__file__).parents[1] / "models" / "v1" / "run", tmp_path / "report.html"
+    for folder in (run, run / "model"):
+        given = ["--model", str(folder), gold, system, "--html", str(path), "--resamples", "10"]
+        assert main(["evaluate", *given, "--device", "cpu"]) == 0
+        page = path.read_text(encoding="utf-8")
+        assert page.count(">dev LAS</text>") == 1 and page.count("scores on the dev set, %, by epoch</title>") == 1
+        assert '<th scope="col">B - A</th>' in page and 'id="system-2"' in page
+        drawn = [read_drawn(svg) for svg in re.findall(r"<svg .*?</svg>", page, re.DOTALL) if "tp-arc" in svg]
+        assert len(drawn) % 3 == 0 and drawn

@@ -4,7 +4,15 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
+from treeparse.core import TreeparseError
+from treeparse.training.history import (
+    EpochRecord,
+    TensorBoardLog,
+    best_record,
+    is_finished,
+    read_csv,
+    write_csv,
+)
 
 
 def history(*scores: float) -> list[EpochRecord]:
@@ -36,6 +44,24 @@ def test_csv_is_the_history(tmp_path: Path) -> None:
     write_csv(path, history(0.25, 0.125))
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     assert [(row["epoch"], row["dev_las"]) for row in rows] == [("1", "0.25"), ("2", "0.125")]
+
+
+def test_csv_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    records = [
+        EpochRecord(1, 1.5, 1e-3, None, None, 900.0, 2.0),
+        EpochRecord(3, 0.1 + 0.2, 1e-3, 0.5, 0.25, 900.0, 2.0, 0.75, {"risk": 0.5, "a/b": 1e-9}, {"upos": 0.875}),
+    ]
+    write_csv(path, records)
+    assert read_csv(path) == records
+
+
+def test_a_file_that_is_no_history(tmp_path: Path) -> None:
+    for number, text in enumerate(("epoch,loss\n1,2\n", "a,b\n1,2\n", "epoch,loss\none,2\n")):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(TreeparseError, match=rf"{number}\.csv is no history of a run: "):
+            read_csv(path)
 
 
 def test_line_of_text() -> None:

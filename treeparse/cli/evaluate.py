@@ -16,11 +16,12 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
-from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
+from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
+    from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Comparison, OracleScores
 
 NAME = "evaluate"
@@ -32,6 +33,7 @@ EPILOG = f"""examples:
   treeparse evaluate gold.conllu baseline.conllu new.conllu
   treeparse evaluate --model runs/baseline/model --model runs/new/model test.conllu
   treeparse evaluate --model runs/one/model runs/two/model runs/three/model --combine marginals test.conllu
+  treeparse evaluate --model runs/english/model test.conllu --html report.html
   treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
 UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
@@ -44,6 +46,9 @@ A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or
 table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
 that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
 the mean number of different trees, and the mean of their summed probabilities (mass).
+
+--html writes one page that needs no other file: the tables, the learning curves of a model in its run's folder, scores
+by length of sentence and of arc and by label, which labels are taken for which, and the worst parses, drawn.
 
 {SEVERAL}
 {EXPECTED_TREE}"""
@@ -64,6 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
     parser.add_argument(
         "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
+    )
+    parser.add_argument(
+        "--html", type=output_file, metavar="HTML", help="write a report there; - prints it instead of the tables"
     )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
@@ -101,10 +109,12 @@ def run(args: argparse.Namespace) -> int:
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)
-    if args.output != "-" and not (args.quiet and args.output):
-        print("\n".join(_tables(evaluation, args)))
+    if "-" not in (args.output, args.html) and not (args.quiet and args.output):
+        print("\n".join([*_heading(evaluation, args), "", *lines_of(_tables(evaluation, args)), *_oracles(evaluation)]))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
+    if args.html is not None:
+        atomic_write(args.html, _report(evaluation, args))
     return 0
 
 
@@ -116,6 +126,8 @@ class _Evaluation:
     oracles: "list[list[OracleScores] | None]"  # of n-best files
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
+    gold: "list[ConlluSentence]"
+    systems: "list[list[Sentence]]"  # their parses
 
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
@@ -134,20 +146,21 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     paths = [args.gold, *args.systems]
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
-    gold, *parses = [_words(file, places) for file in files]
+    gold, *parses = [[sentence.words for sentence in _sound(file, places)] for file in files]
     systems = [_parse(directories, gold, args) for directories in args.model]
     systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     tags = [tag_scores(gold, system) for system in systems]
     oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
-    return _Evaluation(names, reports, tags, oracles, comparison, skipped=len(files[0].sentences) - len(gold))
+    skipped = len(files[0].sentences) - len(gold)
+    return _Evaluation(names, reports, tags, oracles, comparison, skipped, _sound(files[0], places), systems)
 
 
-def _words(system: System, places: list[int]) -> "list[Sentence]":
-    """The words, with their trees, of the sentences in some places, which are sound."""
+def _sound(system: System, places: list[int]) -> "list[ConlluSentence]":
+    """The sentences in some places, which are sound."""
     chosen = (system.sentences[place] for place in places)
-    return [sentence.words for sentence in chosen if sentence is not None]
+    return [sentence for sentence in chosen if sentence is not None]
 
 
 def _without_copied_tags(gold: "list[Sentence]", system: "list[Sentence]") -> "list[Sentence]":
@@ -171,16 +184,34 @@ def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Na
     return with_parses(gold, load_models(directories, args).parse(gold, decoder=args.decoder))
 
 
-def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
-    named = zip(evaluation.names, evaluation.oracles, strict=True)
-    oracles = [line for name, scores in named if scores for line in ("", name, *oracle_table(scores))]
+def _heading(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
     if not evaluation.comparison:
-        [name], [report] = evaluation.names, evaluation.reports
-        tables = report_tables(report, evaluation.tags[0], by_label=args.by_label)
-        return [f"gold    {args.gold}", f"system  {name}", "", *tables, *oracles]
+        return [f"gold    {args.gold}", f"system  {evaluation.names[0]}"]
+    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names)]
+
+
+def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[Table]:
+    if not evaluation.comparison:
+        return report_tables(evaluation.reports[0], evaluation.tags[0], by_label=args.by_label)
     first, second = evaluation.reports
-    tables = comparison_tables(first, second, evaluation.comparison, evaluation.tags, by_label=args.by_label)
-    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables, *oracles]
+    return comparison_tables(first, second, evaluation.comparison, evaluation.tags, by_label=args.by_label)
+
+
+def _oracles(evaluation: _Evaluation) -> list[str]:
+    named = zip(evaluation.names, evaluation.oracles, strict=True)
+    return [line for name, scores in named if scores for line in ("", name, *lines_of([oracle_table(scores)]))]
+
+
+def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
+    from treeparse.cli.report import Judged, report_page, run_history
+
+    histories = [*map(run_history, args.model), *(None for _ in args.systems)]
+    named = zip(evaluation.names, evaluation.systems, evaluation.oracles, histories, strict=True)
+    systems = [
+        Judged(name, words, None if oracle is None else oracle_table(oracle), history or [])
+        for name, words, oracle, history in named
+    ]
+    return report_page(_heading(evaluation, args), _tables(evaluation, args), evaluation.gold, systems)
 
 
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:

@@ -27,6 +27,7 @@ COMMANDS = (
     "check",
     "config",
     "constraints",
+    "render",
     "card",
     "push",
     "warm",
@@ -40,6 +41,7 @@ EPILOG = """examples:
   treeparse predict runs/english/model text.conllu -o parsed.conllu
   treeparse kbest runs/english/model text.conllu -k 10 -o best.conllu
   treeparse sample runs/english/model text.conllu -k 10 --seed 1 -o samples.conllu
+  treeparse render gold.conllu parsed.conllu -o errors.html
   treeparse COMMAND --help
 
 exit codes:

@@ -18,12 +18,13 @@ ROWS = {
     "complete match, heads": "complete_match_unlabeled",
     "complete match": "complete_match",
 }
+Table = list[list[str]]  # its rows; the first has the names of columns
 NOTHING = "-"  # in the place of a score of no words
 
 
 def report_tables(
     report: "AttachmentReport", tags: "Mapping[str, float] | None" = None, *, by_label: bool = False
-) -> list[str]:
+) -> list[Table]:
     """One system's scores: overall, of tags, by kind of sentence and, if asked, by label."""
     sides = (report, report.nopunct)
     overall = [["", "all words", "no punctuation"]]
@@ -39,7 +40,7 @@ def report_tables(
     tables = [overall, *_tag_tables(["all words"], [tags or {}]), groups]
     if by_label:
         tables.append([["label", "gold", "system", "precision", "recall", "F1"], *_label_rows(report)])
-    return _joined(tables)
+    return tables
 
 
 def _label_rows(report: "AttachmentReport") -> list[list[str]]:
@@ -56,14 +57,14 @@ def _label_rows(report: "AttachmentReport") -> list[list[str]]:
     ]
 
 
-def oracle_table(scores: "Sequence[OracleScores]") -> list[str]:
+def oracle_table(scores: "Sequence[OracleScores]") -> Table:
     """The oracle scores of one system's lists, a row a size."""
     rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
     for row in scores:
         figures = (row.uas, row.las, row.complete_match)
         mass = NOTHING if row.mass is None else percent(row.mass)
         rows.append([f"{row.size:,}", f"{row.trees:,.2f}", *map(percent, figures), mass])
-    return aligned(rows)
+    return rows
 
 
 def comparison_tables(
@@ -73,7 +74,7 @@ def comparison_tables(
     tags: "Sequence[Mapping[str, float]]" = ({}, {}),
     *,
     by_label: bool = False,
-) -> list[str]:
+) -> list[Table]:
     """Two systems side by side, with the bootstrap's interval and p-value where it was taken."""
     confidence = next(iter(comparison.values())).confidence
     everything = [["all words", "A", "B", "B - A", f"{confidence:.0%} interval", "p"]]
@@ -91,10 +92,10 @@ def comparison_tables(
     tables = [everything, nopunct, *_tag_tables(["A", "B"], tags), groups]
     if by_label:
         tables.append([["label", "gold", "F1: A", "B", "B - A"], *_label_pairs(first, second)])
-    return _joined(tables)
+    return tables
 
 
-def _tag_tables(names: Sequence[str], tags: "Sequence[Mapping[str, float]]") -> list[list[list[str]]]:
+def _tag_tables(names: Sequence[str], tags: "Sequence[Mapping[str, float]]") -> list[Table]:
     """The table of the systems' scores of tags, if any has some."""
     from treeparse.metrics.tags import TAG_SCORES
 
@@ -142,7 +143,7 @@ def _significance(comparison: "Comparison | None") -> list[str]:
     return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
 
 
-def _joined(tables: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+def lines_of(tables: Sequence[Table]) -> list[str]:
     """The tables' lines, a blank line between tables."""
     lines: list[str] = []
     for table in tables:

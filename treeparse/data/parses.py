@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
+from treeparse.pictures import notebook_svg
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ class Parse:
         """The tags that there are, by column: upos, xpos, feats."""
         columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
         return {column: tags for column, tags in columns.items() if tags is not None}
+
+    def _repr_svg_(self) -> str:
+        """What notebooks show: the tree as a picture."""
+        return notebook_svg(self.tokens, self.heads, self.labels, self.upos)
 
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:

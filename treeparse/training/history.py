@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_write
 from treeparse.metrics.tags import TAG_SCORES
 
@@ -76,6 +77,30 @@ def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     atomic_write(path, text.getvalue())
+
+
+def read_csv(path: Path) -> list[EpochRecord]:
+    """The history that `write_csv` wrote.
+
+    Raises:
+        TreeparseError: the file holds something else.
+        OSError: it cannot be read.
+    """
+    try:
+        return [_record(row) for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TreeparseError(f"{path} is no history of a run: {type(error).__name__} {error}.") from error
+
+
+def _record(row: Mapping[str, str]) -> EpochRecord:
+    """The record of a row; what is empty in it is None, or not there at all."""
+    known = {each.name for each in fields(EpochRecord)}
+    values = {name: float(text) if text else None for name, text in row.items()}
+    terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
+    tags = {name: value for name in TAG_SCORES if (value := values.get(f"dev_{name}")) is not None}
+    columns: dict[str, Any] = {name: value for name, value in values.items() if name in known}
+    columns |= {"epoch": int(row["epoch"]), "terms": {name: v for name, v in terms.items() if v is not None}}
+    return EpochRecord(**columns, dev_tags=tags)
 
 
 class TensorBoardLog:

@@ -1,0 +1,170 @@
+"""``treeparse render``: trees, lists, errors and marginals as SVG and HTML; a sentence for every fault."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+from helpers.drawn import read_drawn
+from helpers.parsed_files import written
+
+from treeparse.cli.main import main
+from treeparse.data.conllu import read_conllu
+from treeparse.data.nbest import read_nbest
+from treeparse.model import Parser
+
+GOLD = """# sent_id = one
+# text = She saw them <&>.
+1	She	_	PRON	_	_	2	nsubj	_	_
+2	saw	_	VERB	_	_	0	root	_	_
+3	them	_	PRON	_	_	2	obj	_	_
+4	<&>	_	SYM	_	_	2	dep	_	_
+
+# sent_id = two
+1	Go	_	VERB	_	_	0	root	_	_
+2	!	_	PUNCT	_	_	1	punct	_	_
+
+"""
+SYSTEM = GOLD.replace("2\tdep", "3\tdep").replace("2\tobj", "2\tiobj")
+
+
+def render(*arguments: str | Path | int) -> int:
+    return main(["render", *map(str, arguments), "--device", "cpu"])
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> str:
+    return written(tmp_path / "gold.conllu", GOLD)
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> str:
+    return written(tmp_path / "system.conllu", SYSTEM)
+
+
+def figures(page: str) -> list[str]:
+    """The drawings of a page, as documents."""
+    return re.findall(r"<svg .*?</svg>", page, re.DOTALL)
+
+
+def test_a_page_of_all_sentences(gold: str, tmp_path: Path) -> None:
+    assert render(gold, "-o", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    one, two = map(read_drawn, figures(page))
+    assert [text for _, text in one.words] == ["She", "saw", "them", "<&>"]
+    assert one.tags == ["PRON", "VERB", "PRON", "SYM"]
+    assert {arc for arc, _ in two.arcs} == {(0, 1), (1, 2)}
+    assert 'id="s-one"' in page and 'href="#s-two"' in page and "She saw them &lt;&amp;&gt;." in page
+    assert "Compared with" not in page
+
+
+@pytest.mark.parametrize("choice", ["two", "2"])
+def test_a_sentence_as_svg(gold: str, tmp_path: Path, choice: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert render(gold, "--sentence", choice, "-o", tmp_path / "out.svg") == 0
+    assert [text for _, text in read_drawn((tmp_path / "out.svg").read_text(encoding="utf-8")).words] == ["Go", "!"]
+    assert render(gold, "--sentence", choice, "--output-format", "svg") == 0
+    assert capsys.readouterr().out == (tmp_path / "out.svg").read_text(encoding="utf-8")
+
+
+def test_a_system_beside_gold(gold: str, system: str, tmp_path: Path) -> None:
+    assert render(gold, system, "-o", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    drawn = list(map(read_drawn, figures(page)))
+    assert [sorted(each.classes.get("tp-other-head", ())) for each in drawn] == [[], [(3, 4)], [], []]
+    assert [each.framed for each in drawn] == [[], ["iobj"], [], []]
+    assert re.findall("<figcaption[^>]*>(.*?)</", page) == [
+        "gold",
+        "system; differs in 1 head and 1 label",
+        "gold",
+        "system; the same tree",
+    ]
+    assert "Compared with gold" in page
+    assert render(gold, system, "--sentence", "one", "--wrap", 150, "-o", tmp_path / "out.svg") == 0
+    both = read_drawn((tmp_path / "out.svg").read_text(encoding="utf-8"))
+    assert len(both.words) == 8 and set(both.framed) == {"iobj"}
+
+
+@pytest.mark.parametrize("name", ["lists.conllu", "lists.jsonl"])
+def test_lists(model: str, source: str, tmp_path: Path, name: str) -> None:
+    assert main(["kbest", "-q", model, source, "-k", "5", "-o", str(tmp_path / name), "--device", "cpu"]) == 0
+    assert render(tmp_path / name, "-k", 3, "-o", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    found = iter(map(read_drawn, figures(page)))
+    for nbest in read_nbest(tmp_path / name):
+        first = nbest.parses[0]
+        for parse in nbest.parses[:3]:
+            drawn = next(found)
+            arcs = enumerate(zip(parse.heads, first.heads, strict=True), 1)
+            other = {(head, word) for word, (head, before) in arcs if head != before}
+            assert drawn.classes.get("tp-other-head", set()) == other
+            assert f"probability {math.exp(parse.log_prob):.4g}" in page
+    assert next(found, None) is None and "Compared with the first tree" in page
+
+
+def test_lists_beside_gold(model: str, source: str, tmp_path: Path) -> None:
+    lists, gold = tmp_path / "lists.jsonl", tmp_path / "gold.conllu"
+    assert main(["kbest", "-q", model, source, "-k", "2", "-o", str(lists), "--device", "cpu"]) == 0
+    assert main(["predict", "-q", model, source, "-o", str(gold), "--device", "cpu"]) == 0
+    assert render(gold, lists, "--sentence", 3, "-o", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    assert len(figures(page)) == 3 and page.count("; the same tree") == 1
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_models_parses_and_marginals(model: str, parser: Parser, source: str, tmp_path: Path, text: bool) -> None:
+    sentences = [sentence.words.forms for sentence in read_conllu(source)]
+    if text:
+        source = written(tmp_path / "in.txt", "".join(f"{' '.join(words)}\n" for words in sentences))
+    form = "text" if text else "conllu"
+    assert render(source, "--model", model, "--format", form, "--heat-map", "-o", tmp_path / "out.html") == 0
+    found = figures((tmp_path / "out.html").read_text(encoding="utf-8"))
+    for parse, tree, matrix in zip(parser.parse(sentences), found[::2], found[1::2], strict=True):
+        assert {arc for arc, _ in read_drawn(tree).arcs} == {(head, word) for word, head in enumerate(parse.heads, 1)}
+        arcs = parser.distribution(parser.collate([parse.tokens])).marginals[0].sum(-1).detach()
+        expected = [
+            float(arcs[head, word])
+            for head in range(len(parse.tokens) + 1)
+            for word in range(1, len(parse.tokens) + 1)
+            if head != word
+        ]
+        numbers = map(float, re.findall(r"<title>[^<]* → [^<]*: ([^<]*)</title>", matrix))
+        assert list(numbers) == pytest.approx(expected, rel=1e-3, abs=1e-6)
+        assert matrix.count('class="tp-frame"') == len(parse.tokens)
+
+
+def test_the_first_sentences_of_many(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "many.conllu", "1\tGo\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 102)
+    assert render(path, "-o", tmp_path / "out.html") == 0
+    assert "100 sentences drawn, the others not: see --most, --sentence" in capsys.readouterr().err
+    assert len(figures((tmp_path / "out.html").read_text(encoding="utf-8"))) == 100
+    assert render(path, "--most", 102, "-o", tmp_path / "out.html") == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["GOLD", "-o", "x.svg"], "An SVG file holds one sentence, but there are more in "),
+        (["GOLD", "--sentence", "three"], "There is no sentence 'three' in the input: --sentence takes a sent_id"),
+        (["GOLD", "--heat-map"], "--heat-map draws the probabilities of a model: name one by --model DIR."),
+        (["GOLD", "SYSTEM", "--model", "m"], "--model draws the parses of a model: leave out SYSTEM, or --model."),
+        (["GOLD", "--format", "text"], "Text has no trees to draw: name a model that parses it by --model DIR."),
+        (["GOLD", "OTHER"], "other.conllu:1: word 1 is 'Go' in gold but 'Stay'"),
+        (["GOLD", "SYSTEM", "-o", "no/where.html"], "no/where.html"),
+        (["no.conllu"], "no.conllu"),
+    ],
+)
+def test_faults(
+    arguments: list[str], problem: str, gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = GOLD.split("\n\n")[1].replace("Go", "Stay").replace("# sent_id = two\n", "")
+    names = {
+        "GOLD": gold,
+        "SYSTEM": system,
+        "OTHER": written(tmp_path / "other.conllu", f"{body}\n\n"),
+    }
+    if "OTHER" in arguments:
+        names["GOLD"] = written(tmp_path / "short.conllu", GOLD.split("\n\n")[1] + "\n\n")
+    assert render(*(names.get(argument, argument) for argument in arguments)) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("treeparse: error: ") and problem in captured.err and captured.out == ""

@@ -1,0 +1,103 @@
+"""``treeparse render``: pictures of trees, of lists of trees, of a system's errors and of a model's marginals."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.sections import Chosen, compared_sections, modelled_sections
+
+if TYPE_CHECKING:
+    from treeparse.pictures.page import Section
+
+NAME = "render"
+HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
+EPILOG = """examples:
+  treeparse render parsed.conllu -o trees.html
+  treeparse render parsed.conllu --sentence weblog-7 --wrap 800 -o tree.svg
+  treeparse render gold.conllu parsed.conllu -o errors.html    # gold above parse, wrong arcs dashed
+  treeparse render best.jsonl -k 5 -o lists.html               # as kbest or sample wrote it
+  treeparse render --model runs/english/model text.conllu --heat-map -o marginals.html
+
+Of a list each tree has its probability, and what is not as in the first tree is marked; of parses beside gold trees,
+what is not as in gold. An arc with another head is dashed, a label that differs at the same head framed. --model draws
+the model's parses instead of the trees of IN; with --heat-map the probability of every arc follows, a row a head.
+
+SVG holds one sentence; HTML holds many, each at the anchor s-SENT_ID, with no script and nothing from elsewhere. Both
+are light or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left."""
+
+MOST = 100  # sentences of a page
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    source = "CoNLL-U with trees, or an n-best list of kbest or sample; plain or .gz; a glob; - for standard input"
+    parser.add_argument("input", metavar="IN", help=source)
+    parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="SVG or HTML (default: -)")
+    parser.add_argument(
+        "--output-format", choices=("svg", "html"), help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
+    )
+    parser.add_argument(
+        "--sentence", action="append", metavar="ID", help="draw this one, by its sent_id or number; may be repeated"
+    )
+    parser.add_argument(
+        "--most", type=positive, default=MOST, metavar="N", help=f"draw the first N sentences (default: {MOST})"
+    )
+    parser.add_argument("-k", type=positive, metavar="K", help="draw the first K trees of each list (default: all)")
+    parser.add_argument("--wrap", type=positive, metavar="PIXELS", help="end rows there (default: one long row)")
+    parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, not the trees of IN")
+    parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
+    parser.add_argument("--format", choices=("conllu", "text"), default="conllu", help="with --model: of IN")
+    add_import_argument(parser)
+    parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
+    parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Draw the sentences and write the pictures."""
+    from treeparse.data.files import atomic_write
+
+    _check_options(args)
+    chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
+    sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)
+    atomic_write(args.output, _svg(sections, args) if _is_svg(args) else _html(sections, args))
+    if chosen.left_out and not args.quiet and not _is_svg(args):
+        print(f"treeparse: {len(sections):,} sentences drawn, the others not: see --most, --sentence", file=sys.stderr)
+    return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    from treeparse.core import TreeparseError
+
+    if args.heat_map and not args.model:
+        raise TreeparseError("--heat-map draws the probabilities of a model: name one by --model DIR.")
+    if args.model and args.system:
+        raise TreeparseError("--model draws the parses of a model: leave out SYSTEM, or --model.")
+    if args.format == "text" and not args.model:
+        raise TreeparseError("Text has no trees to draw: name a model that parses it by --model DIR.")
+
+
+def _is_svg(args: argparse.Namespace) -> bool:
+    return (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
+
+
+def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
+    from treeparse.core import TreeparseError
+    from treeparse.pictures.svg import document, stacked
+
+    if len(sections) > 1:
+        problem = f"An SVG file holds one sentence, but there are more in {args.input}"
+        raise TreeparseError(f"{problem}: choose one by --sentence ID, or write HTML.")
+    [section] = sections
+    drawings, captions = zip(*((figure.drawing, figure.caption) for figure in section.figures), strict=True)
+    return document(stacked(drawings, captions, section.text))
+
+
+def _html(sections: "list[Section]", args: argparse.Namespace) -> str:
+    from treeparse.pictures.page import legend, page
+
+    compared = any(len(section.figures) > 1 for section in sections) and not args.model
+    introduction = legend("gold" if args.system else "the first tree") if compared else ""
+    return page(" and ".join(filter(None, (args.input, args.system))), sections, introduction=introduction)

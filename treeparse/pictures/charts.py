@@ -1,0 +1,119 @@
+"""Charts of a report: bars of shares, and curves that dashes tell apart as well as names do."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from treeparse.pictures.svg import Drawing, number, text_element
+from treeparse.pictures.text import escaped, text_width
+
+BAR, BAR_STEP, BAR_LENGTH = 14.0, 22.0, 180.0
+SIZE = 12.0  # of the font
+GAP = 8.0
+CHART_WIDTH, CHART_HEIGHT = 270.0, 160.0  # without the names around it
+TICKS = 5
+DASHES = ("", "6 4", "2 3", "9 3 2 3")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A share in [0, 1], its name, and what stands behind it, such as a number of words."""
+
+    name: str
+    share: float
+    remark: str = ""
+
+
+def draw_bars(bars: Sequence[Bar], title: str) -> Drawing:
+    """Draw shares as bars, one below the other, with their percentages."""
+    left = max((text_width(bar.name, SIZE) for bar in bars), default=0.0) + GAP
+    texts = [f"{100 * bar.share:.2f} {bar.remark}".rstrip() for bar in bars]
+    width = left + BAR_LENGTH + GAP + max((text_width(text, SIZE) for text in texts), default=0.0)
+    parts = ['<g fill="#1f2328">']
+    for place, (bar, text) in enumerate(zip(bars, texts, strict=True)):
+        top = place * BAR_STEP
+        middle, end = top + BAR / 2 + SIZE * 0.35, left + BAR_LENGTH * bar.share
+        parts.append(text_element("word", left - GAP, middle, bar.name, anchor="end", size=SIZE))
+        parts.append(
+            f'<rect class="tp-bar" fill="#063d7a" x="{number(left)}" y="{number(top)}" '
+            f'width="{number(end - left)}" height="{number(BAR)}"/>'
+        )
+        parts.append(text_element("word", end + GAP, middle, text, anchor="start", size=SIZE))
+    return Drawing(width, max(len(bars) * BAR_STEP, BAR), "".join([*parts, "</g>"]), title)
+
+
+def draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], title: str) -> Drawing:
+    """Draw curves of points ``(x, y)``, with x from left to right, each named where it ends.
+
+    Raises:
+        ValueError: a curve has no point, or there is no curve.
+    """
+    points = [point for curve in curves.values() for point in curve]
+    if not curves or not all(curves.values()):
+        raise ValueError("A chart has one curve or more, each of one point or more.")
+    frame = _Frame.around(points)
+    names = _apart([frame.y(curve[-1][1]) for curve in curves.values()])
+    parts = ['<g fill="#1f2328">', *frame.axes(), "</g>", '<g fill="none" stroke="#063d7a" stroke-width="1.8">']
+    for place, (name, curve) in enumerate(curves.items()):
+        path = "L".join(f"{number(frame.x(x))} {number(frame.y(y))}" for x, y in curve)
+        dashes = f' stroke-dasharray="{DASHES[place % len(DASHES)]}"' if place % len(DASHES) else ""
+        line = f'<path class="tp-curve" d="M{path}"{dashes} stroke-linecap="round"/>'
+        parts.append(f"<g><title>{escaped(name)}</title>{line}</g>")
+    parts += ["</g>", '<g fill="#1f2328">']
+    end = frame.left + CHART_WIDTH + GAP
+    for name, y in zip(curves, names, strict=True):
+        parts.append(text_element("word", end, y + SIZE * 0.35, name, anchor="start", size=SIZE))
+    width = end + max(text_width(name, SIZE) for name in curves)
+    return Drawing(width, CHART_HEIGHT + 2 * SIZE + GAP, "".join([*parts, "</g>"]), title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where numbers are on the chart; ``y_ticks`` are round numbers from the lowest to the highest."""
+
+    x_least: float
+    x_most: float
+    y_ticks: tuple[float, ...]
+    left: float
+
+    @classmethod
+    def around(cls, points: Sequence[tuple[float, float]]) -> "_Frame":
+        ticks = _round_ticks(min(y for _, y in points), max(y for _, y in points))
+        left = max(text_width(f"{tick:g}", SIZE) for tick in ticks) + GAP
+        return cls(min(x for x, _ in points), max(x for x, _ in points), ticks, left)
+
+    def x(self, value: float) -> float:
+        return self.left + CHART_WIDTH * (value - self.x_least) / (self.x_most - self.x_least or 1)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_ticks[0], self.y_ticks[-1]
+        return SIZE + CHART_HEIGHT * (high - value) / (high - low)
+
+    def axes(self) -> Iterator[str]:
+        for tick in self.y_ticks:
+            y = self.y(tick)
+            right = number(self.left + CHART_WIDTH)
+            yield f'<path class="tp-rule" stroke="#d7dce2" d="M{number(self.left)} {number(y)}H{right}"/>'
+            yield text_element("tag", self.left - GAP, y + SIZE * 0.35, f"{tick:g}", anchor="end", size=SIZE)
+        for value, anchor in ((self.x_least, "start"), (self.x_most, "end")):
+            y = CHART_HEIGHT + 2 * SIZE + GAP / 2
+            yield text_element("tag", self.x(value), y, f"{value:g}", anchor=anchor, size=SIZE)
+
+
+def _round_ticks(low: float, high: float) -> tuple[float, ...]:
+    """Round numbers, evenly apart, that hold all between two numbers between them."""
+    spread = high - low or abs(high) or 1.0
+    unit = 10 ** math.floor(math.log10(spread / TICKS))
+    step = next(unit * factor for factor in (1, 2, 5, 10, 20) if spread / (unit * factor) <= TICKS)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(round(step * place, 12) for place in range(first, max(last, first + 1) + 1))
+
+
+def _apart(heights: Sequence[float]) -> list[float]:
+    """The heights of names, moved down where they would stand on one another."""
+    moved = list(heights)
+    order = sorted(range(len(heights)), key=lambda place: heights[place])
+    for above, below in pairwise(order):
+        moved[below] = max(moved[below], moved[above] + SIZE * 1.2)
+    return moved

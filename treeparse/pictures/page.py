@@ -1,0 +1,113 @@
+"""One HTML page of many sentences, whole by itself: no scripts, nothing loaded from elsewhere."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from treeparse.pictures.style import PAGE_STYLE, STYLE
+from treeparse.pictures.svg import Drawing, element
+from treeparse.pictures.text import clean, escaped
+
+LISTED = 80  # characters of a sentence in the list of all
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing and what stands above it; an empty caption stands nowhere."""
+
+    drawing: Drawing
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A sentence on a page: its id, its text and its pictures."""
+
+    name: str
+    text: str
+    figures: tuple[Figure, ...]
+
+
+def legend(reference: str) -> str:
+    """How differences to a reference, such as "the first tree", are drawn; HTML."""
+    dashed = '<span class="tp-sample tp-dashed">dashed arcs</span> have another head'
+    framed = '<span class="tp-sample tp-framed">framed labels</span> differ at the same head'
+    return f"<p>Compared with {escaped(reference)}: {dashed}, {framed}.</p>\n"
+
+
+def page(title: str, sections: Sequence[Section], *, introduction: str = "") -> str:
+    """The page; ``introduction`` is HTML below the title. Each section has an anchor of its id, ``s-ID``."""
+    return html_page(title, f"{introduction}{sections_html(sections)}")
+
+
+def sections_html(sections: Sequence[Section]) -> str:
+    """Sentences with their pictures, below a list of them where they are several; HTML."""
+    anchors = _anchors(section.name for section in sections)
+    contents = _contents(sections, anchors) if len(sections) > 1 else ""
+    return contents + "".join(map(_section, sections, anchors))
+
+
+def html_page(title: str, body: str) -> str:
+    """A page with the style of pictures around some HTML."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escaped(title)}</title>\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{escaped(title)}</h1>\n{body}</body>\n</html>\n"
+    )
+
+
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts, HTML; the first row has the columns' names."""
+    head, *body = rows
+    names = "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
+    lines = "".join(f"<tr>{''.join(f'<td>{escaped(text)}</td>' for text in row)}</tr>\n" for row in body)
+    return f'<div class="tp-tables"><table>\n<tr>{names}</tr>\n{lines}</table></div>\n'
+
+
+def figure(drawn: Figure) -> str:
+    """A picture with its caption; one that is wider than the page scrolls."""
+    caption = f'<figcaption dir="ltr">{escaped(drawn.caption)}</figcaption>' if drawn.caption else ""
+    return f'<figure tabindex="0">{caption}{element(drawn.drawing)}</figure>\n'
+
+
+def _section(section: Section, anchor: str) -> str:
+    heading = f'<h2><a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a></h2>'
+    figures = "".join(map(figure, section.figures))
+    text = f'<p dir="auto">{escaped(section.text)}</p>'
+    direction = ' dir="rtl"' if any(figure.drawing.leftwards for figure in section.figures) else ""
+    content = f'{heading}{text}\n<div class="tp-figures"{direction}>{figures}</div>'
+    return part(anchor, content)
+
+
+def part(anchor: str, content: str) -> str:
+    """A part of a page with its anchor; ``content`` is HTML."""
+    return f'<section id="{escaped(anchor)}">{content}</section>\n'
+
+
+def _contents(sections: Sequence[Section], anchors: Sequence[str]) -> str:
+    lines = "".join(map(_content, sections, anchors))
+    return f"<nav><details><summary>{len(sections):,} sentences</summary><ol>\n{lines}</ol></details></nav>\n"
+
+
+def _content(section: Section, anchor: str) -> str:
+    link = f'<a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a>'
+    return f"<li>{link} <bdi>{escaped(_short(section.text))}</bdi></li>\n"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LISTED else f"{text[: LISTED - 1]}…"
+
+
+def _anchors(names: Iterable[str]) -> list[str]:
+    """An id for each name, without spaces; a name that comes again gets a number."""
+    taken: set[str] = set()
+    anchors = []
+    for name in names:
+        anchor = base = "s-" + "-".join(clean(name).split())
+        count = 1
+        while anchor in taken:
+            anchor = f"{base}+{(count := count + 1)}"
+        taken.add(anchor)
+        anchors.append(anchor)
+    return anchors
