@@ -20,11 +20,15 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
   treeparse predict runs/english/model 'corpus/**/*.conllu.gz' -o parsed/ --max-words 200 --skip-existing
   treeparse predict runs/english/model test.conllu -o parsed.conllu --decoder minimum_risk
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --probabilities
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read. With
---tags the columns of tags that the model predicts (model.tags in its training) change, too.
+--tags the columns of tags that the model predicts (model.tags in its training) change, too. With --probabilities
+MISC of words gets ArcProb, the exact probability of the arc among all trees, and LabelProb, that of arc and label
+together; comments get tree_prob, that of the whole tree, and the entropy of all trees in nats (none of --combine
+marginals).
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
@@ -39,6 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reading.add_arguments(parser, output="CoNLL-U, .gz compresses; a folder gets a file an input (default: -)")
     add_decoder_argument(parser)
     parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
+    parser.add_argument(
+        "--probabilities",
+        action="store_true",
+        help="write how probable arcs, labels and trees are, see below",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
     def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
         if args.tags:
             check_tags(parser)
-        return parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder)
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": args.probabilities}
+        return parser.parse(sentences, **options)
 
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
         write_conllu(target, (_written(sentence, parse, args) for sentence, parse in parsed))
@@ -58,5 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _written(sentence: "ConlluSentence", parse: "Parse", args: argparse.Namespace) -> "ConlluSentence":
+    from treeparse.data.annotations import with_probabilities
+
     tags = parse.tags if args.tags else {}
-    return sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=args.drop_empty)
+    parsed = sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=args.drop_empty)
+    return with_probabilities(parsed, parse) if args.probabilities else parsed

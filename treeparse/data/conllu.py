@@ -98,7 +98,7 @@ class ConlluSentence:
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
         lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
-        return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
+        return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
 
     def with_parse(
         self,
@@ -124,7 +124,7 @@ class ConlluSentence:
         mark = self.text[: len(self.text) - len(body)]
         lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
         for line in body.split("\n"):
-            columns = line.split("\t") if _is_row(line) else [line]
+            columns = line.split("\t") if is_row(line) else [line]
             if drop_empty and len(columns) > 1 and "." in columns[ID]:
                 continue
             if len(columns) > 1 and columns[ID].isdecimal():
@@ -388,5 +388,6 @@ def _shared(strings: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(intern, strings))
 
 
-def _is_row(line: str) -> bool:
+def is_row(line: str) -> bool:
+    """Whether a line of a sentence holds columns: it is no comment and not blank."""
     return "\t" in line and not line.startswith("#")

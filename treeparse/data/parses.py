@@ -14,6 +14,10 @@ class Parse:
     ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
     which it was drawn, at its temperature and among its decoder's trees. ``score`` is the sum of the scores of arcs and
     labels. ``upos``, ``xpos`` and ``feats`` are the tags of a model that predicts them, None where it does not.
+
+    Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
+    ``label_probs`` that of head and label together, summed over all labelled trees of the model, and ``entropy`` is
+    that of all these trees (nats), None where it is not known exactly.
     """
 
     tokens: tuple[str, ...]
@@ -24,6 +28,9 @@ class Parse:
     upos: tuple[str, ...] | None = None
     xpos: tuple[str, ...] | None = None
     feats: tuple[str, ...] | None = None
+    arc_probs: tuple[float, ...] | None = None
+    label_probs: tuple[float, ...] | None = None
+    entropy: float | None = None
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:

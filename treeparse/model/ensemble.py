@@ -130,10 +130,19 @@ class Ensemble:
         return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
 
     def parse(
-        self, sentences: Iterable[Words], *, batch_words: int = 5000, decoder: DecoderName | None = None
+        self,
+        sentences: Iterable[Words],
+        *,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        probabilities: bool = False,
     ) -> list[Parse]:
-        """The parse of each sentence, in order, as :meth:`Parser.parse`; log probabilities are the combined ones."""
-        return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+        """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
+
+        There is no exact entropy for "marginals": it is None.
+        """
+        tree = ChosenTree(self._decoder(decoder))
+        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, probabilities=probabilities)]
 
     def stream(
         self,

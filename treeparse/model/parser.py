@@ -263,16 +263,19 @@ class Parser(nn.Module):
         *,
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
+        probabilities: bool = False,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
         Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
         sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
-        words each. A model that predicts tags gives them to the parses. Raises where a sentence is a string or has no
+        words each. A model that predicts tags gives them to the parses. With ``probabilities`` a parse has those of its
+        arcs and labelled arcs among all trees, and the entropy, exactly. Raises where a sentence is a string or has no
         words, and where the model reads tags and a sentence has none.
         """
-        return [parse for [parse] in lists_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words)]
+        tree = ChosenTree(self._decoder(decoder))
+        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, probabilities=probabilities)]
 
     def stream(
         self,

@@ -19,6 +19,7 @@ from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.lists import ListFinder
+from treeparse.model.probabilities import with_probabilities
 from treeparse.model.tagging import Tagging
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
@@ -64,7 +65,13 @@ class Model(Protocol):
 
 
 def lists_of(
-    model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int, first: int = 0
+    model: Model,
+    sentences: Iterable[Words],
+    finder: ListFinder,
+    batch_words: int,
+    first: int = 0,
+    *,
+    probabilities: bool = False,
 ) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
@@ -74,6 +81,7 @@ def lists_of(
         finder: how lists are made.
         batch_words: words of a batch, about; fewer where lists are long.
         first: the place of the first sentence in a longer list, by which faults are named.
+        probabilities: whether the parses have those of their arcs, and the entropy.
 
     Raises:
         TreeparseError: as `as_sentences`, the model and the finder do.
@@ -88,7 +96,9 @@ def lists_of(
     @torch.inference_mode()
     def batch_lists(places: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
         p, tagging = model.distribution_and_tags(model.collate(chosen, places))
-        return tagging.given_to(finder(p, places).parses(chosen, model.label_names))
+        found = finder(p, places)
+        parses = tagging.given_to(found.parses(chosen, model.label_names))
+        return with_probabilities(p, found, parses) if probabilities else parses
 
     with _evaluating(model.networks):
         limits = _limits(model, finder, batch_words)
