@@ -1,5 +1,7 @@
 """Probabilities of a parser's parses, against its distribution of all labelled trees, each by itself."""
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +10,7 @@ import torch
 from helpers.parsers import random_parser
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence
+from treeparse.core import Sentence, TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.trees.decoders import DECODERS
 
@@ -69,6 +71,47 @@ def test_of_an_ensemble(parser: Parser, combine: Any) -> None:
         assert_probabilities(parse, ensemble.label_names, heads, labels, joint)
         entropy = -(joint @ np.log(joint))
         assert parse.entropy is None if combine == "marginals" else parse.entropy == pytest.approx(entropy, abs=1e-6)
+
+
+def test_given_trees_by_enumeration(parser: Parser) -> None:
+    """Each sentence's own tree; several sentences, whose trees are those of their places."""
+    for sentence, found in zip(SENTENCES, parser.score_trees(SENTENCES, batch_words=9), strict=True):
+        heads, labels, probs = enumerated(parser, sentence)
+        assert (found.heads, found.labels) == (sentence.heads, sentence.labels)
+        assert_probabilities(found, parser.label_names, heads, labels, probs)
+        ids = [parser.label_names.index(label) for label in found.labels]
+        [own] = ((heads == found.heads) & (labels == ids)).all(-1).nonzero()[0]
+        assert found.log_prob == pytest.approx(np.log(probs[own]), abs=1e-6)
+        assert found.expected_errors == pytest.approx(len(sentence) - sum(found.label_probs or ()))
+
+
+def test_given_trees_that_are_impossible(parser: Parser) -> None:
+    """A label that the model does not know, and two roots: other words keep their probabilities."""
+    sentence = Sentence(("Adj1", "Noun1", "Verb1"), heads=(2, 3, 0), labels=("amod", "nsubj", "root"))
+    for model in (parser, Ensemble([parser, random_parser_of_other_weights()], "marginals")):
+        unknown, roots = (
+            replace(sentence, labels=("amod", "nsubj:x", "root")),
+            sentence.with_tree((2, 0, 0), ["root"] * 3),
+        )
+        sound, odd, many = model.score_trees([sentence, unknown, roots])
+        assert sound.log_prob > odd.log_prob == many.log_prob == -math.inf
+        assert odd.labels == ("amod", "nsubj:x", "root")
+        assert odd.arc_probs == pytest.approx(sound.arc_probs)
+        assert odd.label_probs == pytest.approx((sound.label_probs[0], 0, sound.label_probs[2]))
+        assert many.label_probs[0] == 0 < many.label_probs[1]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "problem"),
+    [
+        (Sentence(("a", "b")), "Sentence 2 has no tree: it came without heads or labels"),
+        (Sentence(("a", "b"), heads=(2, 1), labels=("x", "y")), "Sentence 2 has no tree: no word hangs from the root"),
+        (Sentence(("a", "b"), heads=(-1, 0), labels=("x", "y")), "Sentence 2 has no tree: word 1 has head -1"),
+    ],
+)
+def test_sentences_without_trees_are_named(parser: Parser, sentence: Sentence, problem: str) -> None:
+    with pytest.raises(TreeparseError, match=problem):
+        parser.score_trees([SENTENCES[0], sentence])
 
 
 def random_parser_of_other_weights() -> Parser:

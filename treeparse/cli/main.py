@@ -24,6 +24,8 @@ COMMANDS = (
     "predict",
     "kbest",
     "sample",
+    "rank",
+    "suspects",
     "check",
     "config",
     "constraints",

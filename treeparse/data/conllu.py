@@ -100,6 +100,18 @@ class ConlluSentence:
         lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
         return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
 
+    def alone(self) -> Self:
+        """The sentence without byte order mark and with one blank line at its end: any other may follow."""
+        end = "\r\n" if "\r\n" in self.text else "\n"
+        return replace(self, text=self.text.removeprefix(BYTE_ORDER_MARK).strip("\r\n") + 2 * end)
+
+    def word_lines(self) -> list[int]:
+        """The line of every word in the file, from 1."""
+        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
+        first = next(place for place, line in enumerate(lines) if line.removesuffix("\r"))
+        numbered = enumerate(lines, self.line - first)
+        return [number for number, line in numbered if is_row(line) and line.split("\t", 1)[ID].isdecimal()]
+
     def with_parse(
         self,
         heads: Sequence[int],

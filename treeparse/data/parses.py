@@ -38,6 +38,11 @@ class Parse:
         columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
         return {column: tags for column, tags in columns.items() if tags is not None}
 
+    @property
+    def expected_errors(self) -> float | None:
+        """How many words are expected to have a wrong head or label; None without probabilities."""
+        return None if self.label_probs is None else sum(1 - prob for prob in self.label_probs)
+
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
     """The sentences under the trees of their parses, as many as they are, with the tags that the parses have alone."""

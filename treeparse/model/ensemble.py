@@ -11,6 +11,7 @@ from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vocabulary import Vocabulary
+from treeparse.model.given import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser
@@ -180,6 +181,13 @@ class Ensemble:
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         return lists_of(self, sentences, lists, batch_words)
+
+    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+        """The trees that sentences have already, as :meth:`Parser.score_trees`; probabilities are the combined ones."""
+        given = as_sentences(sentences)
+        trees = GivenTrees.of(given, self.label_names)
+        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the first model's."""

@@ -19,6 +19,7 @@ from treeparse.data.vectors import WordVectors
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
+from treeparse.model.given import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
@@ -342,6 +343,18 @@ class Parser(nn.Module):
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         return lists_of(self, sentences, lists, batch_words)
+
+    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+        """The trees that sentences have already, as parses: with the model's log probabilities, scores and marginals.
+
+        A label that the model does not have is impossible, and so are several roots where its trees have one: such a
+        tree has the ``log_prob`` -inf, and its other arcs their own probabilities. The rest is as in :meth:`parse`.
+        Raises where a sentence has no heads and labels, or heads that are no tree.
+        """
+        given = as_sentences(sentences)
+        trees = GivenTrees.of(given, self.label_names)
+        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""
