@@ -28,6 +28,7 @@ Ernesto G. Birgin, José Mario Martínez and Marcos Raydan 2000. Nonmonotone Spe
     Sets. SIAM Journal on Optimization 10(4).
 Piotr Bojanowski, Edouard Grave, Armand Joulin and Tomas Mikolov 2017. Enriching Word Vectors with Subword Information.
     Transactions of the ACL 5.
+Glenn W. Brier 1950. Verification of Forecasts Expressed in Terms of Probability. Monthly Weather Review 78(1).
 Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
     10.
 Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
@@ -52,12 +53,14 @@ Kuzman Ganchev, João Graça, Jennifer Gillenwater and Ben Taskar 2010. Posterio
     Variable Models. Journal of Machine Learning Research 11.
 Joshua Goodman 1998. Parsing Inside-Out. PhD thesis, Harvard University.
 Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Minimization. NIPS.
+Chuan Guo, Geoff Pleiss, Yu Sun and Kilian Q. Weinberger 2017. On Calibration of Modern Neural Networks. ICML.
 Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
     Universe. Journal of the American Statistical Association 47.
 Jeremy Howard and Sebastian Ruder 2018. Universal Language Model Fine-tuning for Text Classification. ACL.
 Edward J. Hu, Yelong Shen, Phillip Wallis, Zeyuan Allen-Zhu, Yuanzhi Li, Shean Wang, Lu Wang and Weizhu Chen 2022. LoRA:
     Low-Rank Adaptation of Large Language Models. ICLR.
 Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
+Jack Kiefer 1953. Sequential Minimax Search for a Maximum. Proceedings of the American Mathematical Society 4(3).
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
@@ -72,6 +75,8 @@ Adhiguna Kuncoro, Miguel Ballesteros, Lingpeng Kong, Chris Dyer and Noah A. Smit
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
+Mahdi Pakdaman Naeini, Gregory F. Cooper and Milos Hauskrecht 2015. Obtaining Well Calibrated Probabilities Using
+    Bayesian Binning. AAAI.
 Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -16,12 +17,14 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
+from treeparse.cli.reliability import calibration_tables
 from treeparse.cli.scores import comparison_tables, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
-    from treeparse.metrics import AttachmentReport, Comparison, OracleScores
+    from treeparse.metrics import AttachmentReport, Calibration, Comparison, OracleScores
+    from treeparse.model import Parse
 
 NAME = "evaluate"
 HELP = "score parses, or a model's parses, against gold trees"
@@ -45,6 +48,11 @@ table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, th
 that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
 the mean number of different trees, and the mean of their summed probabilities (mass).
 
+--calibration compares the exact probabilities that a --model gives its arcs, its labels (given their arcs, where these
+are right) and both together with how often they are right, full labels with subtypes: the expected calibration error
+(ECE) in points, by 15 bins of equal width and by 15 of equally many words, and a row for each bin of equal width.
+treeparse calibrate fits a model's temperature.
+
 {SEVERAL}
 {EXPECTED_TREE}"""
 
@@ -62,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_decoder_argument(parser)
     add_import_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
+    parser.add_argument(
+        "--calibration", action="store_true", help="print whether models' probabilities come true, see below"
+    )
     parser.add_argument(
         "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
     )
@@ -114,12 +125,14 @@ class _Evaluation:
     reports: "list[AttachmentReport]"  # one a system
     tags: "list[dict[str, float]]"  # scores by name
     oracles: "list[list[OracleScores] | None]"  # of n-best files
+    calibrations: "list[dict[str, Calibration]]"  # of models, if asked
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
 
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.core import TreeparseError
+    from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
 
     if args.gold is None:
@@ -131,17 +144,22 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
         raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
     if args.combine is not None and not args.model:
         raise TreeparseError("--combine says how several models parse as one: name them by --model DIR DIR.")
+    if args.calibration and not args.model:
+        raise TreeparseError("--calibration is of a model's probabilities: name one by --model DIR.")
     paths = [args.gold, *args.systems]
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [_words(file, places) for file in files]
-    systems = [_parse(directories, gold, args) for directories in args.model]
+    parsed = [_parse(directories, gold, args) for directories in args.model]
+    systems = [with_parses(gold, found) for found in parsed]
+    calibrations = [_calibration(gold, found) for found in parsed if args.calibration]
     systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     tags = [tag_scores(gold, system) for system in systems]
     oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
-    return _Evaluation(names, reports, tags, oracles, comparison, skipped=len(files[0].sentences) - len(gold))
+    skipped = len(files[0].sentences) - len(gold)
+    return _Evaluation(names, reports, tags, oracles, calibrations, comparison, skipped)
 
 
 def _words(system: System, places: list[int]) -> "list[Sentence]":
@@ -165,31 +183,43 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
     return None if system.lists is None else oracle_scores(gold, system.trees(places), system.log_probs(places))
 
 
-def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
-    from treeparse.data.parses import with_parses
+def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Parse]":
+    return load_models(directories, args).parse(gold, decoder=args.decoder, probabilities=args.calibration)
 
-    return with_parses(gold, load_models(directories, args).parse(gold, decoder=args.decoder))
+
+def _calibration(gold: "list[Sentence]", parses: "list[Parse]") -> "dict[str, Calibration]":
+    from treeparse.data.parses import with_parses
+    from treeparse.metrics import parse_calibration
+
+    probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
+    return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
 def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
     named = zip(evaluation.names, evaluation.oracles, strict=True)
     oracles = [line for name, scores in named if scores for line in ("", name, *oracle_table(scores))]
+    calibrated = zip(evaluation.names, evaluation.calibrations, strict=False)  # models come first
+    more = [*oracles, *(line for name, found in calibrated for line in ("", name, *calibration_tables(found)))]
     if not evaluation.comparison:
         [name], [report] = evaluation.names, evaluation.reports
         tables = report_tables(report, evaluation.tags[0], by_label=args.by_label)
-        return [f"gold    {args.gold}", f"system  {name}", "", *tables, *oracles]
+        return [f"gold    {args.gold}", f"system  {name}", "", *tables, *more]
     first, second = evaluation.reports
     tables = comparison_tables(first, second, evaluation.comparison, evaluation.tags, by_label=args.by_label)
-    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables, *oracles]
+    return [f"gold  {args.gold}", *map("{}     {}".format, "AB", evaluation.names), "", *tables, *more]
 
 
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:
     """Scores are in [0, 1]; the comparison's differences are the second system's score less the first's."""
     systems = []
     found = zip(evaluation.names, evaluation.reports, evaluation.tags, evaluation.oracles, strict=True)
-    for name, report, tags, oracle in found:
-        lists = {} if oracle is None else {"oracle": [scores.as_dict() for scores in oracle]}
-        systems.append({"system": name, "scores": report.as_dict(), **({"tags": tags} if tags else {}), **lists})
+    for (name, report, tags, oracle), calibrated in zip_longest(found, evaluation.calibrations):
+        more: dict[str, Any] = {"tags": tags} if tags else {}
+        if oracle is not None:
+            more["oracle"] = [scores.as_dict() for scores in oracle]
+        if calibrated:
+            more["calibration"] = {part: values.as_dict() for part, values in calibrated.items()}
+        systems.append({"system": name, "scores": report.as_dict(), **more})
     result: dict[str, Any] = {
         "gold": args.gold,
         "sentences_left_out": evaluation.skipped,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,7 @@ from treeparse.model.storage import (
     load_weights,
     model_folder,
     read_model,
+    rewrite_config,
     write_model,
 )
 from treeparse.model.tagging import Tagging, TagNames
@@ -129,8 +130,14 @@ class Parser(nn.Module):
 
         Adapters are saved as part of the weights beside which they stand.
         """
-        config = replace(self.config, encoder=encoder_kind(self.config.encoder).merged())
-        write_model(directory, asdict(config), self.indexer.to_json(), self.merged_weights())
+        write_model(directory, self._saved_config(), self.indexer.to_json(), self.merged_weights())
+
+    def save_config(self, directory: str | Path) -> None:
+        """Writes ``config.json`` alone, into the folder where this very parser was saved: for another temperature."""
+        rewrite_config(directory, self._saved_config())
+
+    def _saved_config(self) -> dict[str, Any]:
+        return asdict(replace(self.config, encoder=encoder_kind(self.config.encoder).merged()))
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without what adapters add, by the names of a parser without adapters: no copies."""
@@ -200,13 +207,15 @@ class Parser(nn.Module):
 
         Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
         given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
-        and take little memory. The label "root" is for arcs from the root, and for no others. ``scores`` are those of
-        the scorer, where they are there already.
+        and take little memory. The label "root" is for arcs from the root, and for no others. Where the config has a
+        ``temperature`` other than 1, all scores are divided by it, and labels of all arcs are looked at. ``scores`` are
+        those of the scorer, where they are there already.
         """
         found = self._scores(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
         trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
-        return LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+        p = LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+        return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""

@@ -100,7 +100,7 @@ def lists_of(
         parses = tagging.given_to(found.parses(chosen, model.label_names))
         return with_probabilities(p, found, parses) if probabilities else parses
 
-    with _evaluating(model.networks):
+    with evaluating(model.networks):
         limits = _limits(model, finder, batch_words)
         return map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
 
@@ -145,7 +145,7 @@ def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int
 
 
 @contextmanager
-def _evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
+def evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
     """Without dropout, whatever they were in before."""
     were_training = [network.training for network in networks]
     for network in networks:
