@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import chain, starmap
 from typing import Any
 
 import numpy as np
@@ -66,7 +66,8 @@ def calibration(probs: ArrayLike, right: ArrayLike, *, bins: int = BINS) -> Cali
     of_mass = np.empty(len(chances), dtype=np.int64)
     of_mass[np.argsort(chances, kind="stable")] = np.arange(len(chances)) * bins // len(chances)
     counts, confidences, accuracies = _binned(of_width, chances, truth, bins)
-    rows = zip(edges[:-1], edges[1:], counts, confidences, accuracies, strict=True)
+    columns = (edges[:-1], edges[1:], counts, confidences, accuracies)
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return Calibration(
         words=len(chances),
         confidence=float(chances.mean()),
@@ -74,7 +75,7 @@ def calibration(probs: ArrayLike, right: ArrayLike, *, bins: int = BINS) -> Cali
         ece=_error(of_width, chances, truth, bins),
         ece_mass=_error(of_mass, chances, truth, bins),
         brier=float(np.square(chances - truth).mean()),
-        bins=tuple(ReliabilityBin(*map(float, row[:2]), int(row[2]), *map(float, row[3:])) for row in rows if row[2]),
+        bins=tuple(each for each in starmap(ReliabilityBin, rows) if each.words),
     )
 
 

@@ -32,8 +32,11 @@ def tree_marginals(p: LabeledCRF | Mixture, heads: Tensor, labels: Tensor) -> Tr
         return _tree_marginals(p, heads, labels)
     weights = p.log_weights.exp().unsqueeze(-1)
     found = [_tree_marginals(component, heads, labels) for component in p.components]
-    parts = zip(*found, strict=True)
-    return TreeMarginals(*(sum(w * each for w, each in zip(weights, part, strict=True)) for part in parts))
+    arcs, labeled = (
+        torch.stack([w * each for w, each in zip(weights, part, strict=True)]).sum(0)
+        for part in zip(*found, strict=True)
+    )
+    return TreeMarginals(arcs, labeled)
 
 
 def _tree_marginals(p: LabeledCRF, heads: Tensor, labels: Tensor) -> TreeMarginals:
