@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""How far a parser's probabilities can be trusted on EWT: their calibration, and errors of annotation found by them.
+"""How far a parser's probabilities can be trusted: calibration, sets of heads, and errors of annotation found by them.
 
     export TREEPARSE_TREEBANKS=...   # the folder that holds UD_English-EWT
     scripts/experiment_confidence.py --model runs/fast/model
@@ -7,13 +7,19 @@
 The parser is trained on EWT by the config fast, unless the folder of one that was is named. Expected calibration errors
 are of the test set, before and after the temperature that is fitted on the dev set. Then so many words of the dev set,
 drawn at random, get another head, drawn from those with which the sentence is still a tree; words are ordered by the
-probability of their head and label, and those found are the changed ones among as many first ones.
+probability of their head and label, and those found are the changed ones among as many first ones. Sets of heads by
+split conformal prediction, from the dev set too, should hold the head of 95% and of 90% of the test set's words; the
+error of that share is over sentences. Another treebank has its own --files, and folder of a --model:
+
+    treeparse train --config fast --output runs/turkish --data.train ... --data.dev ...
+    scripts/experiment_confidence.py --files UD_Turkish-IMST/tr_imst-ud-{}.conllu --model runs/turkish/model
 
 Each result appends a line to a file of JSON lines, and those that stand there are not repeated. In the end it prints
 tables.
 """
 
 import argparse
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -25,13 +31,15 @@ from support.training.runs import Record, append_record, read_records, train_and
 from treeparse.core import Sentence, tree_problem
 from treeparse.data import load_treebank
 from treeparse.data.parses import with_parses
-from treeparse.metrics import parse_calibration
+from treeparse.metrics import conformal_threshold, parse_calibration
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_temperature
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_confidence.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-TRAINED, CALIBRATED, SUSPECTS = SETTINGS = ("as trained", "calibrated", "suspects")
+TRAINED, CALIBRATED, SUSPECTS, HEAD_SETS = SETTINGS = ("as trained", "calibrated", "suspects", "head sets")
+ALPHAS = (0.05, 0.1)
+RUN = ("treebank", "config", "setting")  # tell the results of a file apart
 KINDS = {"arcs": "arcs", "labels": "labels given right arcs", "labeled_arcs": "arcs and labels"}
 
 
@@ -39,26 +47,29 @@ class Experiment:
     """The results, made where a file lacks them."""
 
     def __init__(self, arguments: argparse.Namespace, work: Path) -> None:
-        self.files, self.output = str(arguments.treebanks / EWT), arguments.output
+        self.files, self.output = str(arguments.treebanks / arguments.files), arguments.output
         self.model, self.config, self.work = arguments.model, arguments.config, work
         self.changed, self.seed = arguments.changed, arguments.seed
-        self.name = Path(arguments.config).stem  # tells the models of a file apart
+        self.name = (Path(arguments.files).parent.name, Path(arguments.config).stem)
         self.output.parent.mkdir(parents=True, exist_ok=True)
 
     def results(self) -> list[Record]:
         """The records, in order."""
-        records = {each["setting"]: each for each in read_records(self.output) if each["model"] == self.name}
-        for setting in SETTINGS:
-            if setting not in records:
-                print(setting, flush=True)
-                records[setting] = {"model": self.name, "setting": setting, **self._figures(setting)}
-                append_record(self.output, records[setting])
-        return [records[setting] for setting in SETTINGS]
+        records = {tuple(each[name] for name in RUN): each for each in read_records(self.output)}
+        runs = [(*self.name, setting) for setting in SETTINGS]
+        for run in runs:
+            if run not in records:
+                print(run[-1], flush=True)
+                records[run] = {**dict(zip(RUN, run, strict=True)), **self._figures(run[-1])}
+                append_record(self.output, records[run])
+        return [records[run] for run in runs]
 
     def _figures(self, setting: str) -> Record:
         parser = self._parser()
         if setting == SUSPECTS:
             return suspects(parser, self._sentences("dev"), self.changed, self.seed)
+        if setting == HEAD_SETS:
+            return head_sets(parser, self._sentences("dev"), self._sentences("test"))
         if setting == CALIBRATED:
             fit_temperature(parser, self._sentences("dev"))
         return calibration_errors(parser, self._sentences("test"))
@@ -97,6 +108,25 @@ def suspects(parser: Parser, gold: Sequence[Sentence], count: int, seed: int) ->
     return {"words": len(probs), "changed": count, "seed": seed, **found}
 
 
+def head_sets(parser: Parser, held_out: Sequence[Sentence], gold: Sequence[Sentence]) -> Record:
+    """How often the sets hold the head, with the standard error over sentences, and how large they are, by alpha."""
+    probs = [prob for parse in parser.score_trees(held_out) for prob in parse.arc_probs or ()]
+    figures = {}
+    for alpha in ALPHAS:
+        parses = parser.parse(gold, head_threshold=conformal_threshold(probs, alpha))
+        sets = [parse.head_sets or () for parse in parses]
+        held = [
+            [head in each for head, each in zip(sentence.heads or (), own, strict=True)]
+            for sentence, own in zip(gold, sets, strict=True)
+        ]
+        words = sum(map(len, held))
+        share = sum(map(sum, held)) / words
+        error = math.sqrt(sum((sum(own) - share * len(own)) ** 2 for own in held)) / words
+        size = sum(len(each) for own in sets for each in own) / words
+        figures[str(alpha)] = {"held": round(share, 6), "error": round(error, 6), "size": round(size, 4)}
+    return figures
+
+
 def with_wrong_heads(gold: Sequence[Sentence], count: int, seed: int) -> tuple[list[Sentence], set[tuple[int, int]]]:
     """The sentences with another head for so many words, and which these are: sentence and word, from 0.
 
@@ -119,7 +149,7 @@ def with_wrong_heads(gold: Sequence[Sentence], count: int, seed: int) -> tuple[l
 
 def tables(records: Sequence[Record]) -> Iterator[str]:
     """Markdown: the calibration before and after, and what was found."""
-    *calibrated, found = records
+    *calibrated, found, sets = records
     yield "| test set | temperature | probability | right | ECE | ECE, equal mass | Brier score |"
     yield "|:--|--:|--:|--:|--:|--:|--:|"
     for kind, title in KINDS.items():
@@ -135,15 +165,18 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
             f"Of {count:,} changed heads {number:,} ({number / count:.1%}) are among the {first:,} least probable of "
             f"{words:,}; by chance {first / words:.1%}."
         )
+    yield from ("", "| sets of heads | hold the head | heads a word |", "|:--|--:|--:|")
+    for alpha in ALPHAS:
+        each = sets[str(alpha)]
+        yield f"| {1 - alpha:.0%} | {100 * each['held']:.2f} ± {100 * each['error']:.2f} | {each['size']:.2f} |"
 
 
 def main(options: Sequence[str] | None = None) -> None:
     """Make what is missing and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_run_options(parser, OUTPUT)
-    parser.add_argument(
-        "--model", type=Path, metavar="DIR", help="the config's parser (default: train it)"
-    )
+    parser.add_argument("--model", type=Path, metavar="DIR", help="the config's parser (default: train it)")
+    parser.add_argument("--files", default=EWT, metavar="PATTERN", help=f"the treebank's (default: {EWT})")
     parser.add_argument("--config", default="fast", help="a YAML file, or a name from treeparse config (default: fast)")
     parser.add_argument("--changed", type=int, default=200, metavar="N", help="words with a wrong head (default: 200)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of training and of the words (default: 1)")

@@ -85,6 +85,8 @@ Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, K
     Deep Contextualized Word Representations. NAACL-HLT.
 Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell III and Mark Johnson 2002. Parsing the
     Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
+Mauricio Sadinle, Jing Lei and Larry Wasserman 2019. Least Ambiguous Set-Valued Classifiers With Bounded Error Levels.
+    Journal of the American Statistical Association 114(525).
 David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
 Noah A. Smith and Jason Eisner 2006. Annealing Structural Bias in Multilingual Weighted Grammar Induction. COLING/ACL.
@@ -97,6 +99,7 @@ Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learnin
     Margin Approach. ICML.
 Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on
     Software Engineering 17(9).
+Vladimir Vovk, Alex Gammerman and Glenn Shafer 2005. Algorithmic Learning in a Random World. Springer.
 David B. Wilson 1996. Generating Random Spanning Trees More Quickly than the Cover Time. STOC.
 Xingxing Zhang, Jianpeng Cheng and Mirella Lapata 2017. Dependency Parsing as Head Selection. EACL.
 """

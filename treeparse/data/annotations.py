@@ -10,6 +10,7 @@ from treeparse.data.parses import Parse
 from treeparse.data.validation import BYTE_ORDER_MARK, ID, MISC
 
 ARC_PROB, LABEL_PROB, TREE_PROB, ENTROPY = "ArcProb", "LabelProb", "tree_prob", "entropy"
+HEADS = "Heads"
 
 
 def probability(value: float) -> str:
@@ -61,6 +62,13 @@ def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence
     entropy = None if parse.entropy is None else figure(parse.entropy)
     values = {TREE_PROB: figure(math.exp(parse.log_prob)), ENTROPY: entropy}
     return with_comments(with_misc(sentence, entries), values)
+
+
+def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
+    """The sentence with the sets of heads of a parse in MISC, ``Heads=2,5``: possible heads, as training reads them."""
+    if parse.head_sets is None:
+        raise ValueError("the parse has no sets of heads: ask for them where it is made")
+    return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
 
 
 def _lines(sentence: ConlluSentence) -> tuple[str, list[str]]:

@@ -17,7 +17,8 @@ class Parse:
 
     Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
     ``label_probs`` that of head and label together, summed over all labelled trees of the model, and ``entropy`` is
-    that of all these trees (nats), None where it is not known exactly.
+    that of all these trees (nats), None where it is not known exactly. Where sets of heads were asked for,
+    ``head_sets`` has that of each word.
     """
 
     tokens: tuple[str, ...]
@@ -31,6 +32,7 @@ class Parse:
     arc_probs: tuple[float, ...] | None = None
     label_probs: tuple[float, ...] | None = None
     entropy: float | None = None
+    head_sets: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from treeparse.metrics.calibration import Calibration as Calibration
 from treeparse.metrics.calibration import ReliabilityBin as ReliabilityBin
 from treeparse.metrics.calibration import calibration as calibration
 from treeparse.metrics.calibration import parse_calibration as parse_calibration
+from treeparse.metrics.conformal import conformal_threshold as conformal_threshold
 from treeparse.metrics.counts import REMEDY as REMEDY
 from treeparse.metrics.counts import Count as Count
 from treeparse.metrics.counts import is_punctuation as is_punctuation

@@ -137,13 +137,15 @@ class Ensemble:
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
         probabilities: bool = False,
+        head_threshold: float | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
 
         There is no exact entropy for "marginals": it is None.
         """
         tree = ChosenTree(self._decoder(decoder))
-        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, probabilities=probabilities)]
+        lists = lists_of(self, sentences, tree, batch_words, probabilities=probabilities, head_threshold=head_threshold)
+        return [parse for [parse] in lists]
 
     def stream(
         self,

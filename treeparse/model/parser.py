@@ -274,6 +274,7 @@ class Parser(nn.Module):
         batch_words: int = 5000,
         decoder: DecoderName | None = None,
         probabilities: bool = False,
+        head_threshold: float | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
@@ -281,11 +282,13 @@ class Parser(nn.Module):
         sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
         words each. A model that predicts tags gives them to the parses. With ``probabilities`` a parse has those of its
-        arcs and labelled arcs among all trees, and the entropy, exactly. Raises where a sentence is a string or has no
-        words, and where the model reads tags and a sentence has none.
+        arcs and labelled arcs among all trees, and the entropy, exactly; with ``head_threshold`` the set of each word's
+        heads that are so probable, such as :func:`treeparse.metrics.conformal_threshold` finds. Raises where a sentence
+        is a string or has no words, and where the model reads tags and a sentence has none.
         """
         tree = ChosenTree(self._decoder(decoder))
-        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, probabilities=probabilities)]
+        lists = lists_of(self, sentences, tree, batch_words, probabilities=probabilities, head_threshold=head_threshold)
+        return [parse for [parse] in lists]
 
     def stream(
         self,

@@ -19,7 +19,7 @@ from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.lists import ListFinder
-from treeparse.model.probabilities import with_probabilities
+from treeparse.model.probabilities import with_head_sets, with_probabilities
 from treeparse.model.tagging import Tagging
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
@@ -72,6 +72,7 @@ def lists_of(
     first: int = 0,
     *,
     probabilities: bool = False,
+    head_threshold: float | None = None,
 ) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
@@ -82,6 +83,7 @@ def lists_of(
         batch_words: words of a batch, about; fewer where lists are long.
         first: the place of the first sentence in a longer list, by which faults are named.
         probabilities: whether the parses have those of their arcs, and the entropy.
+        head_threshold: the probability from which on a head is in a word's set; None for no sets.
 
     Raises:
         TreeparseError: as `as_sentences`, the model and the finder do.
@@ -98,7 +100,9 @@ def lists_of(
         p, tagging = model.distribution_and_tags(model.collate(chosen, places))
         found = finder(p, places)
         parses = tagging.given_to(found.parses(chosen, model.label_names))
-        return with_probabilities(p, found, parses) if probabilities else parses
+        if probabilities:
+            parses = with_probabilities(p, found, parses)
+        return parses if head_threshold is None else with_head_sets(p, head_threshold, parses)
 
     with evaluating(model.networks):
         limits = _limits(model, finder, batch_words)

@@ -1,4 +1,4 @@
-"""How probable the arcs of given trees are, each by itself."""
+"""How probable arcs are, each by itself: those of given trees, or all."""
 
 from typing import NamedTuple
 
@@ -39,11 +39,19 @@ def tree_marginals(p: LabeledCRF | Mixture, heads: Tensor, labels: Tensor) -> Tr
     return TreeMarginals(arcs, labeled)
 
 
+def arc_marginals(p: LabeledCRF | Mixture) -> Tensor:
+    """The marginals of all arcs of a batch, whatever their labels: constants ``(B, n+1, n+1)``, float64."""
+    if isinstance(p, LabeledCRF):
+        return p.arcs.flat.marginals.detach()
+    weights = p.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
+    return torch.stack([w * arc_marginals(each) for w, each in zip(weights, p.components, strict=True)]).sum(0)
+
+
 def _tree_marginals(p: LabeledCRF, heads: Tensor, labels: Tensor) -> TreeMarginals:
     heads, labels = torch.broadcast_tensors(check_heads(heads, p.scores), check_heads(labels, p.scores, name="Labels"))
     shape = heads.shape
     heads, labels = map(p.base.flat.samples_of, (heads, labels))
-    marginals = p.arcs.flat.marginals.detach()
+    marginals = arc_marginals(p)
     places = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
     found = marginals.expand(len(heads), *marginals.shape).gather(2, places).squeeze(2)
     arcs = torch.where((heads >= 0) & (heads < heads.shape[-1]), found, 0.0)
