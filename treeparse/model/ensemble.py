@@ -11,7 +11,7 @@ from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vocabulary import Vocabulary
-from treeparse.model.given import GivenTrees, as_given
+from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists
 from treeparse.model.parser import Parser

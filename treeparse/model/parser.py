@@ -19,7 +19,7 @@ from treeparse.data.vectors import WordVectors
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
-from treeparse.model.given import GivenTrees, as_given
+from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree, SampledLists

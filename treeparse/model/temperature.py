@@ -15,7 +15,7 @@ from torch import Tensor
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.batching import BucketBatchSampler
 from treeparse.model.config import TEMPERATURES
-from treeparse.model.given import GivenTrees
+from treeparse.model.given_trees import GivenTrees
 from treeparse.model.parser import Parser
 from treeparse.model.parsing import evaluating
 from treeparse.trees import LabeledCRF
