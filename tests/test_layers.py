@@ -28,7 +28,17 @@ ALLOWED = {
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "cli": {
-        "core", "trees", "pictures", "data", "nn", "metrics", "objectives", "rules", "model", "training", "version"
+        "core",
+        "trees",
+        "pictures",
+        "data",
+        "nn",
+        "metrics",
+        "objectives",
+        "rules",
+        "model",
+        "training",
+        "version",
     },
     "__main__": {"cli"},
 }

@@ -28,6 +28,7 @@ Ernesto G. Birgin, José Mario Martínez and Marcos Raydan 2000. Nonmonotone Spe
     Sets. SIAM Journal on Optimization 10(4).
 Piotr Bojanowski, Edouard Grave, Armand Joulin and Tomas Mikolov 2017. Enriching Word Vectors with Subword Information.
     Transactions of the ACL 5.
+Glenn W. Brier 1950. Verification of Forecasts Expressed in Terms of Probability. Monthly Weather Review 78(1).
 Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning Arborescences of a Network. Networks
     10.
 Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
@@ -52,12 +53,14 @@ Kuzman Ganchev, João Graça, Jennifer Gillenwater and Ben Taskar 2010. Posterio
     Variable Models. Journal of Machine Learning Research 11.
 Joshua Goodman 1998. Parsing Inside-Out. PhD thesis, Harvard University.
 Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Minimization. NIPS.
+Chuan Guo, Geoff Pleiss, Yu Sun and Kilian Q. Weinberger 2017. On Calibration of Modern Neural Networks. ICML.
 Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
     Universe. Journal of the American Statistical Association 47.
 Jeremy Howard and Sebastian Ruder 2018. Universal Language Model Fine-tuning for Text Classification. ACL.
 Edward J. Hu, Yelong Shen, Phillip Wallis, Zeyuan Allen-Zhu, Yuanzhi Li, Shean Wang, Lu Wang and Weizhu Chen 2022. LoRA:
     Low-Rank Adaptation of Large Language Models. ICLR.
 Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
+Jack Kiefer 1953. Sequential Minimax Search for a Maximum. Proceedings of the American Mathematical Society 4(3).
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
@@ -75,6 +78,8 @@ Eugene L. Lawler 1972. A Procedure for Computing the K Best Solutions to Discret
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
+Mahdi Pakdaman Naeini, Gregory F. Cooper and Milos Hauskrecht 2015. Obtaining Well Calibrated Probabilities Using
+    Bayesian Binning. AAAI.
 Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
@@ -83,6 +88,8 @@ Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, K
     Deep Contextualized Word Representations. NAACL-HLT.
 Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell III and Mark Johnson 2002. Parsing the
     Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
+Mauricio Sadinle, Jing Lei and Larry Wasserman 2019. Least Ambiguous Set-Valued Classifiers With Bounded Error Levels.
+    Journal of the American Statistical Association 114(525).
 David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
 Noah A. Smith and Jason Eisner 2006. Annealing Structural Bias in Multilingual Weighted Grammar Induction. COLING/ACL.
@@ -95,6 +102,7 @@ Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learnin
     Margin Approach. ICML.
 Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on
     Software Engineering 17(9).
+Vladimir Vovk, Alex Gammerman and Glenn Shafer 2005. Algorithmic Learning in a Random World. Springer.
 David B. Wilson 1996. Generating Random Spanning Trees More Quickly than the Cover Time. STOC.
 Xingxing Zhang, Jianpeng Cheng and Mirella Lapata 2017. Dependency Parsing as Head Selection. EACL.
 """

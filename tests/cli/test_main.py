@@ -94,7 +94,10 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["pred"], "there is no command 'pred', but train, export, evaluate, predict, kbest, sample, check, config"),
+        (
+            ["pred"],
+            "there is no command 'pred', but train, export, calibrate, evaluate, predict, kbest, sample",
+        ),
         (["trian", "--config", "fast"], "; did you mean train?"),
         (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
         (["predict", "model", "in", "--ouput=x"], "; did you mean --output?"),

@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -16,13 +17,15 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
+from treeparse.cli.reliability import calibration_tables
 from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.metrics import AttachmentReport, Comparison, OracleScores
+    from treeparse.metrics import AttachmentReport, Calibration, Comparison, OracleScores
+    from treeparse.model import Parse
 
 NAME = "evaluate"
 HELP = "score parses, or a model's parses, against gold trees"
@@ -50,6 +53,11 @@ the mean number of different trees, and the mean of their summed probabilities (
 --html writes one page that needs no other file: the tables, the learning curves of a model in its run's folder, scores
 by length of sentence and of arc and by label, which labels are taken for which, and the worst parses, drawn.
 
+--calibration compares the exact probabilities that a --model gives its arcs, its labels (given their arcs, where these
+are right) and both together with how often they are right, full labels with subtypes: the expected calibration error
+(ECE) in points, by 15 bins of equal width and by 15 of equally many words, and a row for each bin of equal width.
+treeparse calibrate fits a model's temperature.
+
 {SEVERAL}
 {EXPECTED_TREE}"""
 
@@ -67,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_decoder_argument(parser)
     add_import_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
+    parser.add_argument(
+        "--calibration", action="store_true", help="print whether models' probabilities come true, see below"
+    )
     parser.add_argument(
         "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
     )
@@ -110,7 +121,8 @@ def run(args: argparse.Namespace) -> int:
     if evaluation.skipped and not args.quiet:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
-        print("\n".join([*_heading(evaluation, args), "", *lines_of(_tables(evaluation, args)), *_oracles(evaluation)]))
+        scores = [*_heading(evaluation, args), "", *lines_of(_tables(evaluation, args))]
+        print("\n".join([*scores, *_oracles(evaluation), *_calibrations(evaluation)]))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:
@@ -124,6 +136,7 @@ class _Evaluation:
     reports: "list[AttachmentReport]"  # one a system
     tags: "list[dict[str, float]]"  # scores by name
     oracles: "list[list[OracleScores] | None]"  # of n-best files
+    calibrations: "list[dict[str, Calibration]]"  # of models, if asked
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
     gold: "list[ConlluSentence]"
@@ -132,6 +145,7 @@ class _Evaluation:
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.core import TreeparseError
+    from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
 
     if args.gold is None:
@@ -143,18 +157,23 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
         raise TreeparseError("--decoder says how a model parses: name one by --model DIR.")
     if args.combine is not None and not args.model:
         raise TreeparseError("--combine says how several models parse as one: name them by --model DIR DIR.")
+    if args.calibration and not args.model:
+        raise TreeparseError("--calibration is of a model's probabilities: name one by --model DIR.")
     paths = [args.gold, *args.systems]
     files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [[sentence.words for sentence in _sound(file, places)] for file in files]
-    systems = [_parse(directories, gold, args) for directories in args.model]
+    parsed = [_parse(directories, gold, args) for directories in args.model]
+    systems = [with_parses(gold, found) for found in parsed]
+    calibrations = [_calibration(gold, found) for found in parsed if args.calibration]
     systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
     tags = [tag_scores(gold, system) for system in systems]
     oracles = [None] * len(args.model) + [_oracle(gold, file, places) for file in files[1:]]
     skipped = len(files[0].sentences) - len(gold)
-    return _Evaluation(names, reports, tags, oracles, comparison, skipped, _sound(files[0], places), systems)
+    sentences = _sound(files[0], places)
+    return _Evaluation(names, reports, tags, oracles, calibrations, comparison, skipped, sentences, systems)
 
 
 def _sound(system: System, places: list[int]) -> "list[ConlluSentence]":
@@ -178,10 +197,16 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
     return None if system.lists is None else oracle_scores(gold, system.trees(places), system.log_probs(places))
 
 
-def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Sentence]":
-    from treeparse.data.parses import with_parses
+def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Parse]":
+    return load_models(directories, args).parse(gold, decoder=args.decoder, probabilities=args.calibration)
 
-    return with_parses(gold, load_models(directories, args).parse(gold, decoder=args.decoder))
+
+def _calibration(gold: "list[Sentence]", parses: "list[Parse]") -> "dict[str, Calibration]":
+    from treeparse.data.parses import with_parses
+    from treeparse.metrics import parse_calibration
+
+    probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
+    return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
 def _heading(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
@@ -202,6 +227,11 @@ def _oracles(evaluation: _Evaluation) -> list[str]:
     return [line for name, scores in named if scores for line in ("", name, *lines_of([oracle_table(scores)]))]
 
 
+def _calibrations(evaluation: _Evaluation) -> list[str]:
+    named = zip(evaluation.names, evaluation.calibrations, strict=False)  # models come first
+    return [line for name, found in named for line in ("", name, *calibration_tables(found))]
+
+
 def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
     from treeparse.cli.report import Judged, report_page, run_history
 
@@ -218,9 +248,13 @@ def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any
     """Scores are in [0, 1]; the comparison's differences are the second system's score less the first's."""
     systems = []
     found = zip(evaluation.names, evaluation.reports, evaluation.tags, evaluation.oracles, strict=True)
-    for name, report, tags, oracle in found:
-        lists = {} if oracle is None else {"oracle": [scores.as_dict() for scores in oracle]}
-        systems.append({"system": name, "scores": report.as_dict(), **({"tags": tags} if tags else {}), **lists})
+    for (name, report, tags, oracle), calibrated in zip_longest(found, evaluation.calibrations):
+        more: dict[str, Any] = {"tags": tags} if tags else {}
+        if oracle is not None:
+            more["oracle"] = [scores.as_dict() for scores in oracle]
+        if calibrated:
+            more["calibration"] = {part: values.as_dict() for part, values in calibrated.items()}
+        systems.append({"system": name, "scores": report.as_dict(), **more})
     result: dict[str, Any] = {
         "gold": args.gold,
         "sentences_left_out": evaluation.skipped,

@@ -20,10 +20,13 @@ from treeparse.version import installed_version
 COMMANDS = (
     "train",
     "export",
+    "calibrate",
     "evaluate",
     "predict",
     "kbest",
     "sample",
+    "rank",
+    "suspects",
     "check",
     "config",
     "constraints",

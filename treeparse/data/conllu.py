@@ -104,7 +104,19 @@ class ConlluSentence:
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
         lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
-        return [line.removesuffix("\r").split("\t") for line in lines if _is_row(line)]
+        return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
+
+    def alone(self) -> Self:
+        """The sentence without byte order mark and with one blank line at its end: any other may follow."""
+        end = "\r\n" if "\r\n" in self.text else "\n"
+        return replace(self, text=self.text.removeprefix(BYTE_ORDER_MARK).strip("\r\n") + 2 * end)
+
+    def word_lines(self) -> list[int]:
+        """The line of every word in the file, from 1."""
+        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
+        first = next(place for place, line in enumerate(lines) if line.removesuffix("\r"))
+        numbered = enumerate(lines, self.line - first)
+        return [number for number, line in numbered if is_row(line) and line.split("\t", 1)[ID].isdecimal()]
 
     def with_parse(
         self,
@@ -130,7 +142,7 @@ class ConlluSentence:
         mark = self.text[: len(self.text) - len(body)]
         lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
         for line in body.split("\n"):
-            columns = line.split("\t") if _is_row(line) else [line]
+            columns = line.split("\t") if is_row(line) else [line]
             if drop_empty and len(columns) > 1 and "." in columns[ID]:
                 continue
             if len(columns) > 1 and columns[ID].isdecimal():
@@ -400,5 +412,6 @@ def _shared(strings: Iterable[str]) -> tuple[str, ...]:
     return tuple(map(intern, strings))
 
 
-def _is_row(line: str) -> bool:
+def is_row(line: str) -> bool:
+    """Whether a line of a sentence holds columns: it is no comment and not blank."""
     return "\t" in line and not line.startswith("#")

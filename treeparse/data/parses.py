@@ -15,6 +15,11 @@ class Parse:
     ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
     which it was drawn, at its temperature and among its decoder's trees. ``score`` is the sum of the scores of arcs and
     labels. ``upos``, ``xpos`` and ``feats`` are the tags of a model that predicts them, None where it does not.
+
+    Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
+    ``label_probs`` that of head and label together, summed over all labelled trees of the model, and ``entropy`` is
+    that of all these trees (nats), None where it is not known exactly. Where sets of heads were asked for,
+    ``head_sets`` has that of each word.
     """
 
     tokens: tuple[str, ...]
@@ -25,12 +30,21 @@ class Parse:
     upos: tuple[str, ...] | None = None
     xpos: tuple[str, ...] | None = None
     feats: tuple[str, ...] | None = None
+    arc_probs: tuple[float, ...] | None = None
+    label_probs: tuple[float, ...] | None = None
+    entropy: float | None = None
+    head_sets: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:
         """The tags that there are, by column: upos, xpos, feats."""
         columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
         return {column: tags for column, tags in columns.items() if tags is not None}
+
+    @property
+    def expected_errors(self) -> float | None:
+        """How many words are expected to have a wrong head or label; None without probabilities."""
+        return None if self.label_probs is None else sum(1 - prob for prob in self.label_probs)
 
     def _repr_svg_(self) -> str:
         """What notebooks show: the tree as a picture."""

@@ -1,4 +1,4 @@
-"""Scores of parses: functional counts and reports, the same as torchmetrics, and the paired bootstrap."""
+"""Scores of parses: functional counts and reports, the same as torchmetrics, the paired bootstrap, calibration."""
 
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,11 @@ from treeparse.metrics.bootstrap import Comparison as Comparison
 from treeparse.metrics.bootstrap import compare_counts as compare_counts
 from treeparse.metrics.bootstrap import paired_bootstrap as paired_bootstrap
 from treeparse.metrics.breakdown import LabelScore as LabelScore
+from treeparse.metrics.calibration import Calibration as Calibration
+from treeparse.metrics.calibration import ReliabilityBin as ReliabilityBin
+from treeparse.metrics.calibration import calibration as calibration
+from treeparse.metrics.calibration import parse_calibration as parse_calibration
+from treeparse.metrics.conformal import conformal_threshold as conformal_threshold
 from treeparse.metrics.counts import REMEDY as REMEDY
 from treeparse.metrics.counts import Count as Count
 from treeparse.metrics.counts import is_punctuation as is_punctuation

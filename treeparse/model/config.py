@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from treeparse.core import added_setting
+from treeparse.core import TreeparseError, added_setting
 from treeparse.data.indexer import Indexer
 from treeparse.model.encoders import default_encoder, encoder_kind
 from treeparse.model.tagging import TagWeights
@@ -10,6 +10,8 @@ from treeparse.nn import EncoderConfig
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
 from treeparse.nn.size import ScorerSize
 from treeparse.trees.decoders import Decoder, TreeKind, decoder_named
+
+TEMPERATURES = (1e-3, 1e3)  # the lowest and the highest
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,10 @@ class ParserConfig:
             best one of all trees or of those without crossing arcs, whichever these are; minimum_risk, the one of the
             highest expected LAS.
         tags: which tags are predicted beside the tree, and their weights in the loss.
+        temperature: what all scores of arcs and log probabilities of labels are divided by: the distribution is
+            proportional to the power ``1 / temperature`` of that which was trained. So the best trees, their labels and
+            the order of all others stay as they are, but for the decoder minimum_risk; log probabilities, marginals,
+            entropies, scores and samples do not. ``treeparse calibrate`` fits it to trees that were not trained on.
     """
 
     encoder: EncoderConfig = field(default_factory=default_encoder)
@@ -37,12 +43,16 @@ class ParserConfig:
     trees: TreeKind = added_setting("nonprojective", before="nonprojective")
     decoder: Decoder = added_setting("best", before="nonprojective")
     tags: TagWeights = added_setting(TagWeights(), before=TagWeights())
+    temperature: float = added_setting(1.0, before=1.0)
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):
             check_at_least(name, getattr(self, name), 1)
             check_at_most(name, getattr(self, name), LARGEST)
         check_rate("dropout", self.dropout)
+        lowest, highest = TEMPERATURES
+        if not lowest <= self.temperature <= highest:
+            raise TreeparseError(f"temperature is {self.temperature}, but must be from {lowest:g} to {highest:g}.")
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
 
 

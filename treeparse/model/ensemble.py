@@ -13,6 +13,7 @@ from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vocabulary import Vocabulary
+from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists, ChosenTree
 from treeparse.model.parser import Parser
@@ -142,13 +143,16 @@ class Ensemble:
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
+        head_threshold: float | None = None,
     ) -> list[Parse]:
-        """The parse of each sentence, in order, as :meth:`Parser.parse`; log probabilities are the combined ones.
+        """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
 
-        For "marginals" rules raise.
+        For "marginals" rules raise, and there is no exact entropy: it is None.
         """
-        finder, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return [parse for [parse] in lists_of(self, sentences, finder, batch_words, conditions)]
+        tree, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        added = {"probabilities": probabilities, "head_threshold": head_threshold}
+        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, conditions, **added)]
 
     def stream(
         self,
@@ -210,6 +214,13 @@ class Ensemble:
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
+
+    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+        """The trees that sentences have already, as :meth:`Parser.score_trees`; probabilities are the combined ones."""
+        given = as_sentences(sentences)
+        trees = GivenTrees.of(given, self.label_names)
+        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the first model's."""

@@ -114,7 +114,11 @@ class ChosenTree(ListFinder):
     k: int = field(default=1, init=False)
 
     def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int] = ()) -> TreeLists:
-        heads, labels = decoded(p, self.decoder)
+        return self.listed(p, *decoded(p, self.decoder))
+
+    @staticmethod
+    def listed(p: LabeledCRF | Mixture, heads: Tensor, labels: Tensor) -> TreeLists:
+        """Lists of one tree from heads and labels ``(B, n+1)``."""
         scores = p.score(heads, labels)
         log_probs = p.log_prob(heads, labels) if isinstance(p, Mixture) else scores - p.log_partition
         return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))

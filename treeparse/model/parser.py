@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,7 @@ from treeparse.data.vectors import WordVectors
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
+from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree
@@ -34,6 +35,7 @@ from treeparse.model.storage import (
     load_weights,
     model_folder,
     read_model,
+    rewrite_config,
     write_model,
 )
 from treeparse.model.tagging import Tagging, TagNames
@@ -132,8 +134,14 @@ class Parser(nn.Module):
 
         Adapters are saved as part of the weights beside which they stand.
         """
-        config = replace(self.config, encoder=encoder_kind(self.config.encoder).merged())
-        write_model(directory, asdict(config), self.indexer.to_json(), self.merged_weights())
+        write_model(directory, self._saved_config(), self.indexer.to_json(), self.merged_weights())
+
+    def save_config(self, directory: str | Path) -> None:
+        """Writes ``config.json`` alone, into the folder where this very parser was saved: for another temperature."""
+        rewrite_config(directory, self._saved_config())
+
+    def _saved_config(self) -> dict[str, Any]:
+        return asdict(replace(self.config, encoder=encoder_kind(self.config.encoder).merged()))
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without what adapters add, by the names of a parser without adapters: no copies."""
@@ -203,13 +211,15 @@ class Parser(nn.Module):
 
         Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
         given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
-        and take little memory. The label "root" is for arcs from the root, and for no others. ``scores`` are those of
-        the scorer, where they are there already.
+        and take little memory. The label "root" is for arcs from the root, and for no others. Where the config has a
+        ``temperature`` other than 1, all scores are divided by it, and labels of all arcs are looked at. ``scores`` are
+        those of the scorer, where they are there already.
         """
         found = self._scores(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
         trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
-        return LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+        p = LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+        return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""
@@ -270,6 +280,8 @@ class Parser(nn.Module):
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
+        head_threshold: float | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
@@ -291,12 +303,17 @@ class Parser(nn.Module):
             rules: what trees must satisfy (`treeparse.rules`), or the search for such trees, with its bound and its
                 counts. A sentence that has none within the bound gets the best tree; log probabilities are as without
                 rules. The words' UPOS are their own, or else predicted. Not for the decoder minimum_risk.
+            probabilities: whether a parse has those of its arcs and labelled arcs among all trees, and the entropy,
+                exactly.
+            head_threshold: how probable each word's heads in its set of heads are at least, such as
+                :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
 
         Raises:
             UnfitSentenceError: no tree agrees with what is known of a sentence.
         """
-        finder, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return [parse for [parse] in lists_of(self, sentences, finder, batch_words, conditions)]
+        tree, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        added = {"probabilities": probabilities, "head_threshold": head_threshold}
+        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, conditions, **added)]
 
     def stream(
         self,
@@ -392,6 +409,18 @@ class Parser(nn.Module):
         """
         lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
+
+    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+        """The trees that sentences have already, as parses: with the model's log probabilities, scores and marginals.
+
+        A label that the model does not have is impossible, and so are several roots where its trees have one: such a
+        tree has the ``log_prob`` -inf, and its other arcs their own probabilities. The rest is as in :meth:`parse`.
+        Raises where a sentence has no heads and labels, or heads that are no tree.
+        """
+        given = as_sentences(sentences)
+        trees = GivenTrees.of(given, self.label_names)
+        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""

@@ -23,6 +23,7 @@ from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.given import Given, UnfitSentenceError
 from treeparse.model.lists import ListFinder, TreeLists
+from treeparse.model.probabilities import with_head_sets, with_probabilities
 from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
@@ -89,6 +90,9 @@ def lists_of(
     batch_words: int,
     conditions: Conditions | None = None,
     first: int = 0,
+    *,
+    probabilities: bool = False,
+    head_threshold: float | None = None,
 ) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
@@ -99,6 +103,8 @@ def lists_of(
         batch_words: words of a batch, about; fewer where lists are long.
         conditions: on the trees, if there are any.
         first: the place of the first sentence in a longer list, by which faults are named.
+        probabilities: whether the parses have those of their arcs, and the entropy.
+        head_threshold: the probability from which on a head is in a word's set; None for no sets.
 
     Raises:
         UnfitSentenceError: no tree agrees with what is known of a sentence.
@@ -130,9 +136,12 @@ def lists_of(
             raise (_unfit(p, places) if known else None) or error from error
         if known and bool((lists.heads[:, 0, 1] < 0).any()):
             raise _unfit(p, places) or NoTreeError("No tree was found.")
-        return tagging.given_to(lists.parses(chosen, names))
+        parses = tagging.given_to(lists.parses(chosen, names))
+        if probabilities:
+            parses = with_probabilities(p, lists, parses)
+        return parses if head_threshold is None else with_head_sets(p, head_threshold, parses)
 
-    with _evaluating(model.networks):
+    with evaluating(model.networks):
         limits = _limits(model, finder, batch_words)
         found = map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
     if rules is not None and conditions.rules is not None:
@@ -214,7 +223,7 @@ def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int
 
 
 @contextmanager
-def _evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
+def evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
     """Without dropout, whatever they were in before."""
     were_training = [network.training for network in networks]
     for network in networks:

@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from treeparse.core import TreeparseError, values_of_before
-from treeparse.data.files import atomic_folder
+from treeparse.data.files import atomic_folder, atomic_write
 from treeparse.model.encoders import KINDS, settings_class
 from treeparse.nn import EncoderConfig
 from treeparse.version import installed_version
@@ -49,6 +49,13 @@ def write_model(
         shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
         digests = {name: _digest(folder / name) for name in DIGESTED}
         _write_json(folder / CONFIG, {**file_header(), **config, "digests": digests}, indent=2)
+
+
+def rewrite_config(directory: str | Path, config: dict[str, Any]) -> None:
+    """Put other settings into a model folder; its vocabulary and weights, and their digests, stay."""
+    path = Path(directory) / CONFIG
+    digests = {name: value for name, value in _read_mapping(path).items() if name == "digests"}
+    atomic_write(path, json.dumps({**file_header(), **config, **digests}, ensure_ascii=False, indent=2) + "\n")
 
 
 def file_header() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
-FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags"}
+FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature"}
 NAMED_LABELS = 10
 NOTHING = Vocabulary((), ())
 

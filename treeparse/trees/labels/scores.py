@@ -77,10 +77,14 @@ class FlatLabels:
 
         Words without a head count nothing.
         """
+        return self.log_probs_of_arcs(heads, labels).sum(-1)
+
+    def log_probs_of_arcs(self, heads: Tensor, labels: Tensor) -> Tensor:
+        """The same of each arc by itself ``(S, B, n+1)``; 0 where there is no head."""
         places = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
         totals = self.log_sums.expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
         values = self.of_labeled_trees(heads, labels) - torch.where(heads >= 0, totals, 0.0)
-        return torch.where(heads >= 0, values, 0.0).sum(-1)
+        return torch.where(heads >= 0, values, 0.0)
 
     def of_items(self, items: Tensor) -> "FlatLabels":
         """The scores of some items ``(I,)``, in order."""

@@ -1,0 +1,105 @@
+"""``treeparse calibrate`` and ``evaluate --calibration``: a model in its folder, its figures before and after."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.parsed_files import MULTIWORD, written
+from helpers.sentences import learnable_sentences
+
+from treeparse.cli.main import main
+from treeparse.core import Sentence
+from treeparse.data.conllu import ConlluSentence
+from treeparse.metrics import parse_calibration
+from treeparse.model import Parser
+from treeparse.model.temperature import fit_temperature
+
+DEV = learnable_sentences(12, seed=7)
+
+
+def run(command: str, *arguments: str | Path) -> int:
+    return main([command, *map(str, arguments), "--device", "cpu"])
+
+
+@pytest.fixture
+def dev(tmp_path: Path) -> str:
+    sentences = [ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in DEV]
+    return written(tmp_path / "dev.conllu", "".join(sentence.text for sentence in sentences))
+
+
+def test_the_temperature_is_fitted_and_kept(
+    model: str, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    (folder / "README.md").write_text("a card", encoding="utf-8")
+    parser = Parser.from_pretrained(model)
+    fit = fit_temperature(parser, DEV)
+    assert run("calibrate", folder, dev) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == f"12 sentences, {sum(map(len, DEV))} words"
+    assert shown[3].split() == ["before", "1.0000", f"{fit.before:.4f}"]
+    assert shown[4].split() == ["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"]
+    assert Parser.from_pretrained(folder).config == parser.config
+    assert (folder / "README.md").read_text(encoding="utf-8") == "a card"
+
+    assert run("calibrate", model, dev, "-o", tmp_path / "other", "-q") == 0
+    assert capsys.readouterr().out == ""
+    assert Parser.from_pretrained(tmp_path / "other").config == parser.config
+    assert Parser.from_pretrained(model).config.temperature == 1
+
+
+def test_what_is_on_the_hub_is_not_changed(dev: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("calibrate", "organisation/name", dev) == 2
+    assert "organisation/name is no folder that can be changed: say by -o DIR" in capsys.readouterr().err
+
+
+def expected(parser: Parser, gold: list[Sentence]) -> dict[str, Any]:
+    parses = parser.parse(gold, probabilities=True)
+    system = [s.with_tree(parse.heads, parse.labels) for s, parse in zip(gold, parses, strict=True)]
+    probs = [[parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses]]
+    return {part: each.as_dict() for part, each in parse_calibration(gold, system, *probs).items()}
+
+
+def test_calibration_in_tables_and_json(
+    model: str, parser: Parser, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "scores.json"
+    assert run("evaluate", "--model", model, dev, "--calibration", "--output", output) == 0
+    [system] = json.loads(output.read_text(encoding="utf-8"))["systems"]
+    calibration = expected(parser, DEV)
+    for part, figures in calibration.items():
+        assert system["calibration"][part]["ece"] == pytest.approx(figures["ece"], abs=1e-5)
+        assert [row["words"] for row in system["calibration"][part]["bins"]] == [
+            row["words"] for row in figures["bins"]
+        ]
+    shown = capsys.readouterr().out.split("\n")
+    row = next(line for line in shown if line.startswith("arcs and labels"))
+    found = calibration["labeled_arcs"]
+    figures = [f"{100 * found[name]:.2f}" for name in ("confidence", "accuracy", "ece", "ece_mass")]
+    assert row.split()[3:] == [str(found["words"]), *figures, f"{found['brier']:.4f}"]
+    assert sum(line.startswith("arcs ") for line in shown) == 4  # two rows and two tables
+
+    assert run("evaluate", "--model", model, dev, "--output", "-") == 0
+    assert "calibration" not in json.loads(capsys.readouterr().out)["systems"][0]
+
+
+def test_calibration_of_two_systems_is_the_models(model: str, dev: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("evaluate", dev, dev, "--model", model, "--calibration", "--output", "-", "--resamples", "9") == 0
+    systems = json.loads(capsys.readouterr().out)["systems"]
+    assert ["calibration" in system for system in systems] == [True, False]
+    assert run("evaluate", dev, dev, "--calibration") == 2
+    assert "--calibration is of a model's probabilities" in capsys.readouterr().err
+
+
+def test_probabilities_follow_the_temperature_and_trees_do_not(model: str, dev: str, tmp_path: Path) -> None:
+    source, texts = written(tmp_path / "in.conllu", MULTIWORD), []
+    assert run("calibrate", model, dev, "-o", tmp_path / "other", "-q") == 0
+    for folder in (model, tmp_path / "other"):
+        for options in ([], ["--probabilities"]):
+            target = tmp_path / "out.conllu"
+            assert run("predict", folder, source, "-q", "-o", target, *options) == 0
+            texts.append(target.read_text(encoding="utf-8"))
+    assert texts[0] == texts[2] and texts[1] != texts[3]

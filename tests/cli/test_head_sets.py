@@ -1,0 +1,75 @@
+"""``treeparse predict --head-sets``: sets of heads in MISC, by a threshold from trees held out."""
+
+from pathlib import Path
+
+import pytest
+from helpers.parsed_files import MULTIWORD, incidents, written
+from helpers.sentences import learnable_sentences
+
+from treeparse.cli.main import main
+from treeparse.core import Sentence
+from treeparse.data import load_treebank
+from treeparse.data.conllu import ConlluSentence
+from treeparse.metrics import conformal_threshold
+from treeparse.model import Parser
+
+
+def predict(*arguments: str | Path) -> int:
+    return main(["predict", *map(str, arguments), "--device", "cpu", "-q"])
+
+
+def treebank(path: Path, sentences: list[Sentence]) -> str:
+    found = [
+        ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in sentences
+    ]
+    return written(path, "".join(sentence.text for sentence in found))
+
+
+@pytest.mark.parametrize("alpha", [0.02, 0.2])
+def test_the_sets_are_the_probable_heads_and_that_of_the_parse(
+    model: str, parser: Parser, tmp_path: Path, alpha: float
+) -> None:
+    """As training reads them; the threshold is that of the gold heads' probabilities in the file held out."""
+    held_out, new = learnable_sentences(20, seed=8), learnable_sentences(6, seed=9)
+    files = treebank(tmp_path / "dev.conllu", held_out), treebank(tmp_path / "new.conllu", new)
+    target = tmp_path / "out.conllu"
+    assert predict(model, files[1], "-o", target, "--head-sets", str(alpha), "--held-out", files[0]) == 0
+    probs = [prob for sentence in held_out for prob in gold_probs(parser, sentence)]
+    threshold = conformal_threshold(probs, alpha)
+    found = [sentence.words for sentence in load_treebank(target, partial=True)]
+    sizes = set()
+    for sentence, parse in zip(found, parser.parse(new), strict=True):
+        marginals = parser.distribution(parser.collate([sentence.forms])).arcs.flat.marginals[0].T
+        assert sentence.allowed is not None and sentence.heads == parse.heads
+        for word, (heads, head) in enumerate(zip(sentence.allowed, parse.heads, strict=True), 1):
+            probable = {place for place, prob in enumerate(marginals[word].tolist()) if prob >= threshold}
+            assert {*heads} == (probable | {head}) - {word}
+            sizes.add(len(heads))
+    assert len(sizes) > 1
+
+
+def gold_probs(parser: Parser, sentence: Sentence) -> list[float]:
+    marginals = parser.distribution(parser.collate([sentence.forms])).arcs.flat.marginals[0]
+    return [marginals[head, word].item() for word, head in enumerate(sentence.heads or (), 1)]
+
+
+def test_beside_probabilities_and_of_several_models(model: str, tmp_path: Path) -> None:
+    dev = treebank(tmp_path / "dev.conllu", learnable_sentences(5, seed=8))
+    source = written(tmp_path / "in.conllu", MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tHeads=3|Gloss=now"))
+    options = ["--head-sets", "0.3", "--held-out", dev, "--drop-empty", "--probabilities"]
+    for several in ([model], [model, model, "--combine", "marginals"]):
+        target = tmp_path / "out.conllu"
+        assert predict(*several[:1], *several[1:2], source, *several[2:], "-o", target, *options) == 0
+        [sentence] = load_treebank(target, partial=True)
+        keys = [[item.split("=")[0] for item in row[9].split("|")] for row in sentence.rows()]
+        assert keys == [["_"], *[["ArcProb", "LabelProb", "Heads"]] * 3, ["Gloss", "ArcProb", "LabelProb", "Heads"]]
+        assert incidents(target) == []
+
+
+def test_mistakes_become_sentences(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in (["--head-sets", "0.1"], ["--held-out", source]):
+        assert predict(model, source, *options) == 2
+        assert "Sets of heads need both" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        predict(model, source, "--head-sets", "5%")
+    assert "'5%' is not a share of words" in capsys.readouterr().err

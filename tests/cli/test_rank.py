@@ -1,0 +1,71 @@
+"""``treeparse rank``: sentences in the order of their exact values, as a table or as CoNLL-U."""
+
+import gzip
+import math
+from pathlib import Path
+
+import pytest
+from helpers.parsed_files import MULTIWORD, SENTENCES, conllu, written
+
+from treeparse.cli.main import main
+from treeparse.data.annotations import figure
+from treeparse.data.conllu import read_conllu
+from treeparse.model import Parse, Parser
+
+
+def rank(*arguments: str | Path) -> int:
+    return main(["rank", *map(str, arguments), "--device", "cpu", "-q"])
+
+
+def value(parse: Parse, by: str) -> float:
+    assert parse.label_probs is not None and parse.entropy is not None
+    return parse.entropy if by == "entropy" else math.fsum(1 - prob for prob in parse.label_probs)
+
+
+@pytest.mark.parametrize("by", ["entropy", "expected_error"])
+@pytest.mark.parametrize("per_word", [True, False])
+def test_the_table_is_in_the_order_of_the_values(
+    model: str, parser: Parser, source: str, capsys: pytest.CaptureFixture[str], by: str, per_word: bool
+) -> None:
+    assert rank(model, source, "--by", by, *(["--per-word"] if per_word else [])) == 0
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert header == [f"{by}_per_word" if per_word else by, "file", "line", "sent_id", "words", "text"]
+    lines, expected = {"s1": 1, "s2": 6, "s3": 9, "s4": 23}, []
+    for number, (words, parse) in enumerate(
+        zip(SENTENCES, parser.parse(SENTENCES, probabilities=True), strict=True), 1
+    ):
+        found = value(parse, by) / (len(words) if per_word else 1)
+        expected.append((found, [source, str(lines[f"s{number}"]), f"s{number}", str(len(words)), " ".join(words)]))
+    expected.sort(key=lambda row: -row[0])
+    assert [row[1:] for row in rows] == [row for _, row in expected]
+    assert [float(row[0]) for row in rows] == pytest.approx([found for found, _ in expected], rel=1e-4, abs=1e-6)
+
+
+def test_conllu_keeps_the_sentences_as_they_were(model: str, parser: Parser, tmp_path: Path) -> None:
+    """Of two files, one without its last line end and one with blank lines around: both stay whole sentences."""
+    first = written(tmp_path / "a.conllu", "\ufeff\n" + MULTIWORD + "\n\n")
+    second = written(tmp_path / "b.conllu", conllu(*SENTENCES).rstrip("\n"))
+    target = tmp_path / "out.conllu.gz"
+    assert rank(model, first, second, "-o", target, "--top", "3") == 0
+    sentences = [*read_conllu(first), *read_conllu(second)]
+    parses = parser.parse([sentence.words for sentence in sentences], probabilities=True)
+    pairs = sorted(zip(parses, sentences, strict=True), key=lambda pair: -(pair[0].entropy or 0))[:3]
+    expected = []
+    for parse, sentence in pairs:
+        rows = sentence.text.strip("\ufeff\n").split("\n")
+        place = next(number for number, row in enumerate(rows) if not row.startswith("#"))
+        expected.append("\n".join([*rows[:place], f"# entropy = {figure(parse.entropy or 0)}", *rows[place:], "", ""]))
+    assert gzip.decompress(target.read_bytes()).decode() == "".join(expected)
+
+
+def test_equal_values_stay_in_order_and_a_folder_gets_files(model: str, tmp_path: Path) -> None:
+    source = written(tmp_path / "one.conllu", conllu(["a"], ["b"], ["c"]))  # one tree each
+    assert rank(model, source, "-o", f"{tmp_path}/out/") == 0
+    rows = (tmp_path / "out" / "one.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [row.split("\t")[3] for row in rows] == ["s1", "s2", "s3"]
+
+
+def test_a_mean_of_marginals_has_no_entropy(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rank(model, model, source, "--combine", "marginals") == 2
+    assert "no exact entropy: rank --by expected_error" in capsys.readouterr().err
+    assert rank(model, model, source, "--combine", "marginals", "--by", "expected_error") == 0

@@ -1,0 +1,101 @@
+"""``treeparse rank``: the sentences of a corpus, the most uncertain ones first: those worth annotating."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli import reading
+from treeparse.cli.common import add_decoder_argument, positive
+from treeparse.cli.models import SEVERAL
+from treeparse.cli.tables import tsv_line
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.model import Ensemble, Parse, Parser
+
+NAME = "rank"
+HELP = "order the sentences of a corpus for annotation"
+VALUES = ("entropy", "expected_error")
+TITLES = ("file", "line", "sent_id", "words", "text")
+EPILOG = f"""examples:
+  treeparse rank runs/english/model corpus.conllu --top 500 -o next.conllu
+  treeparse rank runs/english/model 'corpus/*.conllu.gz' --by expected_error --per-word -o ranked.tsv
+  treeparse rank runs/english/model corpus.txt --format text | head
+
+The sentences come by falling value, and equal ones in the order of the input:
+  entropy         of all labelled trees of the sentence, in nats
+  expected_error  how many words of the parse are expected to have a wrong head or label: 1 - probability, summed
+Both are exact. Longer sentences have more of both; --per-word divides by the number of words. As a TSV there is a row a
+sentence, with the value, where it stands and its words; as CoNLL-U the sentence as it was, with the value in a comment.
+All sentences of an output are held in memory.
+
+{SEVERAL}
+There is no entropy for --combine marginals.
+
+{reading.CORPORA.replace("COMMAND", "rank")}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    output = "the sentences, .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
+    reading.add_arguments(parser, output=output)
+    add_decoder_argument(parser)
+    parser.add_argument("--by", choices=VALUES, default=VALUES[0], help="see below (default: entropy)")
+    parser.add_argument("--per-word", action="store_true", help="divide by the number of words")
+    parser.add_argument("--top", type=positive, metavar="N", help="the first N sentences alone")
+    parser.add_argument(
+        "--output-format",
+        choices=("tsv", "conllu"),
+        help="of the output (default: conllu where OUT ends in .conllu or .conllu.gz, otherwise tsv)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Order the sentences and write them."""
+
+    def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> list[float]:
+        parses = parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder, probabilities=True)
+        return [_value(found, args) for found in parses]
+
+    def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
+        from treeparse.data.files import atomic_output
+
+        name = f"{args.by}_per_word" if args.per_word else args.by
+        ranked = sorted(found, key=lambda pair: -pair[1])[: args.top]
+        with atomic_output(target) as output:
+            for text in _conllu(ranked, name) if _is_conllu(target, args) else _table(ranked, name):
+                output.write(text)
+
+    return reading.parse_files(args, parse, write, suffix=f".{args.output_format or 'tsv'}")
+
+
+def _value(parse: "Parse", args: argparse.Namespace) -> float:
+    from treeparse.core import TreeparseError
+
+    value = parse.entropy if args.by == "entropy" else parse.expected_errors
+    if value is None:
+        raise TreeparseError("Models combined by marginals have no exact entropy: rank --by expected_error.")
+    return value / len(parse.tokens) if args.per_word else value
+
+
+def _is_conllu(target: str, args: argparse.Namespace) -> bool:
+    by_name = "conllu" if target.removesuffix(".gz").endswith(".conllu") else "tsv"
+    return (args.output_format or by_name) == "conllu"
+
+
+def _conllu(ranked: "Sequence[tuple[ConlluSentence, float]]", name: str) -> Iterator[str]:
+    from treeparse.data.annotations import figure, with_comments
+
+    for sentence, value in ranked:
+        yield with_comments(sentence, {name: figure(value)}).alone().text
+
+
+def _table(ranked: "Sequence[tuple[ConlluSentence, float]]", name: str) -> Iterator[str]:
+    from treeparse.data.annotations import figure
+
+    yield tsv_line([name, *TITLES])
+    for sentence, value in ranked:
+        words = sentence.words.forms
+        place = (sentence.source, sentence.line, sentence.sent_id or "")
+        yield tsv_line([figure(value), *place, len(words), " ".join(words)])

@@ -1,0 +1,29 @@
+"""The tables of ``treeparse evaluate --calibration``."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from treeparse.cli.tables import aligned, percent
+
+if TYPE_CHECKING:
+    from treeparse.metrics import Calibration
+
+PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs and labels"}
+
+
+def calibration_tables(found: "Mapping[str, Calibration]") -> list[str]:
+    """Errors of calibration, a row for each kind of probability, and the bins of each, in points but for counts."""
+    rows = [["calibration", "words", "probability", "right", "ECE", "ECE, equal mass", "Brier score"]]
+    for part, each in found.items():
+        figures = map(percent, (each.confidence, each.accuracy, each.ece, each.ece_mass))
+        rows.append([PARTS[part], f"{each.words:,}", *figures, f"{each.brier:.4f}"])
+    return [*aligned(rows), *(line for part, each in found.items() for line in ("", *_bins(PARTS[part], each)))]
+
+
+def _bins(title: str, found: "Calibration") -> list[str]:
+    rows = [[title, "words", "probability", "right", "difference"]]
+    for each in found.bins:
+        difference = percent(each.accuracy - each.confidence, signed=True)
+        shown = percent(each.confidence), percent(each.accuracy), difference
+        rows.append([f"{percent(each.low)} to {percent(each.high)}", f"{each.words:,}", *shown])
+    return aligned(rows)

@@ -1,0 +1,113 @@
+"""``treeparse suspects``: the arcs of a treebank that a model finds improbable, the least probable ones first."""
+
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, positive
+from treeparse.cli.models import (
+    SEVERAL,
+    add_combine_argument,
+    add_precision_argument,
+    leading_models,
+    load_models,
+)
+from treeparse.cli.tables import tsv_line
+
+if TYPE_CHECKING:
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.model import Parse
+
+NAME = "suspects"
+HELP = "list the arcs of a treebank that a model finds improbable"
+TITLES = ("probability", "file", "line", "sent_id", "word", "form", "head", "label")
+MODEL_TITLES = ("model_head", "model_label", "model_probability")
+EPILOG = f"""examples:
+  treeparse suspects runs/english/model dev.conllu --top 200
+  treeparse suspects runs/english/model 'treebank/*.conllu' --below 0.01 -o suspects.tsv
+
+A TSV has a row for every word whose head and label the model finds less probable than --below, the least probable ones
+first: that probability (exact, among all labelled trees), where the word stands, its head and label, and those of the
+model's parse with theirs. Heads are as in CoNLL-U. Many of the first are errors of annotation, if the model was not
+trained on them: take one that was trained on other parts of the treebank. A label that the model does not know has the
+probability 0.
+
+{SEVERAL}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    models = "the folder of a model, or of its run; several score as one"
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
+    parser.add_argument("gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or .gz; globs; - for stdin")
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="the TSV (default: -)")
+    parser.add_argument(
+        "--below", type=_probability, default=0.5, metavar="P", help="a probability, from 0 to 1 (default: 0.5)"
+    )
+    parser.add_argument("--top", type=positive, metavar="N", help="the first N words alone")
+    parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
+    parser.add_argument(
+        "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
+    )
+    add_combine_argument(parser)
+    add_precision_argument(parser)
+    add_decoder_argument(parser)
+    add_import_argument(parser)
+
+
+def _probability(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a probability, from 0 to 1")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the arcs."""
+    from treeparse.core import TreeparseError
+    from treeparse.data.conllu import read_conllu
+    from treeparse.data.files import atomic_output, expand_paths
+
+    models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
+    if not files:
+        raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
+    single_root = not args.multi_root
+    sentences = [
+        sentence
+        for path in expand_paths(files)
+        for sentence in read_conllu(path, require_trees=True, single_root=single_root)
+    ]
+    model, words = load_models(models, args), [sentence.words for sentence in sentences]
+    gold = model.score_trees(words, batch_words=args.batch_words)
+    own = model.parse(words, batch_words=args.batch_words, decoder=args.decoder, probabilities=True)
+    rows = [row for found in zip(sentences, gold, own, strict=True) for row in _rows(*found, below=args.below)]
+    rows.sort(key=lambda row: row[0])
+    with atomic_output(args.output) as output:
+        output.write(tsv_line([*TITLES, *MODEL_TITLES]))
+        for row in rows[: args.top]:
+            output.write(tsv_line([_shown(value) for value in row]))
+    return 0
+
+
+def _rows(
+    sentence: "ConlluSentence", gold: "Parse", own: "Parse", *, below: float
+) -> Iterator[tuple[float, *tuple[object, ...]]]:
+    """What is known of each word whose labelled arc is less probable than that."""
+    columns: Sequence[Sequence[object]] = (
+        *(sentence.word_lines(), gold.tokens, gold.heads, gold.labels),
+        *(own.heads, own.labels, own.label_probs or ()),
+    )
+    probs = gold.label_probs or ()
+    for word, (prob, (line, form, *arcs)) in enumerate(zip(probs, zip(*columns, strict=True), strict=True), 1):
+        if prob < below:
+            yield prob, sentence.source, line, sentence.sent_id or "", word, form, *arcs
+
+
+def _shown(value: object) -> object:
+    from treeparse.data.annotations import figure
+
+    return figure(value) if isinstance(value, float) else value

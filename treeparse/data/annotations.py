@@ -1,0 +1,90 @@
+"""What commands add to sentences in CoNLL-U: comments, and entries of MISC; all else stays as it was read."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from treeparse.core import EMPTY
+from treeparse.data.conllu import ConlluSentence, is_row
+from treeparse.data.parses import Parse
+from treeparse.data.validation import BYTE_ORDER_MARK, ID, MISC
+
+ARC_PROB, LABEL_PROB, TREE_PROB, ENTROPY = "ArcProb", "LabelProb", "tree_prob", "entropy"
+HEADS = "Heads"
+
+
+def probability(value: float) -> str:
+    """A probability of a word as MISC shows it."""
+    return f"{value:.4f}"
+
+
+def figure(value: float) -> str:
+    """A number of a sentence as comments and tables show it: six digits, however small it is."""
+    return f"{value:.6g}"
+
+
+def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) -> ConlluSentence:
+    """The sentence with comments ``# key = value`` behind its own, without those that it had of the same keys.
+
+    A key whose value is None has no comment.
+    """
+    mark, lines = _lines(sentence)
+    kept = [line for line in lines if not (line.startswith("#") and _key(line) in values)]
+    first = next(place for place, line in enumerate(kept) if is_row(line))
+    end = "\r" if kept[first].endswith("\r") else ""
+    kept[first:first] = [f"# {key} = {value}{end}" for key, value in values.items() if value is not None]
+    return replace(sentence, text=mark + "\n".join(kept))
+
+
+def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str]]) -> ConlluSentence:
+    """The sentence with ``key=value`` entries, one mapping a word, at the end of MISC; old ones of these keys go.
+
+    Multiword tokens and empty nodes keep theirs.
+    """
+    mark, lines = _lines(sentence)
+    words = iter(entries)
+    for place, line in enumerate(lines):
+        if is_row(line) and line.split("\t", 1)[ID].isdecimal():
+            lines[place] = _with_entries(line, next(words))
+    return replace(sentence, text=mark + "\n".join(lines))
+
+
+def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
+    """The sentence with what a parse says of its own probability.
+
+    MISC of each word gets ``ArcProb``, of the arc, and ``LabelProb``, of arc and label together; comments get
+    ``tree_prob``, of the whole labelled tree, and where it is known the ``entropy`` of all trees (nats).
+    """
+    if parse.arc_probs is None or parse.label_probs is None:
+        raise ValueError("the parse has no probabilities: ask for them where it is made")
+    pairs = zip(parse.arc_probs, parse.label_probs, strict=True)
+    entries = [{ARC_PROB: probability(arc), LABEL_PROB: probability(labeled)} for arc, labeled in pairs]
+    entropy = None if parse.entropy is None else figure(parse.entropy)
+    values = {TREE_PROB: figure(math.exp(parse.log_prob)), ENTROPY: entropy}
+    return with_comments(with_misc(sentence, entries), values)
+
+
+def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
+    """The sentence with the sets of heads of a parse in MISC, ``Heads=2,5``: possible heads, as training reads them."""
+    if parse.head_sets is None:
+        raise ValueError("the parse has no sets of heads: ask for them where it is made")
+    return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
+
+
+def _lines(sentence: ConlluSentence) -> tuple[str, list[str]]:
+    """The byte order mark, if there is one, and the lines."""
+    body = sentence.text.removeprefix(BYTE_ORDER_MARK)
+    return sentence.text[: len(sentence.text) - len(body)], body.split("\n")
+
+
+def _key(comment: str) -> str:
+    return comment[1:].partition("=")[0].strip()
+
+
+def _with_entries(line: str, entries: Mapping[str, str]) -> str:
+    body = line.removesuffix("\r")
+    columns = body.split("\t")
+    old = [] if columns[MISC] == EMPTY else columns[MISC].split("|")
+    kept = [item for item in old if item.partition("=")[0] not in entries]
+    columns[MISC] = "|".join([*kept, *(f"{key}={value}" for key, value in entries.items())])
+    return "\t".join(columns) + line[len(body) :]

@@ -1,0 +1,61 @@
+"""Probabilities of the arcs of parses, entropies of the distributions that they are from, and sets of heads."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import repeat
+
+import torch
+from torch import Tensor
+
+from treeparse.data.parses import Parse
+from treeparse.model.lists import TreeLists
+from treeparse.trees import LabeledCRF
+from treeparse.trees.mixture import Mixture
+from treeparse.trees.tree_marginals import arc_marginals, tree_marginals
+
+
+def with_probabilities(
+    p: LabeledCRF | Mixture, found: TreeLists, lists: Sequence[Sequence[Parse]]
+) -> list[list[Parse]]:
+    """The parses of a batch with the marginals of their arcs and labelled arcs, and the entropy.
+
+    Args:
+        p: the distribution of all trees.
+        found: heads and labels of the parses.
+        lists: the parses of each sentence, as many as there are trees.
+    """
+    marginals = tree_marginals(p, found.heads.transpose(0, 1), found.labels.transpose(0, 1))
+    arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
+    entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
+    return [
+        [
+            replace(parse, arc_probs=_of_words(arcs, parse), label_probs=_of_words(labels, parse), entropy=entropy)
+            for parse, arcs, labels in zip(parses, *rows, strict=False)  # there are no parses of padding
+        ]
+        for parses, entropy, *rows in zip(lists, entropies, arcs, labeled, strict=True)
+    ]
+
+
+def with_head_sets(p: LabeledCRF | Mixture, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """The parses of a batch with the set of each word's heads whose probability is the threshold's or more.
+
+    A parse's own heads are in its sets too.
+    """
+    marginals = arc_marginals(p).transpose(1, 2).cpu()
+    return [
+        [replace(parse, head_sets=_head_sets(parse, rows >= threshold)) for parse in parses]
+        for parses, rows in zip(lists, marginals, strict=True)
+    ]
+
+
+def _head_sets(parse: Parse, chosen: Tensor) -> tuple[tuple[int, ...], ...]:
+    """The sets from what is chosen ``(n+1, n+1)``, dependent first."""
+    size = len(parse.tokens) + 1
+    is_head = chosen[:size, :size] & ~torch.eye(size, dtype=torch.bool)
+    is_head[torch.arange(1, size), torch.tensor(parse.heads)] = True
+    return tuple(tuple(row.nonzero().flatten().tolist()) for row in is_head[1:])
+
+
+def _of_words(probs: Sequence[float], parse: Parse) -> tuple[float, ...]:
+    """A value of each word from those of all nodes."""
+    return tuple(probs[1 : len(parse.tokens) + 1])

@@ -1,0 +1,111 @@
+"""The temperature at which a parser's distributions fit trees best that it was not trained on (Guo et al. 2017, §4.2).
+
+There is one for arcs and labels together: any power of the distribution has the same best trees in the same order, so a
+parse stays what it was. Of arcs and labels each at its own temperature, other trees may be best.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.batching import BucketBatchSampler
+from treeparse.model.config import TEMPERATURES
+from treeparse.model.given_trees import GivenTrees
+from treeparse.model.parser import Parser
+from treeparse.model.parsing import evaluating
+from treeparse.trees import LabeledCRF
+
+WIDEST = math.log(16)  # of the logs of temperatures that are searched, to either side of what the parser has
+PRECISION = 2e-3  # of the log of the temperature
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class TemperatureFit:
+    """A temperature, and what it is worth; losses are minus the mean log probability of a tree a word, in nats.
+
+    Sentences whose tree is impossible, whatever the temperature, are left out: with labels that the parser does not
+    know, or with several roots.
+    """
+
+    temperature: float
+    before: float  # loss at the temperature that the parser had
+    after: float  # loss at the new one
+    sentences: int
+    words: int
+    left_out: int  # sentences
+
+
+def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000) -> TemperatureFit:
+    """Give a parser the temperature at which the sentences' own trees, labels included, are likeliest: exactly.
+
+    The log likelihood is concave in ``1 / temperature``, so it has one maximum, which is found by golden sections
+    within a factor of 16 of the parser's temperature. The scores of all sentences are held meanwhile.
+
+    Raises:
+        TreeparseError: as `Parser.score_trees` does, and where no tree of the sentences is possible.
+    """
+    found = _given(parser, sentences, batch_words)
+    possible = [each.possible.sum().item() for each in found]
+    words = sum(int(each.p.lengths[each.possible].sum()) for each in found)
+    if not words:
+        raise TreeparseError("No tree of the sentences is possible for the model: are its labels those of the trees?")
+
+    def loss(log_factor: float) -> float:
+        return sum(each.loss(math.exp(log_factor)) for each in found) / words
+
+    best = golden_section(loss, -WIDEST, WIDEST, PRECISION)
+    temperature = parser.config.temperature * math.exp(best)
+    temperature = min(max(temperature, TEMPERATURES[0]), TEMPERATURES[1])
+    parser.config = replace(parser.config, temperature=temperature)
+    counted = int(sum(possible))
+    return TemperatureFit(temperature, loss(0.0), loss(best), counted, words, len(sentences) - counted)
+
+
+def golden_section(function: Callable[[float], float], low: float, high: float, precision: float) -> float:
+    """Where a function of one minimum is least, by a call for each factor of 0.618 of the interval (Kiefer 1953)."""
+    inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
+    values = [function(place) for place in inner]
+    while high - low > precision:
+        if values[0] <= values[1]:
+            high = inner[1]
+            inner = [high - GOLDEN * (high - low), inner[0]]
+            values = [function(inner[0]), values[0]]
+        else:
+            low = inner[0]
+            inner = [inner[1], low + GOLDEN * (high - low)]
+            values = [values[1], function(inner[1])]
+    return (low + high) / 2
+
+
+class _Given(NamedTuple):
+    """A batch of distributions and the trees that their sentences have."""
+
+    p: LabeledCRF
+    heads: Tensor  # (B, n+1)
+    labels: Tensor  # (B, n+1)
+    possible: Tensor  # (B,) bool
+
+    def loss(self, factor: float) -> float:
+        """Minus the summed log probability of the possible ones at so many times the temperature."""
+        with torch.inference_mode():
+            log_probs = self.p.tempered(factor).log_prob(self.heads, self.labels)
+        return -float(log_probs[self.possible].sum())
+
+
+@torch.inference_mode()
+def _given(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_Given]:
+    trees = GivenTrees.of(sentences, parser.label_names)
+    batches = []
+    with evaluating(parser.networks):
+        for places in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
+            p = parser.distribution(parser.collate([sentences[place] for place in places], places))
+            found = trees(p, places)
+            possible = found.log_probs[:, 0] > -torch.inf
+            batches.append(_Given(p, found.heads[:, 0], found.labels[:, 0], possible))
+    return batches
