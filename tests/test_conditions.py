@@ -15,6 +15,7 @@ from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.model.given import UnfitSentenceError
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, RuleSearch
+from treeparse.trees import LabeledCRF
 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
 UPOS = ("NOUN", "VERB", "ADJ", "NOUN")
@@ -51,6 +52,7 @@ def parser() -> Parser:
 def all_trees(model: Parser | Ensemble, sentence: Sentence) -> list[Scored]:
     """Every tree with its score, best first."""
     p = model.distribution(model.collate([Sentence(sentence.forms, upos=sentence.upos)]))  # pyright: ignore
+    assert isinstance(p, LabeledCRF)
     heads, labels = p.enumerate_support()
     rows = zip(heads[:, 0, 1:].tolist(), labels[:, 0, 1:].tolist(), p.score(heads, labels)[:, 0].tolist(), strict=True)
     found = [(tuple(row), tuple(model.label_names[label] for label in ids), score) for row, ids, score in rows]
