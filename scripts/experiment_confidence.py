@@ -9,7 +9,9 @@ are of the test set, before and after the temperature that is fitted on the dev 
 drawn at random, get another head, drawn from those with which the sentence is still a tree; words are ordered by the
 probability of their head and label, and those found are the changed ones among as many first ones. Sets of heads by
 split conformal prediction, from the dev set too, should hold the head of 95% and of 90% of the test set's words; the
-error of that share is over sentences. Another treebank has its own --files, and folder of a --model:
+error of that share is over sentences. As dev and test sets may differ, the same is told of halves of both together,
+drawn at random 100 times: one half in the place of the dev set, the other in that of the test set. Another treebank has
+its own --files, and folder of a --model:
 
     treeparse train --config fast --output runs/turkish --data.train ... --data.dev ...
     scripts/experiment_confidence.py --files UD_Turkish-IMST/tr_imst-ud-{}.conllu --model runs/turkish/model
@@ -23,6 +25,7 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from support.training.options import add_run_options, working_folder
@@ -124,7 +127,24 @@ def head_sets(parser: Parser, held_out: Sequence[Sentence], gold: Sequence[Sente
         error = math.sqrt(sum((sum(own) - share * len(own)) ** 2 for own in held)) / words
         size = sum(len(each) for own in sets for each in own) / words
         figures[str(alpha)] = {"held": round(share, 6), "error": round(error, 6), "size": round(size, 4)}
+        figures[str(alpha)]["held_in_halves"] = round(held_in_halves(parser, [*held_out, *gold], alpha), 6)
     return figures
+
+
+def held_in_halves(parser: Parser, gold: Sequence[Sentence], alpha: float, times: int = 100) -> float:
+    """The mean share of words whose set holds the head, where sentences are exchangeable for sure."""
+    stream, shares = random.Random(1), []
+    own = zip(gold, parser.score_trees(gold), parser.parse(gold), strict=True)
+    words = [
+        [(prob, right == head) for prob, right, head in zip(g.arc_probs or (), s.heads or (), p.heads, strict=True)]
+        for s, g, p in own
+    ]
+    for _ in range(times):
+        stream.shuffle(words)
+        first, second = (list(chain.from_iterable(words[half::2])) for half in (0, 1))
+        threshold = conformal_threshold([prob for prob, _ in first], alpha)
+        shares.append(sum(is_parse or prob >= threshold for prob, is_parse in second) / len(second))
+    return sum(shares) / times
 
 
 def with_wrong_heads(gold: Sequence[Sentence], count: int, seed: int) -> tuple[list[Sentence], set[tuple[int, int]]]:
@@ -165,10 +185,11 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
             f"Of {count:,} changed heads {number:,} ({number / count:.1%}) are among the {first:,} least probable of "
             f"{words:,}; by chance {first / words:.1%}."
         )
-    yield from ("", "| sets of heads | hold the head | heads a word |", "|:--|--:|--:|")
+    yield from ("", "| sets of heads | hold the head | heads a word | random halves |", "|:--|--:|--:|--:|")
     for alpha in ALPHAS:
         each = sets[str(alpha)]
-        yield f"| {1 - alpha:.0%} | {100 * each['held']:.2f} ± {100 * each['error']:.2f} | {each['size']:.2f} |"
+        held = f"{100 * each['held']:.2f} ± {100 * each['error']:.2f} | {each['size']:.2f}"
+        yield f"| {1 - alpha:.0%} | {held} | {100 * each['held_in_halves']:.2f} |"
 
 
 def main(options: Sequence[str] | None = None) -> None:

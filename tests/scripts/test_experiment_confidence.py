@@ -37,6 +37,7 @@ def test_results_are_made_once(
         share_held(Parser.from_pretrained(work / "run"), dev, test), abs=1e-3
     )
     assert records[3]["0.05"]["size"] >= records[3]["0.1"]["size"] >= 1
+    assert 0.8 < records[3]["0.1"]["held_in_halves"] <= 1
     assert 0 <= records[2]["found_in_1"] <= records[2]["found_in_2"] <= 3
 
     experiment_confidence.main(arguments)
@@ -79,12 +80,18 @@ def test_tables_by_hand() -> None:
         {"setting": "as trained", "temperature": 1.0, **parts},
         {"setting": "calibrated", "temperature": 1.62, **parts},
         {"setting": "suspects", "changed": 200, "words": 25_000, "found_in_1": 90, "found_in_2": 120},
-        {"setting": "head sets", **{alpha: {"held": 0.95, "error": 0.001, "size": 1.5} for alpha in ("0.05", "0.1")}},
+        {
+            "setting": "head sets",
+            **{alpha: {"held": 0.95, "error": 0.001, "size": 1.5, "held_in_halves": 0.9} for alpha in ("0.05", "0.1")},
+        },
     ]
     lines = list(experiment_confidence.tables(records))
     assert lines[2] == "| arcs, as trained | 1.00 | 90.00 | 80.00 | 10.00 | 11.00 | 0.0700 |"
     assert lines[7] == "| arcs and labels, calibrated | 1.62 | 90.00 | 80.00 | 10.00 | 11.00 | 0.0700 |"
-    assert lines[-2:] == ["| 95% | 95.00 ± 0.10 | 1.50 |", "| 90% | 95.00 ± 0.10 | 1.50 |"]
+    assert lines[-2:] == [
+        "| 95% | 95.00 ± 0.10 | 1.50 | 90.00 |",
+        "| 90% | 95.00 ± 0.10 | 1.50 | 90.00 |",
+    ]
     assert lines[9:11] == [
         "Of 200 changed heads 90 (45.0%) are among the 200 least probable of 25,000; by chance 0.8%.",
         "Of 200 changed heads 120 (60.0%) are among the 400 least probable of 25,000; by chance 1.6%.",
