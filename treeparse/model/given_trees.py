@@ -9,6 +9,7 @@ import torch
 from treeparse.core import Sentence, TreeparseError, tree_problem
 from treeparse.data.parses import Parse
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
+from treeparse.model.ruled import RuledBatch
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import Decoder
 from treeparse.trees.mixture import Mixture
@@ -46,6 +47,10 @@ class GivenTrees(ListFinder):
             for rows in (self.heads, self.labels)
         )
         return ChosenTree.listed(p, heads, labels)
+
+    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """As without rules: the trees are those that were given, whatever rules say of them."""
+        return self(p, places)
 
 
 def as_given(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Parse]:
