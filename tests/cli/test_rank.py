@@ -69,3 +69,22 @@ def test_a_mean_of_marginals_has_no_entropy(model: str, source: str, capsys: pyt
     assert rank(model, model, source, "--combine", "marginals") == 2
     assert "no exact entropy: rank --by expected_error" in capsys.readouterr().err
     assert rank(model, model, source, "--combine", "marginals", "--by", "expected_error") == 0
+
+
+def test_what_is_known_leaves_no_entropy(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def entropies(*arguments: str | Path) -> list[float]:
+        assert rank(model, *arguments) == 0
+        return [float(line.split("\t")[0]) for line in capsys.readouterr().out.splitlines()[1:]]
+
+    parsed = tmp_path / "parsed.conllu"
+    assert main(["predict", model, source, "-o", str(parsed), "--device", "cpu", "-q"]) == 0
+    assert entropies(parsed, "--keep-heads") == [0, 0, 0, 0]
+    assert max(entropies(parsed)) > 1
+
+
+def test_faulty_rules_are_an_error(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    faulty = written(tmp_path / "rules.yaml", "at_most_one: 3\n")
+    assert rank(model, source, "--rules", faulty) == 2
+    assert str(faulty) in capsys.readouterr().err

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli import reading
 from treeparse.cli.common import add_decoder_argument, positive
+from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tables import tsv_line
 
@@ -30,6 +31,8 @@ Both are exact. Longer sentences have more of both; --per-word divides by the nu
 sentence, with the value, where it stands and its words; as CoNLL-U the sentence as it was, with the value in a comment.
 All sentences of an output are held in memory.
 
+{CONDITIONS}
+
 {SEVERAL}
 There is no entropy for --combine marginals.
 
@@ -53,10 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
+    conditions = read_conditions(args)
 
     def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> list[float]:
-        parses = parser.parse(sentences, batch_words=args.batch_words, decoder=args.decoder, probabilities=True)
-        return [_value(found, args) for found in parses]
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": True}
+        return [_value(found, args) for found in parser.parse(sentences, **options, **conditions.arguments)]
 
     def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
         from treeparse.data.files import atomic_output
@@ -67,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
             for text in _conllu(ranked, name) if _is_conllu(target, args) else _table(ranked, name):
                 output.write(text)
 
-    return reading.parse_files(args, parse, write, suffix=f".{args.output_format or 'tsv'}")
+    return reading.parse_files(args, parse, write, suffix=f".{args.output_format or 'tsv'}", remark=conditions.remark)
 
 
 def _value(parse: "Parse", args: argparse.Namespace) -> float:
