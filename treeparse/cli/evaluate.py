@@ -229,17 +229,17 @@ def _oracles(evaluation: _Evaluation) -> list[str]:
 
 def _calibrations(evaluation: _Evaluation) -> list[str]:
     named = zip(evaluation.names, evaluation.calibrations, strict=False)  # models come first
-    return [line for name, found in named for line in ("", name, *calibration_tables(found))]
+    return [line for name, found in named for line in ("", name, *lines_of(calibration_tables(found)))]
 
 
 def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
     from treeparse.cli.report import Judged, report_page, run_history
 
     histories = [*map(run_history, args.model), *(None for _ in args.systems)]
-    named = zip(evaluation.names, evaluation.systems, evaluation.oracles, histories, strict=True)
+    judged = (evaluation.names, evaluation.systems, evaluation.reports, evaluation.oracles, histories)
     systems = [
-        Judged(name, words, None if oracle is None else oracle_table(oracle), history or [])
-        for name, words, oracle, history in named
+        Judged(name, words, report, None if oracle is None else oracle_table(oracle), history or [])
+        for name, words, report, oracle, history in zip(*judged, strict=True)
     ]
     return report_page(_heading(evaluation, args), _tables(evaluation, args), evaluation.gold, systems)
 

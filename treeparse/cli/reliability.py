@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from treeparse.cli.tables import aligned, percent
+from treeparse.cli.scores import Table
+from treeparse.cli.tables import percent
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
@@ -11,19 +12,19 @@ if TYPE_CHECKING:
 PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs and labels"}
 
 
-def calibration_tables(found: "Mapping[str, Calibration]") -> list[str]:
+def calibration_tables(found: "Mapping[str, Calibration]") -> list[Table]:
     """Errors of calibration, a row for each kind of probability, and the bins of each, in points but for counts."""
     rows = [["calibration", "words", "probability", "right", "ECE", "ECE, equal mass", "Brier score"]]
     for part, each in found.items():
         figures = map(percent, (each.confidence, each.accuracy, each.ece, each.ece_mass))
         rows.append([PARTS[part], f"{each.words:,}", *figures, f"{each.brier:.4f}"])
-    return [*aligned(rows), *(line for part, each in found.items() for line in ("", *_bins(PARTS[part], each)))]
+    return [rows, *(_bins(PARTS[part], each) for part, each in found.items())]
 
 
-def _bins(title: str, found: "Calibration") -> list[str]:
+def _bins(title: str, found: "Calibration") -> Table:
     rows = [[title, "words", "probability", "right", "difference"]]
     for each in found.bins:
         difference = percent(each.accuracy - each.confidence, signed=True)
         shown = percent(each.confidence), percent(each.accuracy), difference
         rows.append([f"{percent(each.low)} to {percent(each.high)}", f"{each.words:,}", *shown])
-    return aligned(rows)
+    return rows

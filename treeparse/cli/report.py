@@ -12,6 +12,7 @@ from treeparse.cli.tables import percent
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
+    from treeparse.metrics import AttachmentReport
     from treeparse.pictures.page import Figure, Section
     from treeparse.training.history import EpochRecord
 
@@ -22,10 +23,11 @@ WORST = 20  # sentences
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A system's parses, the oracle scores of its lists, and the history of the run that it is of."""
+    """A system's parses, their scores, the oracle scores of its lists, and the history of the run that it is of."""
 
     name: str
     sentences: "list[Sentence]"
+    report: "AttachmentReport"
     oracle: Table | None = None
     history: "list[EpochRecord]" = field(default_factory=list)
 
@@ -76,7 +78,7 @@ def _system(gold: "Sequence[ConlluSentence]", system: Judged) -> str:
     parts = [f"<h2>{escaped(system.name)}</h2>\n"]
     if system.oracle is not None:
         parts.append(table(system.oracle))
-    figures = [*_curves(system.history), *_bars(words, system.sentences)]
+    figures = [*_curves(system.history), *_bars(words, system)]
     parts.append(f'<div class="tp-figures">{"".join(map(figure, figures))}</div>\n')
     confusions = _confusions(words, system.sentences)
     if len(confusions) > 1:
@@ -100,14 +102,13 @@ def _curves(history: "Sequence[EpochRecord]") -> "Iterator[Figure]":
             yield Figure(draw_curves(drawn, caption), caption)
 
 
-def _bars(gold: "list[Sentence]", system: "list[Sentence]") -> "Iterator[Figure]":
+def _bars(gold: "list[Sentence]", system: Judged) -> "Iterator[Figure]":
     """Scores by length of sentences and of arcs, and by label."""
-    from treeparse.metrics import attachment_scores
     from treeparse.metrics.errors import arc_length_scores
     from treeparse.pictures.charts import Bar, draw_bars
     from treeparse.pictures.page import Figure
 
-    report, arcs = attachment_scores(gold, system), arc_length_scores(gold, system)
+    report, arcs = system.report, arc_length_scores(gold, system.sentences)
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
     charts: list[tuple[str, list[Bar]]] = [
         (

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
-from treeparse.cli.common import import_modules
-from treeparse.cli.reading import counted
+from treeparse.cli.common import counted, import_modules
 from treeparse.cli.systems import System, read_system, sound_places
 
 if TYPE_CHECKING:
@@ -167,8 +166,10 @@ def _marginals(parser: "Parser", words: "Sentence") -> list[list[float]]:
     """The probability of every arc, head first."""
     import torch
 
+    from treeparse.trees.tree_marginals import arc_marginals
+
     with torch.inference_mode():
-        return parser.distribution(parser.collate([words])).marginals[0].sum(-1).tolist()
+        return arc_marginals(parser.distribution(parser.collate([words])))[0].tolist()
 
 
 def tree_of(words: "Sentence") -> "Tree":

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from treeparse.core import EMPTY
-from treeparse.data.conllu import ConlluSentence, is_row
+from treeparse.data.conllu import ConlluSentence, is_row, is_word_row
 from treeparse.data.parses import Parse
-from treeparse.data.validation import BYTE_ORDER_MARK, ID, MISC
+from treeparse.data.validation import MISC
 
 ARC_PROB, LABEL_PROB, TREE_PROB, ENTROPY = "ArcProb", "LabelProb", "tree_prob", "entropy"
 HEADS = "Heads"
@@ -28,7 +28,7 @@ def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) ->
 
     A key whose value is None has no comment.
     """
-    mark, lines = _lines(sentence)
+    mark, lines = sentence.mark_and_lines()
     kept = [line for line in lines if not (line.startswith("#") and _key(line) in values)]
     first = next(place for place, line in enumerate(kept) if is_row(line))
     end = "\r" if kept[first].endswith("\r") else ""
@@ -41,10 +41,10 @@ def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str]]) ->
 
     Multiword tokens and empty nodes keep theirs.
     """
-    mark, lines = _lines(sentence)
+    mark, lines = sentence.mark_and_lines()
     words = iter(entries)
     for place, line in enumerate(lines):
-        if is_row(line) and line.split("\t", 1)[ID].isdecimal():
+        if is_word_row(line):
             lines[place] = _with_entries(line, next(words))
     return replace(sentence, text=mark + "\n".join(lines))
 
@@ -69,12 +69,6 @@ def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
     if parse.head_sets is None:
         raise ValueError("the parse has no sets of heads: ask for them where it is made")
     return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
-
-
-def _lines(sentence: ConlluSentence) -> tuple[str, list[str]]:
-    """The byte order mark, if there is one, and the lines."""
-    body = sentence.text.removeprefix(BYTE_ORDER_MARK)
-    return sentence.text[: len(sentence.text) - len(body)], body.split("\n")
 
 
 def _key(comment: str) -> str:

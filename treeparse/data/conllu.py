@@ -103,7 +103,7 @@ class ConlluSentence:
 
     def rows(self) -> list[list[str]]:
         """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
-        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
+        _, lines = self.mark_and_lines()
         return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
 
     def alone(self) -> Self:
@@ -111,12 +111,17 @@ class ConlluSentence:
         end = "\r\n" if "\r\n" in self.text else "\n"
         return replace(self, text=self.text.removeprefix(BYTE_ORDER_MARK).strip("\r\n") + 2 * end)
 
+    def mark_and_lines(self) -> tuple[str, list[str]]:
+        """The byte order mark, empty if there is none, and the lines, which may end in a carriage return."""
+        body = self.text.removeprefix(BYTE_ORDER_MARK)
+        return self.text[: len(self.text) - len(body)], body.split("\n")
+
     def word_lines(self) -> list[int]:
         """The line of every word in the file, from 1."""
-        lines = self.text.removeprefix(BYTE_ORDER_MARK).split("\n")
+        _, lines = self.mark_and_lines()
         first = next(place for place, line in enumerate(lines) if line.removesuffix("\r"))
         numbered = enumerate(lines, self.line - first)
-        return [number for number, line in numbered if is_row(line) and line.split("\t", 1)[ID].isdecimal()]
+        return [number for number, line in numbered if is_word_row(line)]
 
     def with_parse(
         self,
@@ -138,10 +143,9 @@ class ConlluSentence:
             problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
             raise ValueError(f"{problem} and {len(labels)} labels")
         words = replace(self.words.with_tree(heads, labels), **{name: tuple(values) for name, values in tags.items()})
-        body = self.text.removeprefix(BYTE_ORDER_MARK)
-        mark = self.text[: len(self.text) - len(body)]
+        mark, given = self.mark_and_lines()
         lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
-        for line in body.split("\n"):
+        for line in given:
             columns = line.split("\t") if is_row(line) else [line]
             if drop_empty and len(columns) > 1 and "." in columns[ID]:
                 continue
@@ -415,3 +419,8 @@ def _shared(strings: Iterable[str]) -> tuple[str, ...]:
 def is_row(line: str) -> bool:
     """Whether a line of a sentence holds columns: it is no comment and not blank."""
     return "\t" in line and not line.startswith("#")
+
+
+def is_word_row(line: str) -> bool:
+    """Whether a line of a sentence is a word's: neither a multiword token's nor an empty node's."""
+    return is_row(line) and line.split("\t", 1)[ID].isdecimal()

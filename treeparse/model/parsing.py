@@ -130,12 +130,7 @@ def lists_of(
         p, tagging = model.distribution_and_tags(model.collate(scored, places))
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
-        try:
-            lists = _lists(finder, p, places, batch)
-        except NoTreeError as error:
-            raise (_unfit(p, places) if known else None) or error from error
-        if known and bool((lists.heads[:, 0, 1] < 0).any()):
-            raise _unfit(p, places) or NoTreeError("No tree was found.")
+        lists = _fitting_lists(finder, p, places, batch) if known else _lists(finder, p, places, batch)
         parses = tagging.given_to(lists.parses(chosen, names))
         if probabilities:
             parses = with_probabilities(p, lists, parses)
@@ -158,6 +153,19 @@ def _lists(finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], b
             "found: combine them by scores or log_probs."
         )
     return finder.ruled(p, places, batch)
+
+
+def _fitting_lists(
+    finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None
+) -> TreeLists:
+    """The same of a distribution given what is known; the sentence that no tree fits is named."""
+    try:
+        lists = _lists(finder, p, places, batch)
+    except NoTreeError as error:
+        raise _unfit(p, places) or error from error
+    if bool((lists.heads[:, 0, 1] < 0).any()):
+        raise _unfit(p, places) or NoTreeError("No tree was found.")
+    return lists
 
 
 def _unfit(p: LabeledCRF | Mixture, places: Sequence[int]) -> UnfitSentenceError | None:

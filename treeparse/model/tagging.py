@@ -68,17 +68,13 @@ class Tagging:
 
     def given_to(self, lists: list[list[Parse]]) -> list[list[Parse]]:
         """The parses of each sentence of the batch, with its likeliest tags."""
-        found = {column: scores.argmax(-1).tolist() for column, scores in self.log_probs.items()}
-        if not found:
+        if not self.log_probs:
             return lists
+        found = {column: self.likeliest(column) or () for column in self.log_probs}
         return [
-            self._tagged(parses, {c: rows[place] for c, rows in found.items()}) for place, parses in enumerate(lists)
+            [replace(p, **{c: rows[place][1 : len(p.tokens) + 1] for c, rows in found.items()}) for p in parses]
+            for place, parses in enumerate(lists)
         ]
-
-    def _tagged(self, parses: list[Parse], ids: Mapping[str, list[int]]) -> list[Parse]:
-        words = slice(1, len(parses[0].tokens) + 1) if parses else slice(0)
-        tags = {column: tuple(self.names[column][tag] for tag in row[words]) for column, row in ids.items()}
-        return [replace(parse, **tags) for parse in parses]
 
     def among(self, names: TagNames) -> "Tagging":
         """The same of some of the columns, and some of their tags, under other ids."""

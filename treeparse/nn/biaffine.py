@@ -10,6 +10,7 @@ from torch.nn import functional
 from treeparse.kernels.networks.bilinear import add_pair_products
 
 from .dropout import SharedDropout
+from .precision import may_use_kernels
 
 SLOPE = 0.1  # of the rectifier where it is negative
 
@@ -76,7 +77,7 @@ class LabelBiaffine(nn.Module):
 
     def of_pairs(self, heads: Tensor, dependents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Vectors (H, size) and (D, size), and which of them are the ends of each arc (N,) -> (N, labels)."""
-        if not _can_add_in_place(heads):
+        if heads.dtype != torch.float32 or not may_use_kernels(heads.device):
             return self(heads[rows], dependents[columns])
         distinct, rows = rows.unique(return_inverse=True)  # a head's product with the weight serves all its dependents
         heads = heads[distinct]
@@ -118,12 +119,6 @@ class PairTerms:
         pairs = self.bilinear.flatten(0, 2).index_select(0, column * rows + head)
         of_heads = self.heads.flatten(0, 1).index_select(0, item * rows + head)
         return pairs + of_heads + self.dependents.flatten(0, 1).index_select(0, column)
-
-
-def _can_add_in_place(vectors: Tensor) -> bool:
-    """Whether scores may be made by kernels: on the CPU, in single precision, without gradients and autocast."""
-    on_cpu = vectors.device.type == "cpu" and vectors.dtype == torch.float32
-    return on_cpu and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
 
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from treeparse.kernels.networks.lstm import step
 
+from .precision import may_use_kernels
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -135,8 +137,7 @@ class Sides:
 
 def can_pack(module: nn.Module, device: torch.device) -> bool:
     """Whether a module's layers may run packed: on the CPU, outside training, without gradients and autocast."""
-    wanted = device.type == "cpu" and not torch.is_autocast_enabled("cpu")
-    return wanted and not (module.training or torch.is_grad_enabled())
+    return may_use_kernels(device) and not module.training
 
 
 def through_packed_layers(

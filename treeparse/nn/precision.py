@@ -31,6 +31,11 @@ def cpu_has_any(instructions: Iterable[str]) -> bool:
     return any(capabilities.get(name) for name in instructions)
 
 
+def may_use_kernels(device: torch.device) -> bool:
+    """Whether compiled functions may stand for torch's: on the CPU, without gradients and autocast."""
+    return device.type == "cpu" and not (torch.is_grad_enabled() or torch.is_autocast_enabled("cpu"))
+
+
 def scoring_in(precision: Precision, device: torch.device) -> AbstractContextManager[object]:
     """Within it, products are in bfloat16 where the precision says so; ``auto`` where the device gains by it.
 

@@ -189,15 +189,7 @@ class LabelsForbidden:
     def __init__(self, source: LabelSource, forbidden: ForbiddenLabels) -> None:
         self.source, self.forbidden = source, forbidden
         self.shape, self.dtype, self.device = source.shape, source.dtype, source.device
-        self.resolution = source.resolution
-
-    @property
-    def bound(self) -> float | None:
-        return self.source.bound
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.source.requires_grad
+        self.bound, self.requires_grad, self.resolution = source.bound, source.requires_grad, source.resolution
 
     def from_heads(self, first: int, last: int) -> Tensor:
         scores = self.source.from_heads(first, last).clone()
