@@ -27,6 +27,7 @@ ALLOWED = {
     "rules": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "rerank": {"core", "data", "metrics", "model", "training"},
     "cli": {
         "core",
         "trees",
@@ -38,6 +39,7 @@ ALLOWED = {
         "rules",
         "model",
         "training",
+        "rerank",
         "version",
     },
     "__main__": {"cli"},
@@ -166,6 +168,11 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_parsing_needs_no_training_library() -> None:
     loaded = modules_loaded_by("import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF")
+    assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
+
+
+def test_reranking_needs_no_training_library() -> None:
+    loaded = modules_loaded_by("import treeparse.rerank")
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
 
 

@@ -25,6 +25,7 @@ COMMANDS = (
     "predict",
     "kbest",
     "sample",
+    "rerank",
     "rank",
     "suspects",
     "check",

@@ -1,0 +1,25 @@
+"""Reranking: the parses of a list in another order, by what looks at whole trees.
+
+What chooses is a scorer, any callable that gives each parse of a list a score::
+
+    the tree of the highest expected LAS, no training    MinimumRisk
+    one's own                                            a function or an object
+
+A scorer of one's own reads what a `NBestList` holds. In a file ``mine.py`` it goes by ``--scorer mine.flat`` in
+``treeparse rerank``, started in the file's folder; in Python ``rerank(lists, flat)`` gives the lists in its order::
+
+    from treeparse.data import NBestList
+
+    def flat(nbest: NBestList) -> list[float]:
+        # The parser's own log probability, less a cost of every long arc.
+        return [parse.log_prob - 0.5 * long_arcs(parse.heads) for parse in nbest.parses]
+
+    def long_arcs(heads: tuple[int, ...]) -> int:
+        return sum(head > 0 and abs(head - word) > 7 for word, head in enumerate(heads, 1))
+"""
+
+from treeparse.rerank.risk import MinimumRisk as MinimumRisk
+from treeparse.rerank.scoring import Scorer as Scorer
+from treeparse.rerank.scoring import rerank as rerank
+from treeparse.rerank.scoring import reranked as reranked
+from treeparse.rerank.scoring import scorer_named as scorer_named

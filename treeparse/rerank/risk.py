@@ -1,0 +1,81 @@
+"""Minimum Bayes risk over lists: the tree that is expected to have the most right words, if the list's are all."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treeparse.core import TreeparseError, name_among
+from treeparse.data.parses import NBestList, Parse
+from treeparse.metrics.counts import universal_label
+from treeparse.rerank.scoring import Scorer, checked_scores
+
+Metric = Literal["las", "uas"]
+METRICS: tuple[Metric, ...] = ("las", "uas")
+Weighting = Literal["auto", "probabilities", "draws"]
+WEIGHTINGS: tuple[Weighting, ...] = ("auto", "probabilities", "draws")
+
+
+@dataclass(frozen=True)
+class MinimumRisk:
+    """Scores each parse of a list by its expected LAS, or UAS, under a distribution over the list's own parses.
+
+    The scores are shares of words, in [0, 1]; labels count without subtypes, as in LAS. The first of the best is the
+    minimum Bayes risk choice (Goodman 1998) among the list's trees. The cost is linear in the parses' words.
+
+    Args:
+        metric: "las" or "uas".
+        weights: the distribution. "probabilities": the trees' probabilities, renormalised over the different trees of
+            the list; right for the best trees and for samples without replacement. "draws": each parse counts the same,
+            as often as it comes; right for samples with replacement. "auto": "draws" for a list in which a tree comes
+            again, "probabilities" for any other, and always with a scorer.
+        scorer: in the place of log probabilities, a scorer of whose scores the exponentials are renormalised, so that a
+            reranker and this choose together.
+    """
+
+    metric: Metric = "las"
+    weights: Weighting = "auto"
+    scorer: Scorer | None = None
+
+    def __post_init__(self) -> None:
+        name_among(self.metric, METRICS, f"There is no metric {self.metric!r:.60}")
+        name_among(self.weights, WEIGHTINGS, f"There is no weighting {self.weights!r:.60}")
+        if self.weights == "draws" and self.scorer is not None:
+            raise TreeparseError("Draws count the same, whatever a scorer says: weight by draws or give a scorer.")
+
+    def __call__(self, nbest: NBestList) -> list[float]:
+        """The expected share of right words of each parse."""
+        votes: dict[tuple[int, int, str], float] = defaultdict(float)
+        for weight, parse in zip(self.distribution(nbest).tolist(), nbest.parses, strict=True):
+            for arc in self._arcs(parse):
+                votes[arc] += weight
+        return [sum(votes[arc] for arc in self._arcs(parse)) / len(parse.tokens) for parse in nbest.parses]
+
+    def distribution(self, nbest: NBestList) -> NDArray[np.float64]:
+        """``(parses,)``: how much each parse of a list counts; 1 in all."""
+        size, different = len(nbest.parses), first_places(nbest)
+        repeated = self.scorer is None and len(different) < size
+        if self.weights == "draws" or (self.weights == "auto" and repeated):
+            return np.full(size, 1 / size)
+        scores = (
+            [parse.log_prob for parse in nbest.parses] if self.scorer is None else checked_scores(nbest, self.scorer)
+        )
+        values = np.full(size, -np.inf)
+        values[different] = np.asarray(scores)[different]
+        weights = np.exp(values - values.max())
+        return weights / weights.sum()
+
+    def _arcs(self, parse: Parse) -> Iterator[tuple[int, int, str]]:
+        labels: Iterable[str] = map(universal_label, parse.labels) if self.metric == "las" else ("",) * len(parse.heads)
+        return zip(range(len(parse.heads)), parse.heads, labels, strict=True)
+
+
+def first_places(nbest: NBestList) -> list[int]:
+    """The places of a list's different trees, each where it stands first."""
+    places: dict[tuple[tuple[int, ...], tuple[str, ...]], int] = {}
+    for place, parse in enumerate(nbest.parses):
+        places.setdefault((parse.heads, parse.labels), place)
+    return [*places.values()]
