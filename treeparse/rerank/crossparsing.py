@@ -1,0 +1,166 @@
+"""Cross-parsing, or jackknifing: lists of training sentences by parsers that were not trained on them.
+
+A parser knows the trees that it was trained on, and its lists of those sentences are better than any that it will make:
+a reranker that learned from them would learn to trust the parser. So the training sentences are dealt out to folds
+(Collins and Koo 2005), and each fold is parsed by a parser that is trained on all others.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from treeparse.core import Sentence, TreeparseError, name_among, pick_device
+from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.data.files import atomic_write
+from treeparse.data.nbest import NBestList, read_nbest, write_nbest
+from treeparse.data.treebank import load_treebank
+from treeparse.model import Parse, Parser
+from treeparse.training.config import TrainConfig
+from treeparse.training.run import train
+
+Method = Literal["best", "samples", "different_samples"]
+METHODS: tuple[Method, ...] = ("best", "samples", "different_samples")
+SETTINGS, TRAIN, RUN = "crossparsing.json", "train.conllu", "run"
+CHUNK = 500  # sentences whose lists are held at once
+
+
+@dataclass(frozen=True)
+class Listing:
+    """How lists are made.
+
+    Attributes:
+        k: parses of a sentence, at most.
+        method: the k best, k samples, or as many different ones: samples without replacement.
+        seed: of samples, which depend on it and on the sentence's place in the training data.
+    """
+
+    k: int = 32
+    method: Method = "best"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        name_among(self.method, METHODS, f"There is no way {self.method!r:.60} to list parses")
+        if self.k < 1 or self.seed < 0:
+            raise TreeparseError("A list holds 1 parse or more, and its seed is 0 or more.")
+
+    @property
+    def file(self) -> str:
+        """The name of the file of such lists."""
+        return f"{self.method}-{self.k}{'' if self.method == 'best' else f'-seed{self.seed}'}.jsonl"
+
+    def lists(self, parser: Parser, sentences: Sequence[Sentence], places: Sequence[int]) -> list[list[Parse]]:
+        """The lists of sentences at those places in the training data, without a look at their trees."""
+        words = [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
+        if self.method == "best":
+            return parser.kbest(words, self.k)
+        replacement = self.method == "samples"
+        return parser.sample(words, self.k, replacement=replacement, seed=self.seed, first=places)
+
+
+def fold_places(sentences: int, folds: int, fold: int) -> range:
+    """The places of a fold's sentences: that of place ``i`` belongs to fold ``i % folds``.
+
+    Raises:
+        TreeparseError: a fold would have all sentences or none.
+    """
+    if not 2 <= folds <= sentences:
+        raise TreeparseError(f"{sentences:,} sentences make from 2 to {sentences:,} folds, but not {folds:,}.")
+    return range(fold, sentences, folds)
+
+
+def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool = False) -> Path:
+    """Train a parser on all folds but one, for each, and list the parses of the one; return the file of all lists.
+
+    In the folder ``config.output`` each fold has its own, with its training file, run and lists; beside them a file
+    has the lists of all folds, in the order of the training data. What is there already is kept: the same call goes on
+    where it was broken off, and other lists are made by the same parsers.
+
+    Args:
+        config: how parsers are trained.
+        folds: 2 or more.
+        listing: how lists are made.
+        quiet: whether to say nothing of the training.
+
+    Raises:
+        TreeparseError: other folds or settings of training were begun there; or as in
+            `treeparse.training.train`.
+    """
+    folder = Path(config.output)
+    if config.data.temperature is not None:
+        raise TreeparseError(
+            "data.temperature draws from several treebanks, which folds would tear apart: leave it out."
+        )
+    sentences = _training_sentences(config)
+    parts = [fold_places(len(sentences), folds, fold) for fold in range(folds)]
+    _begin(folder, config, folds)
+    if not (folder / listing.file).is_file():
+        for fold, places in enumerate(parts):
+            if not (folder / f"fold{fold}" / listing.file).is_file():
+                _parse_fold(folder / f"fold{fold}", config, sentences, places, listing, quiet)
+        write_nbest(folder / listing.file, _dealt_back(folder, folds, len(sentences), listing))
+    return folder / listing.file
+
+
+def _training_sentences(config: TrainConfig) -> list[ConlluSentence]:
+    """As training reads them."""
+    return load_treebank(
+        config.data.train,
+        partial=config.data.partial,
+        single_root=config.model.single_root,
+        on_invalid=(lambda fault: None) if config.data.skip_invalid else None,
+    )
+
+
+def _begin(folder: Path, config: TrainConfig, folds: int) -> None:
+    """Write down what is done in the folder; raise where something else was begun there."""
+    settings = {"folds": folds, "training": json.loads(json.dumps(asdict(config)))}
+    path = folder / SETTINGS
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
+        return
+    try:
+        before = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise TreeparseError(f"{path} is damaged ({error}): name another folder.") from error
+    if differing := [name for name in settings if before.get(name) != settings[name]]:
+        raise TreeparseError(
+            f"Cross-parsing with other settings was begun in {folder}, {', '.join(differing)} differ: name another "
+            "folder, or give the same settings."
+        )
+
+
+def _parse_fold(
+    folder: Path, config: TrainConfig, sentences: Sequence[ConlluSentence], places: range, listing: Listing, quiet: bool
+) -> None:
+    """Train on all sentences but those of the places, or go on with that, and list the parses of these."""
+    folder.mkdir(exist_ok=True)
+    held = set(places)
+    kept = (sentence.alone() for place, sentence in enumerate(sentences) if place not in held)
+    if not (folder / TRAIN).is_file():
+        write_conllu(folder / TRAIN, kept)
+    data = replace(config.data, train=str(folder / TRAIN))
+    model = train(replace(config, data=data, output=str(folder / RUN)), resume=True, quiet=quiet)
+    parser = Parser.from_pretrained(model).to(pick_device(config.trainer.device))
+    write_nbest(folder / listing.file, _lists(parser, sentences, places, listing))
+
+
+def _lists(
+    parser: Parser, sentences: Sequence[ConlluSentence], places: Sequence[int], listing: Listing
+) -> Iterator[NBestList]:
+    for start in range(0, len(places), CHUNK):
+        chunk = places[start : start + CHUNK]
+        lists = listing.lists(parser, [sentences[place].words for place in chunk], chunk)
+        for place, parses in zip(chunk, lists, strict=True):
+            sentence = sentences[place]
+            named = sentence if sentence.sent_id else replace(sentence, sent_id=f"sentence-{place + 1}")
+            yield NBestList(named, tuple(parses))
+
+
+def _dealt_back(folder: Path, folds: int, sentences: int, listing: Listing) -> Iterator[NBestList]:
+    """The lists of all folds in the order of the training data."""
+    lists = [read_nbest(folder / f"fold{fold}" / listing.file) for fold in range(folds)]
+    for place in range(sentences):
+        yield next(lists[place % folds])

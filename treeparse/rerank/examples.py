@@ -1,0 +1,98 @@
+"""Lists to learn from: their trees, and how many words of each are right."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.data.parses import NBestList
+from treeparse.metrics.counts import REMEDY, universal_label, word_mismatch
+from treeparse.rerank.model import ListModel
+from treeparse.rerank.risk import first_places
+
+BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # that are tried: from 1/8 to 128
+
+
+@dataclass(frozen=True)
+class Example:
+    """A list of different trees, ready to be learned from."""
+
+    item: Any  # what the model prepared
+    log_probs: Tensor  # (K,) float32
+    right: Tensor  # (K,) float32, words with the right head and universal label
+    words: int
+
+
+def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
+    """A list with what its gold tree says of it.
+
+    Raises:
+        TreeparseError: the gold tree is missing, or of other words.
+    """
+    if gold.heads is None or gold.labels is None:
+        raise TreeparseError(f"The gold sentence of the list of {nbest.sent_id} has no tree.")
+    if gold.forms != nbest.tokens:
+        problem = word_mismatch(gold, nbest.sentence.words)
+        raise TreeparseError(f"The list of sentence {nbest.sent_id} is not of its gold sentence: {problem}; {REMEDY}.")
+    different = replace(nbest, parses=tuple(nbest.parses[place] for place in first_places(nbest)))
+    log_probs = torch.tensor([parse.log_prob for parse in different.parses])
+    return Example(model.prepare(different), log_probs, torch.tensor(right_words(gold, different)), len(gold))
+
+
+def right_words(gold: Sentence, nbest: NBestList) -> list[float]:
+    """How many words of each parse have the right head and universal label."""
+    heads, labels = gold.heads or (), [*map(universal_label, gold.labels or ())]
+    return [
+        float(
+            sum(
+                head == own and universal_label(label) == name
+                for head, label, own, name in zip(parse.heads, parse.labels, heads, labels, strict=True)
+            )
+        )
+        for parse in nbest.parses
+    ]
+
+
+def padded(rows: Sequence[Tensor], fill: float) -> Tensor:
+    """``(B, K)`` from the values of each list."""
+    return pad_sequence([*rows], batch_first=True, padding_value=fill)
+
+
+@torch.inference_mode()
+def model_scores(model: ListModel, examples: Sequence[Example], size: int = 64) -> list[Tensor]:
+    """What the model says of the trees of each list."""
+    model.eval()
+    found: list[Tensor] = []
+    for start in range(0, len(examples), size):
+        batch = examples[start : start + size]
+        found += model([each.item for each in batch]).split([len(each.right) for each in batch])
+    return found
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A base weight and what it is worth: LAS of the trees that are chosen with it, of the base's, of the best ones."""
+
+    base_weight: float
+    las: float
+    base: float
+    oracle: float
+
+
+def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
+    """The base weight with which the trees chosen have the most right words; of equal ones the highest."""
+    words = max(sum(each.words for each in examples), 1)
+    log_probs, own = padded([each.log_probs for each in examples], -math.inf), padded(scores, 0.0)
+    right = padded([each.right for each in examples], -1)
+
+    def las(values: Tensor) -> float:
+        return float(right.gather(-1, values.argmax(-1, keepdim=True)).double().sum()) / words
+
+    found = {weight: las(weight * log_probs + own) for weight in BASE_WEIGHTS}
+    best = max(found, key=lambda weight: (found[weight], weight))
+    return Tuned(best, found[best], las(log_probs), float(right.amax(-1).double().sum()) / words)

@@ -1,0 +1,141 @@
+"""Features of a configuration that no model of single arcs can see, as strings: which ones, and of what."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from treeparse.core import Sentence, TreeparseError
+from treeparse.rerank.configurations import Configuration
+
+ROOT, EDGE = "<root>", "<edge>"
+COMMON = 100  # so often a word has to be seen to be its own class
+SIZES = (1, 2, 3, 4, 5, 7, 10, 15, 25)
+
+
+@dataclass(frozen=True)
+class NodeNames:
+    """What features call the nodes of a sentence: by their word, and by a class of words that is coarser.
+
+    A frequent word is itself, a rare one goes by its shape and its last letters. The class is the UPOS or, without
+    tags, a very frequent word itself and of others what their last two letters are.
+    """
+
+    words: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, sentence: Sentence, counts: "dict[str, int]", *, upos: bool) -> "NodeNames":
+        """The names of the nodes; ``counts`` are of the frequent words, lower-cased. Raises where UPOS are missing."""
+        if upos and sentence.upos is None:
+            raise TreeparseError("The reranker reads UPOS, but the list has none: JSONL keeps no tags, CoNLL-U does.")
+        lower = [form.lower() for form in sentence.forms]
+        words = [
+            word if word in counts else f"{shape(form)}{word[-3:]}"
+            for word, form in zip(lower, sentence.forms, strict=True)
+        ]
+        common = (
+            word if counts.get(word, 0) >= COMMON else f"{shape(form)}{word[-2:]}"
+            for word, form in zip(lower, sentence.forms, strict=True)
+        )
+        return cls((ROOT, *words), (ROOT, *(sentence.upos if upos and sentence.upos else common)))
+
+
+def shape(form: str) -> str:
+    """What kind of characters a form has."""
+    if any(map(str.isdigit, form)):
+        return "9"
+    if not any(map(str.isalpha, form)):
+        return "."
+    return "A" if form[:1].isupper() else "a"
+
+
+def size_class(size: int) -> int:
+    """A number of words, the more roughly the larger."""
+    return sum(size >= bound for bound in SIZES)
+
+
+def features(part: Configuration, names: NodeNames) -> Iterator[str]:
+    """The features of a configuration; one that comes twice counts twice."""
+    yield from _own(part, names)
+    yield from _valency(part, names)
+    for side, dependents in (("L", part.left), ("R", part.right)):
+        yield from _siblings(part, names, side, dependents)
+        for dependent, label in dependents:
+            yield from _grandparents(part, names, side, dependent, label)
+
+
+def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
+    """Of the subtree: its size, its edges and what stands beside them."""
+    if part.node == 0:
+        return
+    label, side = part.label, "L" if part.node < part.head else "R"
+    own, size = names.classes[part.node], size_class(part.size)
+    gaps = part.last - part.first + 1 != part.size
+    before, after = (_class_at(names, place) for place in (part.first - 1, part.last + 1))
+    first, last = names.classes[part.first], names.classes[part.last]
+    yield f"size {label} {side} {size}"
+    yield f"size {own} {label} {size}"
+    yield f"gaps {label} {gaps}"
+    yield f"gaps {own} {label} {side} {gaps}"
+    yield f"edges {label} {side} {first} {last}"
+    yield f"around {label} {side} {before} {after}"
+    yield f"last {label} {last} {after}"
+    yield f"first {label} {before} {first}"
+    yield f"length {label} {size_class(abs(part.head - part.node))} {size}"
+
+
+def _valency(part: Configuration, names: NodeNames) -> Iterator[str]:
+    """How many dependents, and which labels they have in which order."""
+    label, own, word = part.label, names.classes[part.node], names.words[part.node]
+    left, right = (" ".join(each for _, each in side) for side in (part.left, part.right))
+    yield f"valency {label} {len(part.left)} {len(part.right)}"
+    yield f"valency {own} {label} {len(part.left)} {len(part.right)}"
+    yield f"left {label} {left}"
+    yield f"right {label} {right}"
+    yield f"sequence {label} {left} * {right}"
+    yield f"sequence {own} {label} {left} * {right}"
+    labels = sorted(each for side in (part.left, part.right) for _, each in side)
+    frame = " ".join(each for each in labels if each != "punct")
+    yield f"frame {label} {frame}"
+    yield f"frame {word} {frame}"
+    for each in set(labels):
+        count = labels.count(each)
+        yield f"count {own} {each} {count}"
+        yield f"count {label} {each} {count}"
+
+
+def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """Neighbouring dependents on one side, from the node outwards, with the edges of the row."""
+    label, own, word = part.label, names.classes[part.node], names.words[part.node]
+    row = [(0, EDGE), *dependents, (0, EDGE)]
+    for (inner, first), (outer, second) in itertools.pairwise(row):
+        a, b = (names.classes[node] if node else EDGE for node in (inner, outer))
+        pair = f"{side} {first} {second}"
+        yield f"siblings {label} {pair}"
+        yield f"siblings {own} {pair}"
+        yield f"siblings {word} {pair}"
+        yield f"siblings {own} {pair} {a} {b}"
+        yield f"siblings {pair} {a} {b}"
+        yield f"siblings {own} {side} {a} {b}"
+        if inner and outer:
+            yield f"siblings {pair} {names.words[inner]} {names.words[outer]}"
+
+
+def _grandparents(part: Configuration, names: NodeNames, side: str, dependent: int, label: str) -> Iterator[str]:
+    """A dependent, the node and the node's head."""
+    if part.node == 0:
+        return
+    word, own, below = names.words[part.node], names.classes[part.node], names.classes[dependent]
+    above = names.classes[part.head]
+    chain = f"{'L' if part.node < part.head else 'R'}{side} {part.label} {label}"
+    yield f"chain {chain}"
+    yield f"chain {chain} {above} {below}"
+    yield f"chain {chain} {own} {below}"
+    yield f"chain {chain} {above} {own} {below}"
+    yield f"chain {chain} {word}"
+    yield f"chain {chain} {names.words[part.head]} {names.words[dependent]}"
+    yield f"below {label} {part.label} {names.words[dependent]}"
+
+
+def _class_at(names: NodeNames, place: int) -> str:
+    return names.classes[place] if 0 < place < len(names.classes) else EDGE
