@@ -27,7 +27,7 @@ ALLOWED = {
     "rules": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
-    "rerank": {"core", "data", "metrics", "model", "training"},
+    "rerank": {"core", "data", "nn", "metrics", "model", "training"},
     "cli": {
         "core",
         "trees",

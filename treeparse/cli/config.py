@@ -36,6 +36,12 @@ def shipped_config(name: str) -> Path:
     return configs[stem]
 
 
+def config_file(name: str) -> Path:
+    """A config's file by its path, or by the name of one that is shipped; a path that does not exist stays."""
+    path = Path(name)
+    return path if path.is_file() or path.name != name else shipped_config(name)
+
+
 def run(args: argparse.Namespace) -> int:
     """Print one configuration as it stands in its file, or every name with its file's first comment."""
     configs = shipped_configs()

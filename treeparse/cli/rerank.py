@@ -19,6 +19,8 @@ HELP = "choose the best parse of each list by a reranker or the expected LAS"
 EPILOG = """examples:
   treeparse kbest runs/english/model test.conllu -k 64 -o best.conllu
   treeparse rerank best.conllu -o parsed.conllu
+  treeparse rerank best.conllu --model runs/reranker -o parsed.conllu
+  treeparse rerank best.conllu --model runs/reranker --mbr las -o parsed.conllu
   treeparse rerank best.conllu --scorer mine.flat -o parsed.conllu
   treeparse rerank samples.jsonl.gz --mbr uas --lists -o reranked.jsonl.gz
   treeparse evaluate test.conllu best.conllu parsed.conllu
@@ -27,8 +29,8 @@ LISTS are files of kbest or sample, CoNLL-U or JSONL. By default, or with --mbr,
 UAS: the share of its words that are right if one of the list's trees is, by their probabilities, renormalised over the
 different trees. In a list in which a tree comes again, as samples do, each parse counts the same (--weights draws).
 --scorer takes a Python function, or a class that is made without arguments: called with a treeparse.data.NBestList it
-gives a score to each parse. Its module is looked for in the current folder too. With both, --mbr takes the scores as
-log probabilities.
+gives a score to each parse. Its module is looked for in the current folder too. With --model or --scorer, --mbr takes
+the scores as log probabilities.
 
 Of parses with equal scores the first of the list is chosen. OUT is CoNLL-U with the chosen parses: what a CoNLL-U list
 had is kept, but for HEAD, DEPREL and DEPS, of JSONL there are only the words. With --lists OUT has all parses, those of
@@ -42,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=output_file, default="-", metavar="OUT", help="the parses, .gz compresses (default: -)"
     )
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
+    parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
     parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
     parser.add_argument(
         "--weights",
@@ -82,9 +85,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _scorer(args: argparse.Namespace) -> "Scorer":
     from treeparse.core import TreeparseError
-    from treeparse.rerank import MinimumRisk, scorer_named
+    from treeparse.rerank import MinimumRisk, Reranker, scorer_named
 
-    own = None
+    if args.model is not None and args.scorer is not None:
+        raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
+    own = None if args.model is None else Reranker.from_pretrained(args.model)
     if args.scorer is not None:
         with modules_of_current_folder():
             own = scorer_named(args.scorer)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
-from treeparse.cli.config import shipped_config
+from treeparse.cli.config import config_file, shipped_config
 from treeparse.cli.stopping import sigterm_exits, way_on
 
 NAME = "train"
@@ -82,8 +82,7 @@ def _config_path(args: argparse.Namespace) -> Path:
     from treeparse.core import TreeparseError
 
     if args.config is not None:
-        path = Path(args.config)
-        return path if path.is_file() or path.name != args.config else shipped_config(args.config)
+        return config_file(args.config)
     if args.resume is None:
         return shipped_config("default")
     path = Path(args.resume) / "config.yaml"

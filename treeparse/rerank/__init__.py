@@ -2,8 +2,13 @@
 
 What chooses is a scorer, any callable that gives each parse of a list a score::
 
-    the tree of the highest expected LAS, no training    MinimumRisk
-    one's own                                            a function or an object
+    the tree of the highest expected LAS, with no training    MinimumRisk
+    what features of whole trees say, log-linear              Reranker, by LogLinearConfig
+    what a Tree-LSTM says                                     Reranker, by TreeNetworkConfig
+    one's own                                                 a function or an object
+
+A `Reranker` learns from lists of sentences on which their parser was not trained, as ``treeparse.rerank.crossparsing``
+makes. On the command line: ``treeparse crossparse``, ``train-reranker`` and ``rerank``.
 
 A scorer of one's own reads what a `NBestList` holds. In a file ``mine.py`` it goes by ``--scorer mine.flat`` in
 ``treeparse rerank``, started in the file's folder; in Python ``rerank(lists, flat)`` gives the lists in its order::
@@ -18,8 +23,12 @@ A scorer of one's own reads what a `NBestList` holds. In a file ``mine.py`` it g
         return sum(head > 0 and abs(head - word) > 7 for word, head in enumerate(heads, 1))
 """
 
+from treeparse.rerank.learning import LearningConfig as LearningConfig
+from treeparse.rerank.loglinear import LogLinearConfig as LogLinearConfig
+from treeparse.rerank.reranker import Reranker as Reranker
 from treeparse.rerank.risk import MinimumRisk as MinimumRisk
 from treeparse.rerank.scoring import Scorer as Scorer
 from treeparse.rerank.scoring import rerank as rerank
 from treeparse.rerank.scoring import reranked as reranked
 from treeparse.rerank.scoring import scorer_named as scorer_named
+from treeparse.rerank.tree_network import TreeNetworkConfig as TreeNetworkConfig

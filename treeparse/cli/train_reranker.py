@@ -1,0 +1,114 @@
+"""``treeparse train-reranker``: learn to choose from lists, by lists of sentences with gold trees."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import output_file, positive, seed
+
+if TYPE_CHECKING:
+    from treeparse.core import Sentence
+    from treeparse.data import NBestList
+    from treeparse.rerank import Reranker
+    from treeparse.rerank.learning import LearningConfig
+
+NAME = "train-reranker"
+HELP = "train a reranker from lists and gold trees"
+EPILOG = """examples:
+  treeparse crossparse --config fast --folds 4 -k 32 --output runs/folds
+  treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
+  treeparse train-reranker train.conllu runs/folds/best-32.jsonl --kind neural -o runs/neural
+  treeparse train-reranker train.conllu lists.jsonl --dev dev.conllu dev-lists.jsonl -o runs/reranker
+  treeparse train-reranker dev.conllu other-lists.jsonl --tune runs/reranker -o runs/reranker-for-other
+
+LISTS are of the sentences of GOLD, in order, by parsers that were not trained on these: crossparse makes such lists of
+the training data itself. A tree's score is base_weight times the parser's log probability, and what the reranker says:
+  global  the sum of the weights of features that see more than an arc: siblings, grandparents, the labels of a head's
+          dependents, how many these are, sizes and edges of subtrees
+  neural  a score of each arc by a Tree-LSTM over the subtree below it, above an encoder of the reranker's own
+It learns that the expected number of right words be high, or the probability of the best trees (--target). The lists of
+--dev, or every tenth of LISTS, choose the epoch and base_weight. With --tune a trained reranker is left as it is but
+for base_weight, which is made to suit the lists: those of another parser, or longer ones.
+
+treeparse rerank takes DIR by --model. It holds JSON and safetensors; loading runs nothing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or .gz; a glob")
+    parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
+    parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
+    parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")
+    parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="lists to choose by, which are not learned")
+    parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
+    parser.add_argument("--target", choices=("expected", "best"), default="expected", help="(default: expected)")
+    parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 6)")
+    parser.add_argument("--upos", action="store_true", help="let global features read UPOS, which LISTS must have")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of weights and order (default: 1)")
+    parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, or tune, and write the reranker."""
+    from treeparse.core import TreeparseError
+    from treeparse.rerank import Reranker
+
+    _check_output(Path(args.output))
+    if args.tune is not None and args.dev is not None:
+        raise TreeparseError(
+            "--tune fits the base weight to LISTS, there is nothing for --dev to choose: leave it out."
+        )
+    gold = _gold(args.gold, args)
+    if args.tune is not None:
+        reranker = Reranker.from_pretrained(args.tune).tuned(gold, _lists(args.lists))
+    else:
+        reranker = _trained(gold, args)
+    reranker.save_pretrained(args.output)
+    if not args.quiet:
+        print(f"base weight {reranker.base_weight:.2f}: {args.output}")
+    return 0
+
+
+def _trained(gold: "list[Sentence]", args: argparse.Namespace) -> "Reranker":
+    from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
+
+    model = LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
+    held_out = None if args.dev is None else (_gold(args.dev[0], args), _lists(args.dev[1]))
+
+    def say(line: str) -> None:
+        if not args.quiet:
+            print(line, file=sys.stderr, flush=True)
+
+    return Reranker.train(model, gold, _lists(args.lists), _learning(args), held_out=held_out, say=say)
+
+
+def _learning(args: argparse.Namespace) -> "LearningConfig":
+    from treeparse.rerank.learning import LearningConfig
+
+    given = {} if args.epochs is None else {"epochs": args.epochs}
+    return LearningConfig(target=args.target, seed=args.seed, **given)
+
+
+def _gold(pattern: str, args: argparse.Namespace) -> "list[Sentence]":
+    from treeparse.data import load_treebank
+
+    return [sentence.words for sentence in load_treebank(pattern, single_root=not args.multi_root)]
+
+
+def _lists(pattern: str) -> "Iterator[NBestList]":
+    from treeparse.data import expand_paths, read_nbest
+
+    return chain.from_iterable(map(read_nbest, expand_paths([pattern])))
+
+
+def _check_output(folder: Path) -> None:
+    """Raise where the reranker would take the place of something else."""
+    from treeparse.core import TreeparseError
+    from treeparse.model.storage import FILES
+
+    if others := sorted(set(os.listdir(folder)) - {*FILES}) if folder.is_dir() else []:
+        raise TreeparseError(f"{folder} holds other things than a reranker, {others[0]} is one: name a new folder.")
