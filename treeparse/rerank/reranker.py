@@ -127,7 +127,7 @@ class Reranker:
         kind = config.get(KIND)
         if kind is None:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
-        if kind not in SETTINGS:
+        if not isinstance(kind, str) or kind not in SETTINGS:
             raise TreeparseError(
                 f"{directory}/{CONFIG}: there is no reranker {kind!r:.60}, but {' and '.join(SETTINGS)}."
             )
