@@ -94,6 +94,8 @@ def test_names_of_words() -> None:
     assert NodeNames.of(sentence, counts, upos=True).classes == ("<root>", "DET", "NOUN", "VERB", "NUM", "PUNCT", "X")
     with pytest.raises(TreeparseError, match="reads UPOS, but the list has none"):
         NodeNames.of(Sentence(("a",)), {}, upos=True)
+    with pytest.raises(TreeparseError, match="has none"):
+        NodeNames.of(Sentence(("a",), upos=("_",)), {}, upos=True)
 
 
 def test_size_classes() -> None:

@@ -1,10 +1,11 @@
 """Features of a configuration that no model of single arcs can see, as strings: which ones, and of what."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Self
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.rerank.configurations import Configuration
 
 ROOT, EDGE = "<root>", "<edge>"
@@ -24,20 +25,16 @@ class NodeNames:
     classes: tuple[str, ...]
 
     @classmethod
-    def of(cls, sentence: Sentence, counts: "dict[str, int]", *, upos: bool) -> "NodeNames":
+    def of(cls, sentence: Sentence, counts: Mapping[str, int], *, upos: bool) -> Self:
         """The names of the nodes; ``counts`` are of the frequent words, lower-cased. Raises where UPOS are missing."""
-        if upos and sentence.upos is None:
+        if upos and not {*(sentence.upos or ())} - {EMPTY}:
             raise TreeparseError("The reranker reads UPOS, but the list has none: JSONL keeps no tags, CoNLL-U does.")
-        lower = [form.lower() for form in sentence.forms]
-        words = [
-            word if word in counts else f"{shape(form)}{word[-3:]}"
-            for word, form in zip(lower, sentence.forms, strict=True)
-        ]
-        common = (
-            word if counts.get(word, 0) >= COMMON else f"{shape(form)}{word[-2:]}"
-            for word, form in zip(lower, sentence.forms, strict=True)
-        )
-        return cls((ROOT, *words), (ROOT, *(sentence.upos if upos and sentence.upos else common)))
+        words, classes = [ROOT], [ROOT]
+        for form in sentence.forms:
+            word, kind = form.lower(), shape(form)
+            words.append(word if word in counts else f"{kind}{word[-3:]}")
+            classes.append(word if counts.get(word, 0) >= COMMON else f"{kind}{word[-2:]}")
+        return cls(tuple(words), (ROOT, *sentence.upos) if upos and sentence.upos else tuple(classes))
 
 
 def shape(form: str) -> str:
@@ -108,7 +105,7 @@ def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequ
     """Neighbouring dependents on one side, from the node outwards, with the edges of the row."""
     label, own, word = part.label, names.classes[part.node], names.words[part.node]
     row = [(0, EDGE), *dependents, (0, EDGE)]
-    for (inner, first), (outer, second) in itertools.pairwise(row):
+    for (inner, first), (outer, second) in pairwise(row):
         a, b = (names.classes[node] if node else EDGE for node in (inner, outer))
         pair = f"{side} {first} {second}"
         yield f"siblings {label} {pair}"
