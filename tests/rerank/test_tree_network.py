@@ -8,7 +8,7 @@ from helpers.nbest_lists import LABELS, nbest_list, random_list
 from torch import Tensor
 
 from treeparse.core import Batch, Sentence
-from treeparse.data.parses import NBestList
+from treeparse.data.parses import NBestList, Parse
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank.tree_network import FARTHEST, TreeNetwork, TreeNetworkConfig
 
@@ -33,17 +33,22 @@ def by_recursion(network: TreeNetwork, nbest: NBestList) -> list[float]:
     scores = []
     for parse in nbest.parses:
 
-        def subtree(word: int, parse: object = parse) -> tuple[Tensor, Tensor]:
-            dependents = [w for w, head in enumerate(parse.heads, 1) if head == word]  # type: ignore[attr-defined]
-            label = torch.tensor(network.labels.index(parse.labels[word - 1]))  # type: ignore[attr-defined]
-            read = torch.cat([network.nodes(encoded[word]), network.label_vectors(label)])
-            enter, leave, update, forget = network.inputs(read).chunk(4)
+        def subtree(word: int, parse: Parse = parse) -> tuple[Tensor, Tensor]:
+            lstm, label = network.trees, torch.tensor(network.labels.index(parse.labels[word - 1]))
+            read = torch.cat([network.words(encoded[word]), network.label_vectors(label)])
+            enter, leave, update, forget = lstm.inputs(read).chunk(4)
             cell = torch.zeros(7)
-            for dependent in dependents:
-                vector, carried = subtree(dependent)
-                own = network.below[dependent > word](vector).chunk(3)
-                enter, leave, update = enter + own[0], leave + own[1], update + own[2]
-                cell = cell + torch.sigmoid(network.forget(vector) + forget) * carried
+            dependents = [w for w, head in enumerate(parse.heads, 1) if head == word]
+            rows = [w for w in reversed(dependents) if w < word], [w for w in dependents if w > word]
+            for side, row in enumerate(rows):
+                before = torch.zeros(7)
+                for dependent in row:
+                    vector, carried = subtree(dependent)
+                    said = torch.relu(lstm.neighbours[side](torch.cat([vector, before])))
+                    own = lstm.below[side](said).chunk(3)
+                    enter, leave, update = enter + own[0], leave + own[1], update + own[2]
+                    cell = cell + torch.sigmoid(lstm.forget(vector) + forget) * carried
+                    before = vector
             cell = cell + torch.sigmoid(enter) * torch.tanh(update)
             return torch.sigmoid(leave) * torch.tanh(cell), cell
 

@@ -13,10 +13,10 @@ from treeparse.data.parses import NBestList
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.encoders import encoder_kind
 from treeparse.nn import BiLSTMConfig, EncoderConfig
-from treeparse.rerank.configurations import dependents_of, differing, upwards
+from treeparse.rerank.forests import Forest
+from treeparse.rerank.tree_lstm import TreeLSTM
 
 UNKNOWN = "?"
-LEFT, RIGHT = 0, 1
 FARTHEST = 8  # words between head and dependent, from which on they are all the same
 
 
@@ -50,25 +50,18 @@ class TreeNetworkConfig:
             raise TreeparseError("size and label_size must be 1 or more, and dropout from 0 to less than 1.")
 
 
-class Forest(NamedTuple):
-    """The trees of a list: their different subtrees, each once, and the arcs in which the trees differ."""
+class Prepared(NamedTuple):
+    """A list, ready to be scored."""
 
     sentence: Sentence
-    nodes: Tensor  # (S,) of the subtrees, each behind those below it
-    labels: Tensor  # (S,)
-    heights: Tensor  # (S,)
-    edges: Tensor  # (3, E) subtree, the one above it, and the side on which it hangs there
-    arcs: Tensor  # (2, A) head and the subtree that hangs from it
-    members: Tensor  # (2, M) tree and arc
-    trees: int
+    forest: Forest
 
 
 class TreeNetwork(nn.Module):
     """Scores of trees, up to a constant for each list: a sum over arcs, each of which sees the whole subtree below it.
 
-    A subtree's vector is that of a child-sum Tree-LSTM (Tai et al. 2015) with other weights for dependents on the left
-    and on the right, from the encoder's vector of its top node and the label of the arc above. An arc's score comes
-    from it, the encoder's vector of the head, and the direction and length.
+    A `TreeLSTM` gives each subtree its vector, from that of its top node by the encoder and the label of the arc above.
+    An arc's score comes from that, the encoder's vector of the head, and the direction and length.
     """
 
     def __init__(self, config: TreeNetworkConfig, features: Features, labels: Vocabulary) -> None:
@@ -76,11 +69,9 @@ class TreeNetwork(nn.Module):
         self.config, self.features, self.labels = config, features, labels
         size = config.size
         self.encoder = encoder_kind(config.encoder).module(features)
-        self.nodes = nn.Linear(self.encoder.output_size, size)
+        self.words = nn.Linear(self.encoder.output_size, size)
         self.label_vectors = nn.Embedding(len(labels), config.label_size)
-        self.inputs = nn.Linear(size + config.label_size, 4 * size)
-        self.below = nn.ModuleList(nn.Linear(size, 3 * size, bias=False) for _ in (LEFT, RIGHT))
-        self.forget = nn.Linear(size, size, bias=False)
+        self.trees = TreeLSTM(size + config.label_size, size)
         self.arc_head, self.arc_subtree = nn.Linear(self.encoder.output_size, size), nn.Linear(size, size, bias=False)
         self.distances = nn.Embedding(2 * FARTHEST + 1, size)
         self.score = nn.Linear(size, 1, bias=False)
@@ -103,100 +94,28 @@ class TreeNetwork(nn.Module):
         """Plain data for :meth:`restore`."""
         return {"features": self.features.to_json(), "labels": self.labels.to_json()}
 
-    def prepare(self, nbest: NBestList) -> Forest:
+    def prepare(self, nbest: NBestList) -> Prepared:
         """What :meth:`forward` reads of a list."""
         self.features.check(nbest.sentence.words)
-        table: dict[tuple[int, int, tuple[int, ...]], int] = {}
-        trees = [self._subtrees(parse.heads, parse.labels, table) for parse in nbest.parses]
-        nodes, labels, heights, edges = [], [], [], []
-        for place, (node, label, below) in enumerate(table):
-            nodes.append(node)
-            labels.append(label)
-            heights.append(1 + max((heights[each] for each in below), default=-1))
-            edges += [(each, place, LEFT if nodes[each] < node else RIGHT) for each in below]
-        parts, members = differing(trees)
-        return Forest(
-            nbest.sentence.words,
-            torch.tensor(nodes),
-            torch.tensor(labels),
-            torch.tensor(heights),
-            _columns(edges, 3),
-            _columns(parts, 2),
-            _columns(members, 2),
-            len(trees),
-        )
+        return Prepared(nbest.sentence.words, Forest.of(nbest, self.labels.index))
 
-    def _subtrees(
-        self, heads: Sequence[int], labels: Sequence[str], table: dict[tuple[int, int, tuple[int, ...]], int]
-    ) -> list[tuple[int, int]]:
-        """The arcs of a tree, head and subtree; subtrees that are not in the table are added to it."""
-        dependents, ids, arcs = dependents_of(heads), [0] * (len(heads) + 1), []
-        for node in upwards(dependents)[:-1]:
-            key = (node, self.labels.index(labels[node - 1]), tuple(ids[each] for each in dependents[node]))
-            ids[node] = table.setdefault(key, len(table))
-            arcs.append((heads[node - 1], ids[node]))
-        return arcs
-
-    def forward(self, lists: Sequence[Forest]) -> Tensor:
+    def forward(self, lists: Sequence[Prepared]) -> Tensor:
         """The scores of all trees of the lists, one list behind the other."""
-        sentences = [each.sentence for each in lists]
-        lengths = torch.tensor([*map(len, sentences)])
-        batch = Batch(lengths, torch.arange(len(lists)), self.features(sentences), sentences=tuple(sentences))
-        encoded = self.encoder(batch)
-        rows = torch.arange(len(lists)) * encoded.shape[1]
+        encoded = self._encoded([each.sentence for each in lists])
+        forest = Forest.joined([each.forest for each in lists], encoded.shape[1])
         encoded = encoded.flatten(0, 1)
-        nodes = torch.cat([each.nodes + row for each, row in zip(lists, rows, strict=True)])
-        heads = torch.cat([each.arcs[0] + row for each, row in zip(lists, rows, strict=True)])
-        subtrees = _shifted([each.edges[:2] for each in lists], [len(each.nodes) for each in lists])
-        ends = _shifted([each.arcs[1] for each in lists], [len(each.nodes) for each in lists])
-        trees = _shifted([each.members[0] for each in lists], [each.trees for each in lists])
-        arcs = _shifted([each.members[1] for each in lists], [each.arcs.shape[1] for each in lists])
-        words = self.dropout(self.nodes(encoded))[nodes]
-        labels = self.label_vectors(torch.cat([each.labels for each in lists]))
-        inputs = self.inputs(torch.cat([words, labels], -1))
-        sides, heights = torch.cat([each.edges[2] for each in lists]), torch.cat([each.heights for each in lists])
-        vectors = self._subtree_vectors(inputs, subtrees, sides, heights)
-        # Nodes are numbered by rows of equal length, so that their difference is the distance.
-        distances = (nodes[ends] - heads).clamp(-FARTHEST, FARTHEST) + FARTHEST
-        hidden = (
-            self.arc_head(encoded)[heads] + self.arc_subtree(self.dropout(vectors))[ends] + self.distances(distances)
-        )
-        scores = self.score(self.dropout(torch.relu(hidden))).squeeze(-1)
-        return scores.new_zeros(sum(each.trees for each in lists)).index_add(0, trees, scores[arcs])
+        words = self.dropout(self.words(encoded))[forest.nodes]
+        vectors = self.trees(forest, torch.cat([words, self.label_vectors(forest.labels)], -1))
+        (heads, ends), (trees, arcs) = forest.arcs, forest.members
+        # Nodes are numbered through, sentence after sentence, so that their difference is the distance.
+        distances = (forest.nodes[ends] - heads).clamp(-FARTHEST, FARTHEST) + FARTHEST
+        subtrees = self.arc_subtree(self.dropout(vectors))[ends]
+        hidden = torch.relu(self.arc_head(encoded)[heads] + subtrees + self.distances(distances))
+        scores = self.score(self.dropout(hidden)).squeeze(-1)
+        return scores.new_zeros(forest.trees).index_add(0, trees, scores[arcs])
 
-    def _subtree_vectors(self, inputs: Tensor, edges: Tensor, sides: Tensor, heights: Tensor) -> Tensor:
-        """``(S, size)``: the Tree-LSTM, from what each subtree's top node puts in; all of one height at once."""
-        size = self.config.size
-        gates = inputs.new_zeros(len(inputs), 3 * size)  # what comes from below, by the subtree above
-        carried = inputs.new_zeros(len(inputs), size)
-        vectors, order = [], []
-        lower, upper = edges
-        for height in range(int(heights.max()) + 1 if len(heights) else 0):
-            rows = (heights == height).nonzero().squeeze(-1)
-            enter, leave, update = (inputs[rows, : 3 * size] + gates[rows]).chunk(3, -1)
-            cells = carried[rows] + torch.sigmoid(enter) * torch.tanh(update)
-            vector = torch.sigmoid(leave) * torch.tanh(cells)
-            vectors.append(vector)
-            order.append(rows)
-            places = torch.full((len(inputs),), -1)
-            places[rows] = torch.arange(len(rows))
-            out = places[lower] >= 0
-            below, above, side = places[lower[out]], upper[out], sides[out]
-            for which, weights in enumerate(self.below):
-                mine = side == which
-                gates = gates.index_add(0, above[mine], weights(vector)[below[mine]])
-            kept = torch.sigmoid(self.forget(vector)[below] + inputs[above, 3 * size :])
-            carried = carried.index_add(0, above, kept * cells[below])
-        if not vectors:
-            return inputs.new_zeros(0, size)
-        return torch.cat(vectors)[torch.cat(order).argsort()]
-
-
-def _columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
-    return torch.tensor(rows, dtype=torch.int64).reshape(-1, width).T
-
-
-def _shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
-    """Places within each list as places within all of them, one behind the other."""
-    starts = torch.tensor([0, *sizes]).cumsum(0)
-    return torch.cat([part + start for part, start in zip(parts, starts, strict=False)], -1)
+    def _encoded(self, sentences: Sequence[Sentence]) -> Tensor:
+        """``(B, n+1, D)``: the vectors of the nodes."""
+        lengths = torch.tensor([*map(len, sentences)])
+        features = self.features(sentences)
+        return self.encoder(Batch(lengths, torch.arange(len(lengths)), features, sentences=tuple(sentences)))

@@ -1,0 +1,95 @@
+"""The trees of a list as a forest of shared subtrees, each of which is there once."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from treeparse.data.parses import NBestList
+from treeparse.rerank.configurations import dependents_of, differing, upwards
+
+LEFT, RIGHT = 0, 1
+Key = tuple[int, int, tuple[int, ...]]  # a subtree: its top node, the label above it, the subtrees below
+
+
+class Forest(NamedTuple):
+    """The different subtrees of trees, each behind those below it, and the arcs in which trees of a list differ."""
+
+    nodes: Tensor  # (S,) on top of the subtrees
+    labels: Tensor  # (S,) of the arcs above these
+    heights: Tensor  # (S,) 0 without dependents
+    edges: Tensor  # (3, E) a subtree, the one above it, and its neighbour on the way there, itself where it is nearest
+    sides: Tensor  # (E,) on which it hangs
+    arcs: Tensor  # (2, A) head and the subtree that hangs from it
+    members: Tensor  # (2, M) tree and arc
+    trees: int
+
+    @classmethod
+    def of(cls, nbest: NBestList, label_id: Callable[[str], int]) -> Self:
+        """That of a list."""
+        table: dict[Key, int] = {}
+        trees = [_arcs(parse.heads, [*map(label_id, parse.labels)], table) for parse in nbest.parses]
+        nodes, labels, heights = [], [], []
+        edges: list[tuple[int, int, int]] = []
+        for place, (node, label, below) in enumerate(table):
+            nodes.append(node)
+            labels.append(label)
+            heights.append(1 + max((heights[each] for each in below), default=-1))
+            left = [each for each in reversed(below) if nodes[each] < node]
+            right = [each for each in below if nodes[each] > node]
+            for row in (left, right):
+                edges += [(each, place, row[max(rank - 1, 0)]) for rank, each in enumerate(row)]
+        arcs, members = differing(trees)
+        sides = [LEFT if nodes[lower] < nodes[upper] else RIGHT for lower, upper, _ in edges]
+        return cls(
+            *(torch.tensor(column, dtype=torch.int64) for column in (nodes, labels, heights)),
+            _columns(edges, 3),
+            torch.tensor(sides, dtype=torch.int64),
+            _columns(arcs, 2),
+            _columns(members, 2),
+            len(trees),
+        )
+
+    @classmethod
+    def joined(cls, forests: Sequence[Self], nodes: int) -> Self:
+        """One forest of several, each of whose sentences has so many nodes, padding included."""
+        subtrees, arcs = [len(each.nodes) for each in forests], [each.arcs.shape[1] for each in forests]
+        rows, trees = [nodes] * len(forests), [each.trees for each in forests]
+        heads, ends, tree, arc = ([each[part] for each in pairs] for pairs, part in _sides_of(forests))
+        return cls(
+            _shifted([each.nodes for each in forests], rows),
+            torch.cat([each.labels for each in forests]),
+            torch.cat([each.heights for each in forests]),
+            _shifted([each.edges for each in forests], subtrees),
+            torch.cat([each.sides for each in forests]),
+            torch.stack([_shifted(heads, rows), _shifted(ends, subtrees)]),
+            torch.stack([_shifted(tree, trees), _shifted(arc, arcs)]),
+            sum(trees),
+        )
+
+
+def _sides_of(forests: Sequence[Forest]) -> list[tuple[list[Tensor], int]]:
+    """The pairs of arcs and of members, and which side of them is meant: heads, subtrees, trees, arcs."""
+    arcs, members = [each.arcs for each in forests], [each.members for each in forests]
+    return [(arcs, 0), (arcs, 1), (members, 0), (members, 1)]
+
+
+def _arcs(heads: Sequence[int], labels: Sequence[int], table: dict[Key, int]) -> list[tuple[int, int]]:
+    """The arcs of a tree, head and subtree; subtrees that are not in the table are added to it."""
+    dependents, ids, arcs = dependents_of(heads), [0] * (len(heads) + 1), []
+    for node in upwards(dependents)[:-1]:
+        key = (node, labels[node - 1], tuple(ids[each] for each in dependents[node]))
+        ids[node] = table.setdefault(key, len(table))
+        arcs.append((heads[node - 1], ids[node]))
+    return arcs
+
+
+def _columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
+    return torch.tensor(rows, dtype=torch.int64).reshape(-1, width).T
+
+
+def _shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+    """Places within each list as places within all of them, one behind the other."""
+    starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
+    return torch.cat([part + start for part, start in zip(parts, starts, strict=True)], -1)
