@@ -33,6 +33,8 @@ Paolo M. Camerini, Luigi Fratta and Francesco Maffioli 1980. The K Best Spanning
     10.
 Michael Collins 2002. Discriminative Training Methods for Hidden Markov Models: Theory and Experiments with Perceptron
     Algorithms. EMNLP.
+Michael Collins and Terry Koo 2005. Discriminative Reranking for Natural Language Parsing. Computational Linguistics
+    31(1).
 Charles J. Colbourn, Wendy J. Myrvold and Eugene Neufeld 1996. Two Algorithms for Unranking Arborescences. Journal of
     Algorithms 20.
 Anthony C. Davison and David V. Hinkley 1997. Bootstrap Methods and Their Application. Cambridge University Press.
@@ -96,6 +98,8 @@ Noah A. Smith and Jason Eisner 2006. Annealing Structural Bias in Multilingual W
 William Squire and George Trapp 1998. Using Complex Variables to Estimate Derivatives of Real Functions. SIAM Review
     40(1).
 Guy L. Steele, Doug Lea and Christine H. Flood 2014. Fast Splittable Pseudorandom Number Generators. OOPSLA.
+Kai Sheng Tai, Richard Socher and Christopher D. Manning 2015. Improved Semantic Representations From Tree-Structured
+    Long Short-Term Memory Networks. ACL-IJCNLP.
 Oscar Täckström, Ryan McDonald and Joakim Nivre 2013. Target Language Adaptation of Discriminative Transfer Parsers.
     NAACL-HLT.
 Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learning Structured Prediction Models: A Large

@@ -2,12 +2,17 @@
 
 import math
 import random
+import re
+import textwrap
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from helpers.nbest_lists import nbest_list
 
+import treeparse.rerank
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import NBestList
 from treeparse.nn import BiLSTMConfig
@@ -169,3 +174,13 @@ def test_lists_of_other_sentences_are_refused() -> None:
         Reranker.train(model, gold[:1], lists[:1])
     with pytest.raises(TreeparseError, match="no target 'bets'"):
         LearningConfig(target="bets")  # type: ignore[arg-type]
+
+
+def test_the_documented_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = re.search(r"and a list of each::\n\n((?:(?: {4}.*)?\n)+)", treeparse.rerank.__doc__ or "")
+    assert block
+    monkeypatch.chdir(tmp_path)
+    gold, lists = planted(40, seed=1)
+    names: dict[str, Any] = {"gold": gold, "lists": lists, "others": planted(5, seed=2)[1]}
+    exec(textwrap.dedent(block[1]), names)
+    assert len(names["best"]) == 5 and (tmp_path / "reranker" / "config.json").is_file()

@@ -8,7 +8,14 @@ What chooses is a scorer, any callable that gives each parse of a list a score::
     one's own                                                 a function or an object
 
 A `Reranker` learns from lists of sentences on which their parser was not trained, as ``treeparse.rerank.crossparsing``
-makes. On the command line: ``treeparse crossparse``, ``train-reranker`` and ``rerank``.
+makes them; on the command line by ``treeparse crossparse``, ``train-reranker`` and ``rerank``. In Python, given gold
+sentences and a list of each::
+
+    from treeparse.rerank import LogLinearConfig, Reranker, rerank
+
+    reranker = Reranker.train(LogLinearConfig(), gold, lists)
+    reranker.save_pretrained("reranker")
+    best = [nbest.parses[0] for nbest in rerank(others, Reranker.from_pretrained("reranker"))]
 
 A scorer of one's own reads what a `NBestList` holds. In a file ``mine.py`` it goes by ``--scorer mine.flat`` in
 ``treeparse rerank``, started in the file's folder; in Python ``rerank(lists, flat)`` gives the lists in its order::

@@ -43,7 +43,9 @@ class Forest(NamedTuple):
         arcs, members = differing(trees)
         sides = [LEFT if nodes[lower] < nodes[upper] else RIGHT for lower, upper, _ in edges]
         return cls(
-            *(torch.tensor(column, dtype=torch.int64) for column in (nodes, labels, heights)),
+            torch.tensor(nodes, dtype=torch.int64),
+            torch.tensor(labels, dtype=torch.int64),
+            torch.tensor(heights, dtype=torch.int64),
             _columns(edges, 3),
             torch.tensor(sides, dtype=torch.int64),
             _columns(arcs, 2),
