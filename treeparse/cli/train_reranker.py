@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="lists to choose by, which are not learned")
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
     parser.add_argument("--target", choices=("expected", "best"), default="expected", help="(default: expected)")
-    parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 6)")
+    parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 4)")
     parser.add_argument("--upos", action="store_true", help="let global features read UPOS, which LISTS must have")
     parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of weights and order (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")

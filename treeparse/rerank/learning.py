@@ -32,7 +32,7 @@ class LearningConfig:
     """
 
     target: Target = "expected"
-    epochs: int = 6
+    epochs: int = 4
     batch_lists: int = 32
     learning_rate: float = 2e-3
     weight_decay: float = 0.01
