@@ -55,6 +55,21 @@ def test_lists_to_choose_by_and_another_base_weight(lists: Path, tmp_path: Path)
     assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
 
 
+def test_tags_are_those_of_gold_where_lists_have_none(
+    model: str, lists: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dev, tagged, reranker = tmp_path / "dev.conllu", tmp_path / "lists.conllu", tmp_path / "reranker"
+    assert run("train-reranker", dev, lists, "-o", reranker, "--epochs", 1, "--upos", "-q") == 0
+    assert run("rerank", lists, "--model", reranker, "-q") == 2
+    assert "JSONL keeps no tags" in capsys.readouterr().err
+    assert run("sample", model, dev, "-k", 6, "-q", "-o", tagged) == 0
+    assert run("train-reranker", dev, tagged, "-o", tmp_path / "other", "--epochs", 1, "--upos", "-q") == 0
+    assert run("rerank", tagged, "--model", reranker, "--lists", "-q", "-o", tmp_path / "one.jsonl") == 0
+    assert run("rerank", tagged, "--model", tmp_path / "other", "--lists", "-q", "-o", tmp_path / "two.jsonl") == 0
+    one, two = (list(read_nbest(tmp_path / name)) for name in ("one.jsonl", "two.jsonl"))
+    assert [nbest.parses for nbest in one] == [nbest.parses for nbest in two]
+
+
 def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dev, train, target = tmp_path / "dev.conllu", tmp_path / "train.conllu", tmp_path / "reranker"
     (tmp_path / "full").mkdir()
@@ -63,11 +78,14 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
     faults = [
         ([*learn, train, lists, "-o", target], "is not of its gold sentence"),
         ([*learn, dev, lists, "-o", tmp_path / "full"], "holds other things than a reranker, letter.txt is one"),
-        ([*learn, dev, lists, "-o", target, "--upos"], "JSONL keeps no tags"),
         ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], "is no folder of a reranker"),
         ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "nothing for --dev to choose"),
         ([*learn, dev, tmp_path / "missing.jsonl", "-o", target], "there is no file"),
         ([*learn, dev, dev, "-o", target], "every tree of an n-best list has it once"),
+        (
+            ["crossparse", "--config", tmp_path / "config.yaml", "--output", tmp_path / "full", "-q"],
+            "holds other things",
+        ),
         (["rerank", lists, "--model", tmp_path, "-q"], "is no folder of a reranker"),
         (["rerank", lists, "--model", tmp_path, "--scorer", "math.sin", "-q"], "give one of them"),
         (["crossparse", "--config", "no-such", "--output", target, "-q"], "There is no configuration 'no-such'"),

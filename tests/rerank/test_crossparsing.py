@@ -78,6 +78,10 @@ def test_it_goes_on_where_it_was_broken_off(
     assert drawn.name == "different_samples-3-seed0.jsonl" and len(list(read_nbest(drawn))) == 40
     with pytest.raises(TreeparseError, match="folds differ: name another folder"):
         crossparse(config, 3, Listing(3), quiet=True)
+    train_file = tmp_path / "train.conllu"
+    train_file.write_text(train_file.read_text(encoding="utf-8").replace("verb0", "verb9"), encoding="utf-8")
+    with pytest.raises(TreeparseError, match="sentences differ"):
+        crossparse(config, 2, Listing(3), quiet=True)
     (folder / "crossparsing.json").write_text("{", encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"crossparsing\.json is damaged"):
         crossparse(config, 2, Listing(3), quiet=True)

@@ -34,7 +34,8 @@ It learns that the expected number of right words be high, or the probability of
 --dev, or every tenth of LISTS, choose the epoch and base_weight. With --tune a trained reranker is left as it is but
 for base_weight, which is made to suit the lists: those of another parser, or longer ones.
 
-treeparse rerank takes DIR by --model. It holds JSON and safetensors; loading runs nothing."""
+treeparse rerank takes DIR by --model; after --upos it wants lists with UPOS, in CoNLL-U. DIR holds JSON and
+safetensors; loading runs nothing."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
     parser.add_argument("--target", choices=("expected", "best"), default="expected", help="(default: expected)")
     parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 4)")
-    parser.add_argument("--upos", action="store_true", help="let global features read UPOS, which LISTS must have")
+    parser.add_argument(
+        "--upos",
+        action="store_true",
+        help="let global features read UPOS: those of LISTS, or of GOLD where LISTS are JSONL",
+    )
     parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of weights and order (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")
 

@@ -5,6 +5,7 @@ a reranker that learned from them would learn to trust the parser. So the traini
 (Collins and Koo 2005), and each fold is parsed by a parser that is trained on all others.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -84,7 +85,7 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
         quiet: whether to say nothing of the training.
 
     Raises:
-        TreeparseError: other folds or settings of training were begun there; or as in
+        TreeparseError: other folds, training data or settings of training were begun there; or as in
             `treeparse.training.train`.
     """
     folder = Path(config.output)
@@ -94,7 +95,7 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
         )
     sentences = _training_sentences(config)
     parts = [fold_places(len(sentences), folds, fold) for fold in range(folds)]
-    _begin(folder, config, folds)
+    _begin(folder, config, folds, sentences)
     if not (folder / listing.file).is_file():
         for fold, places in enumerate(parts):
             if not (folder / f"fold{fold}" / listing.file).is_file():
@@ -113,11 +114,16 @@ def _training_sentences(config: TrainConfig) -> list[ConlluSentence]:
     )
 
 
-def _begin(folder: Path, config: TrainConfig, folds: int) -> None:
-    """Write down what is done in the folder; raise where something else was begun there."""
-    settings = {"folds": folds, "training": json.loads(json.dumps(asdict(config)))}
+def _begin(folder: Path, config: TrainConfig, folds: int, sentences: Sequence[ConlluSentence]) -> None:
+    """Write down what is done in the folder; raise where something else was begun there, or lies there."""
+    training, digest = json.loads(json.dumps(asdict(config))), hashlib.sha256()
+    for sentence in sentences:
+        digest.update(sentence.text.encode())
+    settings = {"folds": folds, "training": training, "sentences": f"sha256:{digest.hexdigest()}"}
     path = folder / SETTINGS
     if not path.is_file():
+        if folder.is_dir() and any(folder.iterdir()):
+            raise TreeparseError(f"{folder} holds other things than cross-parsing's: name a new folder.")
         folder.mkdir(parents=True, exist_ok=True)
         atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
         return
@@ -125,6 +131,8 @@ def _begin(folder: Path, config: TrainConfig, folds: int) -> None:
         before = json.loads(path.read_bytes())
     except ValueError as error:
         raise TreeparseError(f"{path} is damaged ({error}): name another folder.") from error
+    if not isinstance(before, dict):
+        raise TreeparseError(f"{path} is damaged (it holds no mapping): name another folder.")
     if differing := [name for name in settings if before.get(name) != settings[name]]:
         raise TreeparseError(
             f"Cross-parsing with other settings was begun in {folder}, {', '.join(differing)} differ: name another "

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.data.parses import NBestList
 from treeparse.metrics.counts import REMEDY, universal_label, word_mismatch
 from treeparse.rerank.model import ListModel
@@ -29,7 +29,7 @@ class Example:
 
 
 def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
-    """A list with what its gold tree says of it.
+    """A list with what its gold tree says of it; a list without UPOS, as of JSONL, has the gold sentence's tags.
 
     Raises:
         TreeparseError: the gold tree is missing, or of other words.
@@ -39,9 +39,12 @@ def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
     if gold.forms != nbest.tokens:
         problem = word_mismatch(gold, nbest.sentence.words)
         raise TreeparseError(f"The list of sentence {nbest.sent_id} is not of its gold sentence: {problem}; {REMEDY}.")
-    different = replace(nbest, parses=tuple(nbest.parses[place] for place in first_places(nbest)))
-    log_probs = torch.tensor([parse.log_prob for parse in different.parses])
-    return Example(model.prepare(different), log_probs, torch.tensor(right_words(gold, different)), len(gold))
+    words, different = nbest.sentence.words, tuple(nbest.parses[place] for place in first_places(nbest))
+    if not {*(words.upos or ())} - {EMPTY}:
+        words = replace(gold, heads=None, labels=None, allowed=None)
+    nbest = NBestList(replace(nbest.sentence, words=words), different)
+    log_probs = torch.tensor([parse.log_prob for parse in different])
+    return Example(model.prepare(nbest), log_probs, torch.tensor(right_words(gold, nbest)), len(gold))
 
 
 def right_words(gold: Sentence, nbest: NBestList) -> list[float]:

@@ -79,6 +79,8 @@ class Reranker:
     ) -> Self:
         """Learn from lists of sentences on which their parser was not trained.
 
+        Sets the seed of torch's default generator.
+
         Args:
             model: the settings of a global reranker, or of a neural one.
             gold: the sentences with their gold trees.
