@@ -43,6 +43,7 @@ SETTINGS: Mapping[str, type[GlobalSettings] | type[NeuralSettings]] = {
     "global": GlobalSettings,
     "neural": NeuralSettings,
 }
+NAMES = {LogLinearConfig: "global", TreeNetworkConfig: "neural"}
 MODELS: Mapping[type, type[LogLinear] | type[TreeNetwork]] = {
     LogLinearConfig: LogLinear,
     TreeNetworkConfig: TreeNetwork,
@@ -110,10 +111,11 @@ class Reranker:
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
-        [kind] = (
-            name for name, model in (("global", LogLinear), ("neural", TreeNetwork)) if isinstance(self.model, model)
-        )
-        config = {KIND: kind, "base_weight": self.base_weight, "model": asdict(self.model.config)}
+        config = {
+            KIND: NAMES[type(self.model.config)],
+            "base_weight": self.base_weight,
+            "model": asdict(self.model.config),
+        }
         write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
 
     @classmethod
