@@ -103,6 +103,8 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
         error = capsys.readouterr().err
         assert problem in error and error.count("\n") == 1, error
         assert target.read_text(encoding="utf-8") == "old"
+    assert run(lists, "-o", f"{tmp_path}/folder/") == 2
+    assert "folder/ is a folder: name a file" in capsys.readouterr().err
     assert sorted(os.listdir(tmp_path)) == [
         "best.conllu",
         "best.jsonl",

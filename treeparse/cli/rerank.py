@@ -8,6 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import counted, modules_of_current_folder, output_file
+from treeparse.cli.parts import is_folder
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -70,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.output_format is not None and not args.whole:
         raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
+    if is_folder(args.output):
+        raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
     scorer, tally = _scorer(args), _Tally()
     files = expand_paths(args.lists)
     lists = _reranked(chain.from_iterable(read_nbest(path, format=args.format) for path in files), scorer, tally)
