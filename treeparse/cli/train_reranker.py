@@ -35,7 +35,7 @@ It learns that the expected number of right words be high, or the probability of
 for base_weight, which is made to suit the lists: those of another parser, or longer ones.
 
 treeparse rerank takes DIR by --model; after --upos it wants lists with UPOS, in CoNLL-U. DIR holds JSON and
-safetensors; loading runs nothing."""
+safetensors; loading runs nothing. Rerankers are trained, and choose, on the CPU."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
