@@ -19,6 +19,7 @@ EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu --decoder projective
+  treeparse kbest runs/english/model test.conllu -k 10 -o best.jsonl --probabilities
   treeparse kbest runs/one/model runs/two/model test.conllu -k 10 -o best.conllu
   echo 'They saw her duck .' | treeparse kbest -q -k 5 runs/english/model - --format text
 
@@ -27,6 +28,7 @@ has fewer gets fewer. In CoNLL-U each is a block, with comments # rank, # log_pr
 # score (the sum of its arcs'), and with its rank behind the sentence's sent_id. Else only HEAD, DEPREL and DEPS (which
 becomes _) change; newdoc, newpar and parallel_id stand at rank 1 alone. JSONL has one object a sentence: sent_id, text,
 tokens and parses, a list of heads, labels, log_prob and score. A sentence without sent_id gets one in both.
+{lists.PROBABILITIES}
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     def parse(
         parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
     ) -> "list[list[Parse]]":
-        options = {"batch_words": args.batch_words, "decoder": args.decoder}
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": args.probabilities}
         return parser.kbest(sentences, args.k, **options, **conditions.arguments)
 
     return lists.list_files(args, parse, conditions)

@@ -32,6 +32,7 @@ only in one label. A sentence with fewer than K trees gets each of them once; th
 The files are those of kbest, CoNLL-U or JSONL; rank is the place in the order drawn. log_prob (nats) is the log of the
 probability above: at T, and with the projective decoder among the trees without crossing arcs. score is the model's
 own, whatever T is.
+{lists.PROBABILITIES}
 
 A sentence's trees depend on --seed, on its place in the input (the file's among the files, the sentence's in the file)
 and on its scores, not on other sentences: the shards' are those of the whole, whatever is left out. The first ones are
@@ -95,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
             temperature=args.temperature,
             batch_words=args.batch_words,
             decoder=args.decoder,
+            probabilities=args.probabilities,
             **conditions.arguments,
         )
 
