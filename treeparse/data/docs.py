@@ -46,7 +46,7 @@ class DocTree:
 
 def doc_sentences(doc: "Doc") -> "list[Span]":
     """The sentences of a Doc that have words."""
-    return [span for span in _spans(doc) if _words(span)]
+    return [span for span in _spans(doc) if word_tokens(span)]
 
 
 def doc_words(doc: "Doc") -> "Iterator[Sentence]":
@@ -54,9 +54,14 @@ def doc_words(doc: "Doc") -> "Iterator[Sentence]":
     return map(span_words, doc_sentences(doc))
 
 
+def word_tokens(span: "Span") -> "list[Token]":
+    """The tokens of a sentence that are its words: not white space alone."""
+    return [token for token in span if token.text.strip()]
+
+
 def span_words(span: "Span") -> Sentence:
     """The words of a sentence, with the tags that they have."""
-    words = _words(span)
+    words = word_tokens(span)
     upos, xpos, feats = (
         _column(tags)
         for tags in ([word.pos_ for word in words], [word.tag_ for word in words], [str(word.morph) for word in words])
@@ -66,7 +71,7 @@ def span_words(span: "Span") -> Sentence:
 
 def doc_tree(span: "Span", parse: Parse) -> DocTree:
     """The tree of a parse of a sentence's words, as one of all its tokens."""
-    places = [word.i for word in _words(span)]
+    places = [word.i for word in word_tokens(span)]
     if len(places) != len(parse.heads):
         raise TreeparseError(f"A sentence of {len(places)} words cannot have a tree of {len(parse.heads)}.")
     of_words = {
@@ -79,11 +84,16 @@ def doc_tree(span: "Span", parse: Parse) -> DocTree:
 
 
 def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
-    """Put the trees of the sentences with words into a Doc, in place; its sentences stay as they are."""
+    """Put the trees of the sentences with words into a Doc, in place; its sentences stay as they are.
+
+    Raises a ``TreeparseError`` where the parses are not of these sentences; the Doc is then as it was.
+    """
+    if (count := len(doc_sentences(doc))) != len(parses):
+        raise TreeparseError(f"A Doc of {count} sentences with words cannot have {len(parses)} trees.")
     waiting, trees, starts = iter(parses), list[DocTree](), set[int]()
     for span in _spans(doc):
         starts.add(span.start)
-        trees.append(doc_tree(span, next(waiting)) if _words(span) else _space_tree(span))
+        trees.append(doc_tree(span, next(waiting)) if word_tokens(span) else _space_tree(span))
     if not trees:
         return
     heads = [head - place for place, head in enumerate(head for tree in trees for head in tree.heads)]
@@ -102,10 +112,6 @@ def _spans(doc: "Doc") -> "list[Span]":
     if not len(doc):
         return []
     return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
-
-
-def _words(span: "Span") -> "list[Token]":
-    return [token for token in span if token.text.strip()]
 
 
 def _places(span: "Span") -> range:
