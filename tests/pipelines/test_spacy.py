@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.core import TreeparseError
@@ -100,6 +101,19 @@ def test_probabilities_and_lists(model: str, parser: Parser) -> None:
                 )
                 assert_tree(copy[:], expected)
     assert pipeline(model=model)("Verb1")[0]._.arc_prob is None
+
+
+@pytest.mark.timeout(150)  # for ever is what it would take
+def test_worker_processes_do_not_wait_for_threads(model: str) -> None:
+    """Torch's threads, which their parent has, are not there after a fork."""
+    nlp, before = pipeline(model=model), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        expected = trees(list(nlp.pipe(TEXTS * 5)))
+        assert trees(list(nlp.pipe(TEXTS * 5, n_process=2, batch_size=5))) == expected
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 PROGRAM = """

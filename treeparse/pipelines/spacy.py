@@ -9,6 +9,7 @@ The model is loaded when it is first needed. A pipeline that is saved, by ``nlp.
 without the folder that it came from.
 """
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import srsly
+import torch
 from spacy.language import Language
 from spacy.parts_of_speech import IDS
 from spacy.pipeline.dep_parser import parser_score
@@ -114,6 +116,7 @@ class ParserComponent:
     def __init__(self, name: str, settings: Settings) -> None:
         self.name, self.settings = name, settings
         self._parser: Parser | None = None
+        self._process = os.getpid()
         self._error_handler: ErrorHandler = raise_error
 
     @property
@@ -192,6 +195,9 @@ class ParserComponent:
 
     def _parse(self, docs: Sequence[Doc]) -> None:
         """Parse Docs, all or none."""
+        if os.getpid() != self._process:  # a worker of nlp.pipe: torch's other threads stayed behind, and it would wait
+            torch.set_num_threads(1)
+            self._process = os.getpid()
         settings, parser = self.settings, self.parser
         decoder: DecoderName | None = None if settings.decoder is None else decoder_named(settings.decoder)
         options: dict[str, Any] = {"batch_words": settings.batch_words, "decoder": decoder}
