@@ -8,13 +8,14 @@ from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
+from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "kbest"
-HELP = "list the K best trees of CoNLL-U or tokenised text"
+HELP = "list the K best trees of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
@@ -31,6 +32,8 @@ tokens and parses, a list of heads, labels, log_prob and score. A sentence witho
 {lists.PROBABILITIES}
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{RAW_TEXT}
 
 {CONDITIONS}
 Lists are of the K best trees that satisfy the rules.

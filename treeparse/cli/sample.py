@@ -9,13 +9,14 @@ from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument, seed
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
+from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "sample"
-HELP = "draw trees of CoNLL-U or tokenised text at random"
+HELP = "draw trees of CoNLL-U or text at random"
 EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu
   treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz
@@ -41,6 +42,8 @@ the same however many are drawn. The same command draws the same trees again. Wh
 and so, rarely, a tree; without replacement, a GPU draws other trees.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{RAW_TEXT}
 
 {CONDITIONS}
 Trees that break a rule are drawn anew, at most --opened of a sentence: the others are exact samples of the trees that
