@@ -8,6 +8,7 @@ from pathlib import Path
 import conllu
 import pytest
 import torch
+from helpers.parsed_files import assert_same
 from helpers.parsers import TRAINING, random_parser
 
 from treeparse.core import Sentence, TreeparseError
@@ -141,6 +142,11 @@ def test_what_people_hold_is_given_back_under_its_parse(tmp_path: Path) -> None:
     )
     [expected] = parser.parse([["They", "saw", "it"]])
     for model in (parser, Ensemble([parser])):
+        held = [tokens, read, words, ["They", "saw", "it"]]
+        for lists in (model.kbest(held, 3), [[parse] for parse in model.stream(held)]):
+            assert_same(lists, [lists[3]] * 4)
+        first = model.sample([tokens], 3, seed=1)
+        assert_same([model.sample([each], 3, seed=1)[0] for each in held], first * 4)
         filled, line_by_line, sentence = model.annotate([tokens, read, words], ahead=2)
         assert isinstance(filled, conllu.TokenList) and isinstance(line_by_line, ConlluSentence)
         assert conllu.parse(TEXT)[0] == tokens  # which is as it was

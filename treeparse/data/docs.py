@@ -39,7 +39,6 @@ def _is_a(held: object, module: str, name: str) -> bool:
 class DocTree:
     """A tree of a sentence of a Doc, of all its tokens; heads are places in the Doc, the root's its own."""
 
-    start: int  # the place of the first token
     heads: tuple[int, ...]
     labels: tuple[str, ...]
 
@@ -78,9 +77,10 @@ def doc_tree(span: "Span", parse: Parse) -> DocTree:
         place: (place if head == 0 else places[head - 1], ROOT_IN_DOCS if (head, label) == (0, ROOT_LABEL) else label)
         for place, head, label in zip(places, parse.heads, parse.labels, strict=True)
     }
-    found = (of_words.get(place) or _head_of_space(place, span.start, places[:1]) for place in _places(span))
+    of_space = [places[0], *range(span.start, span.end - 1)]
+    found = [of_words.get(place) or (head, SPACE_LABEL) for place, head in enumerate(of_space, span.start)]
     heads, labels = zip(*found, strict=True)
-    return DocTree(span.start, heads, labels)
+    return DocTree(heads, labels)
 
 
 def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
@@ -114,21 +114,13 @@ def _spans(doc: "Doc") -> "list[Span]":
     return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
 
 
-def _places(span: "Span") -> range:
-    return range(span.start, span.end)
-
-
 def _column(tags: Iterable[str]) -> tuple[str, ...] | None:
     """A column of tags; None where no word has one."""
     found = tuple(tag or EMPTY for tag in tags)
     return None if set(found) == {EMPTY} else found
 
 
-def _head_of_space(place: int, start: int, first_word: Sequence[int]) -> tuple[int, str]:
-    return (first_word[0] if place == start else place - 1), SPACE_LABEL
-
-
 def _space_tree(span: "Span") -> DocTree:
     """That of a sentence without words: a chain."""
     heads = [span.start, *range(span.start, span.end - 1)]
-    return DocTree(span.start, tuple(heads), (ROOT_IN_DOCS, *[SPACE_LABEL] * (len(heads) - 1)))
+    return DocTree(tuple(heads), (ROOT_IN_DOCS, *[SPACE_LABEL] * (len(heads) - 1)))

@@ -90,13 +90,14 @@ def _whole_tokens(tokens: Iterable[Token], text: str) -> Iterator[_Spaced]:
 def _sentence(tokens: Sequence[_Spaced], line: ConlluSentence, number: int) -> ConlluSentence:
     """The sentence, the ``number``-th of its line."""
     rows: list[list[str]] = []
+    first = 1  # word of the token
     for token in tokens:
-        misc = EMPTY if token.space_after else SPACE_AFTER_NO
-        first, last = (sum(row[0].isdecimal() for row in rows) + count for count in (1, len(token.words)))
-        if first != last:
-            rows.append([f"{first}-{last}", token.form, *UNKNOWN, misc])
+        behind, misc = first + len(token.words), EMPTY if token.space_after else SPACE_AFTER_NO
+        if behind > first + 1:
+            rows.append([f"{first}-{behind - 1}", token.form, *UNKNOWN, misc])
             misc = EMPTY
-        rows += [[str(first + place), word, *UNKNOWN, misc] for place, word in enumerate(token.words)]
+        rows += [[str(place), word, *UNKNOWN, misc] for place, word in enumerate(token.words, first)]
+        first = behind
     text = "".join(token.form + " " * token.space_after for token in tokens).strip()
     words = ConlluSentence.from_forms([word for token in tokens for word in token.words])
     name = f"{line.sent_id}-{number}"
