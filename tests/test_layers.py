@@ -27,6 +27,7 @@ ALLOWED = {
     "objectives": {"core", "trees", "data"},
     "rules": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
+    "pipelines": {"core", "trees", "data", "model"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "cli": {
         "core",
@@ -172,7 +173,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_parsing_needs_no_training_library() -> None:
     loaded = modules_loaded_by("import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF")
-    assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
+    assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
 
 
 def test_help_needs_no_torch() -> None:
