@@ -253,7 +253,7 @@ def _invert(matrix, n, order, row):
 
 @jit
 def _copy(matrix, n, target):
-    """Assigning a whole slice would do the same, but the error message that numba prepares for it compiles for seconds."""
+    """As the assignment of a slice does, which takes numba seconds to compile, for the sake of an error message."""
     for i in range(n):
         for j in range(n):
             target[i, j] = matrix[i, j]
