@@ -27,7 +27,9 @@ ALLOWED = {
     "rules": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "serve": {"core", "version", "data", "nn", "model"},
     "cli": {
+        "serve",
         "core",
         "trees",
         "pictures",
