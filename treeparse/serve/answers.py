@@ -1,5 +1,6 @@
 """What is answered: sentences under their trees, as text, in the JSON of UDPipe's answers."""
 
+import functools
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -9,6 +10,11 @@ from treeparse.data.nbest import nbest_texts
 from treeparse.data.parses import NBestList, Parse
 from treeparse.serve.asked import Asked
 from treeparse.version import installed_version
+
+
+@functools.cache
+def _acknowledgements() -> list[str]:
+    return [f"treeparse {installed_version()}"]
 
 
 def answer(asked: Asked, sentences: Sequence[ConlluSentence], lists: Iterable[Sequence[Parse]]) -> bytes:
@@ -21,7 +27,7 @@ def answer(asked: Asked, sentences: Sequence[ConlluSentence], lists: Iterable[Se
     return as_json(
         {
             "model": asked.model,
-            "acknowledgements": [f"treeparse {installed_version()}"],
+            "acknowledgements": _acknowledgements(),
             "result": "".join(texts),
         }
     )

@@ -1,6 +1,7 @@
 """The server: its socket, its start and its end."""
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -55,6 +56,8 @@ async def _until_signalled(service: Service, host: str, port: int, ready: Callab
     for number in SIGNALS:
         loop.add_signal_handler(number, end)
     async with listening(service, host, port) as address:
+        gc.collect()
+        gc.freeze()  # what is loaded stays: the collector need not look through it again and again
         ready(address)
         await stop.wait()
 

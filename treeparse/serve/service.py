@@ -18,8 +18,8 @@ from treeparse.serve.worker import Worker, trees_of
 
 AT_ONCE = 1 << 15  # bytes that are read or written without leaving the thread of all connections
 
-NO_TAGS = ("_", "_")
-FIRST = Sentence(("a", "b"), NO_TAGS, NO_TAGS, NO_TAGS)
+TAGS = ("X", "X")  # any, for models that read some
+FIRST = Sentence(("a", "b"), TAGS, TAGS, TAGS)
 PROBABILITIES = Asked("", "conllu", "conllu", "parse", 1, 0, probabilities=True, tags=False)
 BEST, SAMPLES = (replace(PROBABILITIES, trees=trees, k=2, probabilities=False) for trees in ("kbest", "sample"))
 
