@@ -90,9 +90,8 @@ def test_it_serves_until_it_is_told_to_stop(model: str) -> None:
         assert process.stderr is not None
         line = process.stderr.readline()
         try:
-            assert (
-                found := re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
-            )
+            found = re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
+            assert found, line
             with urllib.request.urlopen(f"{found[1]}?input=horizontal&data=They+saw") as answer:
                 assert json.load(answer)["model"] == "mine"
             with pytest.raises(urllib.error.HTTPError) as fault:
