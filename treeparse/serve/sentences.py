@@ -24,19 +24,8 @@ def read_sentences(data: bytes, asked: Asked, model: Parser | Ensemble, limits: 
     if len(data) * asked.k > LIST_BYTES * limits.request_bytes:
         raise RequestError(413, f"Lists of {asked.k} trees of so much data are too long: send it in several requests.")
     words = _Words(asked.k, limits)
-    found = []
     try:
-        if asked.input == "conllu":
-            for sentence in read_conllu(InMemory(SOURCE, data)):
-                words.add(len(sentence.words), sentence.line)
-                found.append(sentence)
-        else:
-            for line, forms in (horizontal if asked.input == "horizontal" else vertical)(_lines(data)):
-                words.add(len(forms), line)
-                number = len(found) + 1
-                found.append(
-                    ConlluSentence.from_forms(forms, sent_id=str(number), source=SOURCE, line=line, ordinal=number - 1)
-                )
+        found = list(_conllu(data, words) if asked.input == "conllu" else _tokenised(data, asked.input, words))
         if not found:
             raise DataError(NO_SENTENCE, source=SOURCE)
         for sentence in found:
@@ -46,13 +35,26 @@ def read_sentences(data: bytes, asked: Asked, model: Parser | Ensemble, limits: 
     return found
 
 
+def _conllu(data: bytes, words: "_Words") -> Iterator[ConlluSentence]:
+    for sentence in read_conllu(InMemory(SOURCE, data)):
+        words.add(len(sentence.words), sentence.line)
+        yield sentence
+
+
+def _tokenised(data: bytes, form: str, words: "_Words") -> Iterator[ConlluSentence]:
+    """Sentences of forms alone, which are counted before all else that a sentence needs is made."""
+    read = horizontal if form == "horizontal" else vertical
+    for ordinal, (line, forms) in enumerate(read(_lines(data))):
+        words.add(len(forms), line)
+        yield ConlluSentence.from_forms(forms, sent_id=str(ordinal + 1), source=SOURCE, line=line, ordinal=ordinal)
+
+
 def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     """The words of each line, separated by spaces and tabs, as UDPipe reads them: a no-break space is one in a word."""
     for number, line in lines:
-        if forms := line.replace("\t", " ").split(" "):
-            words = [form.replace("\N{NO-BREAK SPACE}", " ") for form in forms if form]
-            if words:
-                yield number, words
+        forms = line.replace("\t", " ").split(" ")
+        if words := [form.replace("\N{NO-BREAK SPACE}", " ") for form in forms if form]:
+            yield number, words
 
 
 def vertical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
@@ -82,7 +84,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
 
 @dataclass
 class _Words:
-    """The words of a request so far; those of all the trees of a list."""
+    """How many words a request has so far, those of all its trees."""
 
     trees: int
     limits: Limits
@@ -95,9 +97,8 @@ class _Words:
             raise RequestError(413, f"{SOURCE}:{line}: the sentence has {words:,} words, {most}.")
         self.count += words * self.trees
         if self.count > limits.request_words:
-            most = f"{limits.request_words:,} words" + f", {self.trees} trees of each sentence counted" * (
-                self.trees > 1
-            )
+            trees = f", {self.trees} trees of each sentence counted" if self.trees > 1 else ""
+            most = f"{limits.request_words:,} words{trees}"
             raise RequestError(413, f"{SOURCE}:{line}: the request has more than {most}: send several.")
 
 

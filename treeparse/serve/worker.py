@@ -11,7 +11,7 @@ from treeparse.model import Ensemble, Parser
 from treeparse.serve.asked import Asked
 from treeparse.serve.sentences import words_alone
 from treeparse.serve.tally import Tally
-from treeparse.serve.waiting import Share, Waiting
+from treeparse.serve.waiting import Job, Share, Waiting
 
 LOG = logging.getLogger(__name__)
 BATCH_WORDS = 5000  # parsed at once, as in predict
@@ -41,8 +41,8 @@ class Worker:
             for job in self._parse(shares):
                 self._waiting.put_back(job)
 
-    def _parse(self, shares: Sequence[Share]) -> list:
-        """Parse the shares, and give the jobs of which more is left."""
+    def _parse(self, shares: Sequence[Share]) -> list[Job]:
+        """Parse the shares, which ask the same, and give the jobs of which more is left."""
         asked = shares[0].job.asked
         given = [share.job.sentences[len(share.job.lists) : share.stop] for share in shares]
         words = [words_alone(sentence) for sentences in given for sentence in sentences]
