@@ -7,8 +7,7 @@ The clients, in a process of their own, send the sentences in requests of --sent
 one is answered, for --seconds. ``predict`` reads the same sentences --copies times over and writes them to a file; it
 is run before and after, and the figures are the means. By the clock both are disturbed by whatever else the machine
 does, the server by its clients, too; words per second of processor time, that of their own processes less what they
-need to start, are less so. Memory is what the server holds of the machine's (RSS): after the first tenth of the time,
-and at the end.
+need to start, are less so. Memory is what the server holds of the machine's (RSS), at each quarter of the time.
 """
 
 import argparse
@@ -33,6 +32,7 @@ from pathlib import Path
 from treeparse.data.conllu import ConlluSentence, conllu_texts, read_conllu
 
 BOUNDARY = "a-line-of-no-treebank"
+QUARTERS = 4
 TICKS = os.sysconf("SC_CLK_TCK")  # a second
 AS_CLIENTS = ["--as-clients"]  # how the script calls itself
 COMMAND = (sys.executable, "-m", "treeparse")
@@ -55,6 +55,11 @@ class Served:
     statuses: Counter[int] = field(default_factory=Counter)
     times: list[float] = field(default_factory=list)
 
+    def add(self, later: "Served") -> None:
+        """Put together what came one after the other."""
+        self.words, self.seconds = self.words + later.words, self.seconds + later.seconds
+        self.statuses, self.times = self.statuses + later.statuses, self.times + later.times
+
 
 def main() -> None:
     """Print the table."""
@@ -66,12 +71,13 @@ def main() -> None:
     requests = [sentences[at : at + options.sentences] for at in range(0, len(sentences), options.sentences)]
     before = _predict(options, sentences)
     with _server(options) as (process, address):
-        warm_up = _clients(address, requests, options.clients, options.seconds / 10)
-        memory, used = _memory(process.pid), _processor_seconds(process.pid)
-        served = _clients(address, requests, options.clients, options.seconds)
-        memory, used = (memory, _memory(process.pid)), _processor_seconds(process.pid) - used
+        _clients(address, requests, options.clients, options.seconds / 10)
+        started, memory, served = _processor_seconds(process.pid), [_memory(process.pid)], Served()
+        for _ in range(QUARTERS):
+            served.add(_clients(address, requests, options.clients, options.seconds / QUARTERS))
+            memory.append(_memory(process.pid))
+        used = _processor_seconds(process.pid) - started
     predicted = [before, _predict(options, sentences)]
-    served.statuses += Counter({status: n for status, n in warm_up.statuses.items() if status != 200})
     _print(options, predicted, served, used, memory)
 
 
@@ -185,7 +191,7 @@ def _processor_seconds(process: int) -> float:
 
 
 def _print(
-    options: argparse.Namespace, predicted: Sequence[Speed], served: Served, used: float, memory: tuple[float, float]
+    options: argparse.Namespace, predicted: Sequence[Speed], served: Served, used: float, memory: Sequence[float]
 ) -> None:
     clock, processor = (statistics.mean(speeds) for speeds in zip(*map(_figures, predicted), strict=True))
     speed = Speed(served.words / served.seconds, served.words / used)
@@ -199,7 +205,7 @@ def _print(
         f"serve over predict   {speed.clock / clock:.2f}   {speed.processor / processor:.2f}\n"
         f"{sum(served.statuses.values()):,} requests, not answered well: {faults or 'none'}; "
         f"seconds of an answer: median {times[9]:.3f}, 95% within {times[18]:.3f}\n"
-        f"memory {memory[0]:,.0f} MB after a tenth of the time, {memory[1]:,.0f} MB at the end"
+        f"memory, MB: {', '.join(f'{held:,.0f}' for held in memory)}"
     )
 
 

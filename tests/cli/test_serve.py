@@ -3,6 +3,7 @@
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -74,6 +75,13 @@ def test_options_that_are_wrong(options: list[str], words: str, capsys: pytest.C
 def test_models_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["serve", str(tmp_path)]) == 2
     assert "is no model folder" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["serve", model, "--port", str(port)]) == 2
+    assert f"The server cannot listen at 127.0.0.1, port {port}: " in capsys.readouterr().err
 
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

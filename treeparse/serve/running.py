@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from treeparse.core import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.serve.app import Application
 from treeparse.serve.limits import Limits
@@ -39,8 +40,7 @@ def serve(
         ready: is given the server's address once requests are answered.
 
     Raises:
-        TreeparseError: without a model.
-        OSError: the address cannot be had.
+        TreeparseError: without a model, and where the address or the port cannot be had.
     """
     asyncio.run(_until_signalled(Service(models, limits), host, port, ready))
 
@@ -83,7 +83,7 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     try:
         await runner.setup()
         site = web.TCPSite(runner, host, port)
-        await site.start()
+        await _start(site, host, port)
         bound = runner.addresses[0]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"http://{shown}:{bound[1]}"
@@ -92,3 +92,11 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     finally:
         await runner.cleanup()
         await asyncio.to_thread(service.stop)
+
+
+async def _start(site: web.TCPSite, host: str, port: int) -> None:
+    try:
+        await site.start()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise TreeparseError(f"The server cannot listen at {host}, port {port}: {reason}.") from error
