@@ -90,7 +90,7 @@ def test_nothing_is_taken_in_after_the_end() -> None:
     waiting = Waiting(2)
     waiting.put(one := job(1))
     waiting.close()
-    with pytest.raises(RequestError):
+    with pytest.raises(RequestError, match="The server stops"):
         waiting.put(job(1))
     assert waiting.take() == [Share(one, 1)]
     assert waiting.take() == []

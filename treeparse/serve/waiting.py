@@ -70,11 +70,13 @@ class Waiting:
             return list(self._jobs)
 
     def put(self, job: Job) -> None:
-        """Add a job; raises where there are too many."""
+        """Add a job; raises where there are too many, and once it is closed."""
         with self._changed:
             if len(self._jobs) >= self._most:
                 self._drop_cancelled()
-            if len(self._jobs) >= self._most or self._closed:
+            if self._closed:
+                raise RequestError(503, "The server stops.")
+            if len(self._jobs) >= self._most:
                 raise RequestError(503, f"{self._most} requests wait already: come again later.")
             self._jobs.append(job)
             self._changed.notify()
