@@ -34,7 +34,7 @@ Requests that come at once are parsed in batches, long ones in turn with the oth
 requests are answered by a sentence: 400, 404 (no such model), 413 (too long), 503 with Retry-After (too many wait, or
 --seconds are over); a client that sends or takes nothing for --client-seconds is left. /health answers 200 while the
 parser works, /metrics has counts for Prometheus. Ctrl-C and SIGTERM answer the requests under way, and end it; a second
-one ends it at once.
+one leaves those unanswered.
 
 There is no encryption and nobody is asked who they are: with another --host than the default, put a proxy before it."""
 

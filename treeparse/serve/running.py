@@ -30,7 +30,7 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], object] = str,
 ) -> None:
-    """Serve models until SIGINT or SIGTERM, then answer the requests under way; another signal ends it at once.
+    """Serve models until SIGINT or SIGTERM, then answer the requests under way; another signal leaves them unanswered.
 
     Args:
         models: by their names, the first one the default.
