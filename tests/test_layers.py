@@ -29,7 +29,9 @@ ALLOWED = {
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
     "pipelines": {"core", "trees", "data", "model"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "serve": {"core", "version", "data", "nn", "model"},
     "cli": {
+        "serve",
         "core",
         "trees",
         "pictures",

@@ -31,6 +31,7 @@ COMMANDS = (
     "config",
     "constraints",
     "render",
+    "serve",
     "card",
     "push",
     "warm",
