@@ -85,7 +85,7 @@ def _tiny_config(tmp_path: Path) -> Path:
         "data": {
             "train": str(tmp_path / "train.conllu"),
             "dev": str(tmp_path / "dev.conllu"),
-            "batch_words": 40,
+            "batch_words": 80,
             "batch_squared": None,
         },
         "model": {"encoder": encoder, "arc_size": 16, "label_size": 8, "dropout": 0.1},

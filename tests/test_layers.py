@@ -5,6 +5,7 @@ import graphlib
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -26,9 +27,12 @@ ALLOWED = {
     "objectives": {"core", "trees", "data"},
     "rules": {"core", "trees", "data"},
     "model": {"core", "version", "trees", "data", "nn", "objectives", "rules"},
+    "pipelines": {"core", "trees", "data", "model"},
     "training": {"core", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": {"core", "data", "nn", "metrics", "model", "training"},
+    "serve": {"core", "version", "data", "nn", "model"},
     "cli": {
+        "serve",
         "core",
         "trees",
         "pictures",
@@ -49,9 +53,15 @@ KERNELS = {"": set(), "networks": set(), "sums": set(), "best": set(), "lists": 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All nodes of a file's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported_modules(path: Path, root: Path = PACKAGE) -> Iterator[str]:
     """Every module that a file imports, wherever the import stands; names of a package count as its modules."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -64,11 +74,10 @@ def private_names(path: Path) -> Iterator[str]:
     """What a file takes of others' private names: imports of them, and attributes of modules or classes of ours."""
     imported = [name for name in imported_modules(path) if name.split(".")[0] == "treeparse"]
     yield from (name for name in imported if any(is_private(part) for part in name.split(".")))
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    froms = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
     ours = [node for node in froms if node.level or (node.module or "").split(".")[0] == "treeparse"]
     known = {alias.asname or alias.name for node in ours for alias in node.names}
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
             yield from [f"{node.value.id}.{node.attr}"] if is_private(node.attr) else []
 
@@ -168,7 +177,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_parsing_needs_no_training_library() -> None:
     loaded = modules_loaded_by("import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF")
-    assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
+    assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
 
 
 def test_reranking_needs_no_training_library() -> None:

@@ -2,16 +2,21 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import conllu
 import pytest
 import torch
+from helpers.parsed_files import assert_same
 from helpers.parsers import TRAINING, random_parser
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.model import Ensemble
+from treeparse.model.given import UnfitSentenceError
+from treeparse.model.parsing import ParseOptions
+from treeparse.rules import Rules, RuleSearch
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 1000])
@@ -31,6 +36,45 @@ def test_a_stream_has_the_parses_of_a_list(ahead: int) -> None:
     [projective] = parser.stream(forms[:1], decoder="projective")
     assert projective == parser.parse(forms[:1], decoder="projective")[0]
     assert not list(parser.stream([]))
+
+
+def known(sentence: Sentence) -> Sentence:
+    """With the head and label of the last word, and two possible heads of the first where there are so many."""
+    assert sentence.heads
+    last, gold = len(sentence) - 1, sentence.heads
+    heads = tuple(head if place == last else -1 for place, head in enumerate(gold))
+    labels = tuple(label if place == last else "_" for place, label in enumerate(sentence.labels or ()))
+    allowed = (tuple({gold[0], *([2] if last else [])}), *[()] * last)
+    return replace(sentence, heads=heads, labels=labels, allowed=allowed)
+
+
+OPTIONS: list[ParseOptions] = [
+    {"keep_heads": True},
+    {"within": True, "probabilities": True},
+    {"rules": Rules(trees="projective"), "batch_words": 9},
+    {"decoder": "minimum_risk"},
+    {"head_threshold": 0.05, "decoder": "projective"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: " ".join(options))
+def test_streams_take_what_parse_takes(options: ParseOptions) -> None:
+    parser = random_parser()
+    sentences = [known(sentence) for sentence in TRAINING[:8]]
+    expected = parser.parse(sentences, **options)
+    assert [parse.heads for parse in expected] != [parse.heads for parse in parser.parse(sentences)]
+    for model in (parser, Ensemble([parser])):
+        for parse, other in zip(model.stream(sentences, ahead=3, **options), expected, strict=True):
+            assert (parse.heads, parse.labels, parse.head_sets) == (other.heads, other.labels, other.head_sets)
+            for some, others in ((parse.arc_probs, other.arc_probs), (parse.label_probs, other.label_probs)):
+                assert (some or ()) == pytest.approx(others or (), abs=1e-9)
+        annotated = list(model.annotate(sentences, ahead=3, **options))
+        assert annotated == [s.with_tree(p.heads, p.labels) for s, p in zip(sentences, expected, strict=True)]
+
+
+def test_rules_are_counted_once_a_sentence() -> None:
+    parser, search = random_parser(), RuleSearch(Rules(trees="projective"))
+    assert len(list(parser.stream(TRAINING[:8], ahead=3, rules=search))) == search.tally.sentences == 8
 
 
 def test_sentences_are_read_as_they_are_wanted() -> None:
@@ -55,6 +99,15 @@ def test_faults_come_behind_the_parses_before_them() -> None:
     assert [next(stream).tokens, next(stream).tokens] == [("a",), ("b",)]
     with pytest.raises(TreeparseError, match=r"Sentence 3 \(counted from 0\) has no words"):
         next(stream)
+    unfit = Sentence(("a", "b"), heads=(2, 1), labels=("_", "_"))
+    stream = parser.stream([["a"], ["b"], ["c"], unfit], ahead=2, keep_heads=True)
+    assert [next(stream).tokens, next(stream).tokens] == [("a",), ("b",)]
+    with pytest.raises(UnfitSentenceError, match=r"Sentence 3 \(counted from 0\)"):
+        next(stream)
+    with pytest.raises(TypeError, match="ruls"):
+        parser.stream([["a"]], ruls=None)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TreeparseError, match="no decoder 'finest'"):
+        parser.stream([["a"]], decoder="finest")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="This is one sentence"):
         parser.stream("They saw her")
     with pytest.raises(TreeparseError, match="1 or more ahead, not 0"):
@@ -89,6 +142,11 @@ def test_what_people_hold_is_given_back_under_its_parse(tmp_path: Path) -> None:
     )
     [expected] = parser.parse([["They", "saw", "it"]])
     for model in (parser, Ensemble([parser])):
+        held = [tokens, read, words, ["They", "saw", "it"]]
+        for lists in (model.kbest(held, 3), [[parse] for parse in model.stream(held)]):
+            assert_same(lists, [lists[3]] * 4)
+        first = model.sample([tokens], 3, seed=1)
+        assert_same([model.sample([each], 3, seed=1)[0] for each in held], first * 4)
         filled, line_by_line, sentence = model.annotate([tokens, read, words], ahead=2)
         assert isinstance(filled, conllu.TokenList) and isinstance(line_by_line, ConlluSentence)
         assert conllu.parse(TEXT)[0] == tokens  # which is as it was

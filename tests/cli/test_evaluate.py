@@ -421,3 +421,27 @@ def test_a_report_of_two_systems_one_a_runs_model(gold: str, system: str, tmp_pa
         assert '<th scope="col">B - A</th>' in page and 'id="system-2"' in page
         drawn = [read_drawn(svg) for svg in re.findall(r"<svg .*?</svg>", page, re.DOTALL) if "tp-arc" in svg]
         assert len(drawn) % 3 == 0 and drawn
+
+
+def test_a_report_draws_how_often_probabilities_come_true(gold: str, system: str, tmp_path: Path) -> None:
+    """Of the model alone: a curve of the bins beside the diagonal, for arcs, labels, and both."""
+    model, path = Path(__file__).parents[1] / "models" / "v1" / "run" / "model", tmp_path / "report.html"
+    scores = tmp_path / "scores.json"
+    given = ["evaluate", "--model", str(model), gold, system, "--calibration", "--resamples", "10", "--device", "cpu"]
+    assert main([*given, "--html", str(path), "--output", str(scores), "-q"]) == 0
+    pictures = re.findall(r"<svg .*?</svg>", path.read_text(encoding="utf-8"), re.DOTALL)
+    drawn = [svg for svg in pictures if "as found" in svg]
+    first, second = json.loads(scores.read_text(encoding="utf-8"))["systems"]
+    assert "calibration" not in second and len(drawn) == len(first["calibration"]) == 3
+    compared = 0
+    for svg, found in zip(drawn, first["calibration"].values(), strict=True):
+        curve, ((left, low), (right, high)) = (
+            [tuple(map(float, point.split())) for point in points.split("L")]
+            for points in re.findall(r'class="tp-curve" d="M([^"]*)"', svg)
+        )
+        assert len(curve) == len(found["bins"])
+        for (x, y), each in zip(curve, found["bins"], strict=True) if right > left else ():
+            below = y - (low + (x - left) * (high - low) / (right - left))  # downwards, as pictures count
+            assert (below > 0) == (each["accuracy"] < each["confidence"])
+            compared += 1
+    assert compared >= 3

@@ -1,5 +1,7 @@
 """``treeparse predict --probabilities``: what stands in MISC and comments is the parser's, and the files stay valid."""
 
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from helpers.parsed_files import MULTIWORD, SENTENCES, incidents, written
 from treeparse.cli.main import main
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.model import Parser
+from treeparse.data.nbest import read_nbest
+from treeparse.model import Parse, Parser
 
 TAGGED = MULTIWORD.replace("advmod\t_\t_", "advmod\t_\tGloss=now|ArcProb=0.1").replace("id = m", "id = n")
 
@@ -23,8 +26,62 @@ def misc_of(sentence: ConlluSentence) -> list[dict[str, str]]:
     return [dict(item.split("=", 1) for item in row[9].split("|")) for row in rows]
 
 
+def run(command: str, *arguments: str | Path) -> int:
+    return main([command, *map(str, arguments), "--device", "cpu", "-q"])
+
+
 def predict(*arguments: str | Path) -> int:
-    return main(["predict", *map(str, arguments), "--device", "cpu", "-q"])
+    return run("predict", *arguments)
+
+
+def summed(trees: list[Parse], word: int, head: int, label: str | None) -> float:
+    """The probability of an arc by that of all trees of a sentence, whatever its label where none is named."""
+    fitting = (p for p in trees if p.heads[word] == head and label in (None, p.labels[word]))
+    return sum(math.exp(p.log_prob) for p in fitting)
+
+
+@pytest.mark.parametrize("name", ["out.conllu", "out.jsonl"])
+@pytest.mark.parametrize(
+    "command",
+    [["kbest"], ["sample", "--temperature", "3"], ["kbest", "--decoder", "projective"], ["sample", "--seed", "4"]],
+    ids=" ".join,
+)
+def test_lists_have_those_of_all_trees(
+    model: str, parser: Parser, source: str, tmp_path: Path, command: list[str], name: str
+) -> None:
+    """By enumeration, which is what a list of all trees is."""
+    target = tmp_path / name
+    assert run(command[0], model, source, "-k", "5", "-o", target, "--probabilities", *command[1:]) == 0
+    found = [list(nbest.parses) for nbest in read_nbest(target)]
+    for parses, all_trees in zip(found[:2], parser.kbest(SENTENCES[:2], 10**4), strict=False):
+        for parse in parses:
+            for word, (head, label) in enumerate(zip(parse.heads, parse.labels, strict=True)):
+                expected = summed(all_trees, word, head, None), summed(all_trees, word, head, label)
+                pair = (parse.arc_probs or ())[word], (parse.label_probs or ())[word]
+                assert pair == pytest.approx(expected, abs=6e-5)
+            assert parse.entropy == pytest.approx(-sum(math.exp(p.log_prob) * p.log_prob for p in all_trees), abs=1e-3)
+    bare = tmp_path / f"bare-{name}"
+    assert run(command[0], model, source, "-k", "5", "-o", bare, *command[1:]) == 0
+    assert "rob=" not in bare.read_text() and "probs" not in bare.read_text()
+    same = [[replace(p, arc_probs=None, label_probs=None, entropy=None) for p in parses] for parses in found]
+    assert same == [list(nbest.parses) for nbest in read_nbest(bare)]
+
+
+def test_models_by_marginals_have_lists_of_samples(model: str, source: str, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    assert (
+        run("sample", model, model, source, "-k", "3", "-o", target, "--probabilities", "--combine", "marginals") == 0
+    )
+    for nbest in read_nbest(target):
+        assert all(parse.arc_probs and parse.label_probs and parse.entropy is None for parse in nbest.parses)
+
+
+def test_those_of_an_older_parse_are_left_out_of_lists(model: str, source: str, tmp_path: Path) -> None:
+    parsed, new, old = (tmp_path / name for name in ("parsed.conllu", "new.conllu", "old.conllu"))
+    assert predict(model, source, "-o", parsed, "--probabilities") == 0
+    for path, target in ((parsed, new), (source, old)):
+        assert run("kbest", model, path, "-k", "3", "-o", target) == 0
+    assert new.read_bytes() == old.read_bytes()
 
 
 def test_they_are_the_parsers(model: str, parser: Parser, source: str, tmp_path: Path) -> None:
@@ -55,11 +112,27 @@ def test_a_second_time_changes_nothing(model: str, tmp_path: Path) -> None:
     assert [row[9] for row in sentence.rows() if not row[0].isdecimal()] == ["_", "_"]
 
 
-def test_official_validator_accepts_what_it_accepted(model: str, tmp_path: Path) -> None:
-    source, target = written(tmp_path / "in.conllu", MULTIWORD + TAGGED), tmp_path / "out.conllu"
-    assert predict(model, source, "-o", target, "--drop-empty", "--probabilities") == 0
+ENHANCED = (  # without enhanced arcs the validator refuses empty nodes
+    "# sent_id = e\n"
+    "# text = dámelo ya\n"
+    "1-3\tdámelo\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tda\tdar\tVERB\t_\t_\t0\troot\t0:root\t_\n"
+    "2\tme\tyo\tPRON\t_\t_\t1\tiobj\t1:iobj|3.1:iobj\t_\n"
+    "3\tlo\tél\tPRON\t_\t_\t1\tobj\t1:obj\t_\n"
+    "3.1\tda\tdar\tVERB\t_\t_\t_\t_\t1:conj\tCopyOf=1\n"
+    "4\tya\tya\tADV\t_\t_\t1\tadvmod\t3.1:advmod\tGloss=now\n"
+    "\n"
+)
+
+
+@pytest.mark.parametrize("command", [["predict"], ["kbest", "-k", "20"], ["sample", "-k", "20"]], ids=" ".join)
+def test_official_validator_accepts_what_it_accepted(model: str, tmp_path: Path, command: list[str]) -> None:
+    source, target = written(tmp_path / "in.conllu", ENHANCED), tmp_path / "out.conllu"
+    assert [str(each) for each in incidents(Path(source))] == []
+    source = written(tmp_path / "in.conllu", ENHANCED + MULTIWORD + TAGGED)
+    assert run(*command, model, source, "-o", target, "--drop-empty", "--probabilities") == 0
     assert "Gloss=now|ArcProb=" in target.read_text(encoding="utf-8")
-    assert incidents(target) == []
+    assert [str(each) for each in incidents(target)] == []
 
 
 def test_models_by_marginals_have_no_entropy(model: str, source: str, tmp_path: Path) -> None:

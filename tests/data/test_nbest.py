@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import math
+import random
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ import pytest
 from udtools import Validator
 
 from treeparse.core import DataError, TreeparseError
+from treeparse.data.annotations import has_probabilities
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.nbest import read_nbest, write_nbest
 from treeparse.data.parses import NBestList, Parse
@@ -137,6 +139,65 @@ def test_what_is_written_reads_back_exactly(lists: list[NBestList], tmp_path: Pa
     write_nbest(tmp_path / f"again-{name}", again)
     assert (tmp_path / f"again-{name}").read_bytes() == (tmp_path / name).read_bytes()
     assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
+
+
+def with_random_probabilities(nbest: NBestList, stream: random.Random) -> NBestList:
+    def probs(parse: Parse) -> tuple[float, ...]:
+        return tuple(round(stream.random(), 4) for _ in parse.tokens)
+
+    parses = [replace(each, log_prob=-1.0, arc_probs=probs(each), label_probs=probs(each)) for each in nbest.parses]
+    return replace(nbest, parses=(*(replace(each, entropy=2.5) for each in parses[:-1]), parses[-1]))
+
+
+@pytest.mark.parametrize("name", ["out.conllu", "out.jsonl"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_probabilities_are_written_and_read(tmp_path: Path, name: str, end: str) -> None:
+    """In CoNLL-U to four digits; they are no part of the sentence, and those of an older parse go."""
+    text = SECOND.replace("\tGloss=a=b", "\tArcProb=0.5|Gloss=a=b").replace("# text", "# entropy = 1\n# text")
+    stream, source = random.Random(1), sentences((FIRST + text).replace("\n", end), tmp_path / "source.conllu")
+    lists = [with_random_probabilities(nbest(sentence), stream) for sentence in source]
+    write_nbest(tmp_path / name, lists)
+    again = list(read_nbest(tmp_path / name))
+    assert [each.parses for each in again] == [each.parses for each in lists]
+    assert not any(has_probabilities(each.sentence) for each in again)
+    write_nbest(tmp_path / f"again-{name}", again)
+    assert (tmp_path / f"again-{name}").read_text() == (tmp_path / name).read_text()  # whatever ends the lines
+    if name == "out.conllu" and end == "\n":
+        block = blocks_of(tmp_path / name)[-2]
+        assert block[3:7] == ["# log_prob = -1.0", "# score = 1e+22", "# tree_prob = 0.367879", "# entropy = 2.5"]
+        parse = lists[1].parses[0]
+        assert parse.arc_probs and parse.label_probs
+        arc, label = parse.arc_probs[-1], parse.label_probs[-1]
+        assert block[-1].endswith(f"\tGloss=a=b|ArcProb={arc:.4f}|LabelProb={label:.4f}")
+        write_nbest(tmp_path / name, [nbest(sentence) for sentence in source])
+        assert "Prob=" not in (tmp_path / name).read_text() and "# entropy" not in (tmp_path / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("|LabelProb=0.5000", "", "the LabelProb of word 1 is missing"),
+        ("ArcProb=0.5000|", "ArcProb=1.5|", r"the ArcProb of word 1 is '1.5', but a probability goes from 0 to 1"),
+        ("ArcProb=0.5000|", "ArcProb=high|", "the ArcProb of word 1 is 'high', but must be a finite number"),
+        ("# entropy = 1", "# entropy = nan", "the entropy is 'nan'"),
+        ('"arc_probs": [0.5, 0.5, 0.5, 0.5]', '"arc_probs": [0.5]', "arc_probs of a parse are no list of 4 numbers"),
+        ('"arc_probs": [0.5, ', '"arc_probs": [true, ', "arc_probs of a parse hold what is no number"),
+        ('"arc_probs": [0.5, ', '"arc_probs": [2, ', "arc_probs of a parse is '2', but a probability goes"),
+        ('"arc_probs"', '"arcs"', "one of arc_probs and label_probs without the other"),
+        ('"entropy": 1.0', '"entropy": "1"', "the entropy of a parse is missing, or no number"),
+    ],
+)
+def test_faulty_probabilities_are_named(tmp_path: Path, old: str, new: str, problem: str) -> None:
+    [source] = sentences(SECOND, tmp_path / "source.conllu")
+    half = (0.5,) * 4
+    parses = tuple(replace(each, arc_probs=half, label_probs=half, entropy=1.0) for each in nbest(source).parses)
+    path = tmp_path / ("out.jsonl" if '"' in old else "out.conllu")
+    write_nbest(path, [NBestList(source, parses)])
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(DataError, match=problem):
+        list(read_nbest(path))
 
 
 def test_the_sentence_comes_back_as_it_was_parsed(lists: list[NBestList], tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
     ids=["margin", "risk", "sum"],
 )
 def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[str, object]) -> None:
-    options = ["--optimization.epochs", "12", "--optimization.learning_rate", "0.02"]
+    options = ["--data.batch_words", "40", "--optimization.epochs", "12", "--optimization.learning_rate", "0.02"]
     model = train(load_config(with_objective(tiny_config, objective), options), quiet=True)
     header, *lines = (model.parent / "metrics.csv").read_text(encoding="utf-8").splitlines()
     losses, uas = (

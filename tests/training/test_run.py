@@ -119,9 +119,9 @@ def test_a_constant_rate_lets_the_budget_be_raised(tiny_config: Path, tmp_path: 
     constant = {"optimization__schedule": "constant"}
     short = config(tiny_config, optimization__epochs=2, **constant)
     train(short, quiet=True)
-    longer = config(tmp_path / "run/config.yaml", optimization__steps=30)
+    longer = config(tmp_path / "run/config.yaml", optimization__steps=18)
     model = train(longer, resume=True, quiet=True)
-    assert [row["epoch"] for row in rows(tmp_path / "run")] == ["1", "2", "3", "4"], "9 steps an epoch"
+    assert [row["epoch"] for row in rows(tmp_path / "run")] == ["1", "2", "3", "4"], "5 steps an epoch"
     whole = train(config(tiny_config, output=tmp_path / "whole", optimization__epochs=4, **constant), quiet=True)
     assert equal(model_weights(model), model_weights(whole))
     again = config(tmp_path / "run/config.yaml")
@@ -185,9 +185,9 @@ def test_dev_loss_is_the_training_loss_of_the_dev_set(tiny_config: Path, tmp_pat
 
 
 def test_what_a_run_will_do_is_said(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    train(config(tiny_config, optimization__steps=30))
+    train(config(tiny_config, optimization__steps=18))
     shown = capsys.readouterr().out
-    assert re.search(r"40 sentences, 221 words: 36 steps, 4 epochs, about \d+ seconds", shown), shown
+    assert re.search(r"40 sentences, 221 words: 20 steps, 4 epochs, about \d+ seconds", shown), shown
 
 
 def test_patience(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,8 @@ def rows(model: Path) -> list[dict[str, str]]:
 
 
 def test_tags_are_learned_and_logged(tagged: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = train(load_config(tagged, [*TAGS, "--model.tags.feats=1", "--optimization.epochs=8"]))
+    options = ["--model.tags.feats=1", "--optimization.epochs=8", "--data.batch_words=40"]
+    model = train(load_config(tagged, [*TAGS, *options]))
     gold = [sentence.words for sentence in load_treebank(tagged.with_name("dev.conllu"))]
     parses = Parser.from_pretrained(model).parse([s.forms for s in gold])
     scores = tag_scores(gold, with_parses(gold, parses))

@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -51,7 +50,8 @@ that with the most right heads and labels (LAS), over all words; whether the gol
 the mean number of different trees, and the mean of their summed probabilities (mass).
 
 --html writes one page that needs no other file: the tables, the learning curves of a model in its run's folder, scores
-by length of sentence and of arc and by label, which labels are taken for which, and the worst parses, drawn.
+by length of sentence and of arc and by label, which labels are taken for which, and the worst parses, drawn; with
+--calibration how often what has a probability is right.
 
 --calibration compares the exact probabilities that a --model gives its arcs, its labels (given their arcs, where these
 are right) and both together with how often they are right, full labels with subtypes: the expected calibration error
@@ -136,7 +136,7 @@ class _Evaluation:
     reports: "list[AttachmentReport]"  # one a system
     tags: "list[dict[str, float]]"  # scores by name
     oracles: "list[list[OracleScores] | None]"  # of n-best files
-    calibrations: "list[dict[str, Calibration]]"  # of models, if asked
+    calibrations: "list[dict[str, Calibration]]"  # of models if asked, else empty
     comparison: "dict[str, Comparison]"  # by score; empty for one system
     skipped: int  # sentences
     gold: "list[ConlluSentence]"
@@ -165,7 +165,8 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     gold, *parses = [[sentence.words for sentence in _sound(file, places)] for file in files]
     parsed = [_parse(directories, gold, args) for directories in args.model]
     systems = [with_parses(gold, found) for found in parsed]
-    calibrations = [_calibration(gold, found) for found in parsed if args.calibration]
+    calibrations = [_calibration(gold, found) if args.calibration else {} for found in parsed]
+    calibrations += [{} for _ in args.systems]
     systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
     reports = [attachment_scores(gold, system) for system in systems]
@@ -228,7 +229,7 @@ def _oracles(evaluation: _Evaluation) -> list[str]:
 
 
 def _calibrations(evaluation: _Evaluation) -> list[str]:
-    named = zip(evaluation.names, evaluation.calibrations, strict=False)  # models come first
+    named = [pair for pair in zip(evaluation.names, evaluation.calibrations, strict=True) if pair[1]]
     return [line for name, found in named for line in ("", name, *lines_of(calibration_tables(found)))]
 
 
@@ -236,10 +237,10 @@ def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
     from treeparse.cli.report import Judged, report_page, run_history
 
     histories = [*map(run_history, args.model), *(None for _ in args.systems)]
-    judged = (evaluation.names, evaluation.systems, evaluation.reports, evaluation.oracles, histories)
+    columns = (evaluation.names, evaluation.systems, evaluation.reports, evaluation.oracles, evaluation.calibrations)
     systems = [
-        Judged(name, words, report, None if oracle is None else oracle_table(oracle), history or [])
-        for name, words, report, oracle, history in zip(*judged, strict=True)
+        Judged(name, words, report, None if oracle is None else oracle_table(oracle), calibrated, history or [])
+        for name, words, report, oracle, calibrated, history in zip(*columns, histories, strict=True)
     ]
     return report_page(_heading(evaluation, args), _tables(evaluation, args), evaluation.gold, systems)
 
@@ -247,8 +248,8 @@ def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:
     """Scores are in [0, 1]; the comparison's differences are the second system's score less the first's."""
     systems = []
-    found = zip(evaluation.names, evaluation.reports, evaluation.tags, evaluation.oracles, strict=True)
-    for (name, report, tags, oracle), calibrated in zip_longest(found, evaluation.calibrations):
+    columns = (evaluation.names, evaluation.reports, evaluation.tags, evaluation.oracles, evaluation.calibrations)
+    for name, report, tags, oracle, calibrated in zip(*columns, strict=True):
         more: dict[str, Any] = {"tags": tags} if tags else {}
         if oracle is not None:
             more["oracle"] = [scores.as_dict() for scores in oracle]

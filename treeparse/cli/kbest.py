@@ -8,17 +8,19 @@ from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
+from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "kbest"
-HELP = "list the K best trees of CoNLL-U or tokenised text"
+HELP = "list the K best trees of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu --decoder projective
+  treeparse kbest runs/english/model test.conllu -k 10 -o best.jsonl --probabilities
   treeparse kbest runs/one/model runs/two/model test.conllu -k 10 -o best.conllu
   echo 'They saw her duck .' | treeparse kbest -q -k 5 runs/english/model - --format text
 
@@ -27,8 +29,11 @@ has fewer gets fewer. In CoNLL-U each is a block, with comments # rank, # log_pr
 # score (the sum of its arcs'), and with its rank behind the sentence's sent_id. Else only HEAD, DEPREL and DEPS (which
 becomes _) change; newdoc, newpar and parallel_id stand at rank 1 alone. JSONL has one object a sentence: sent_id, text,
 tokens and parses, a list of heads, labels, log_prob and score. A sentence without sent_id gets one in both.
+{lists.PROBABILITIES}
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{RAW_TEXT}
 
 {CONDITIONS}
 Lists are of the K best trees that satisfy the rules.
@@ -54,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     def parse(
         parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
     ) -> "list[list[Parse]]":
-        options = {"batch_words": args.batch_words, "decoder": args.decoder}
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": args.probabilities}
         return parser.kbest(sentences, args.k, **options, **conditions.arguments)
 
     return lists.list_files(args, parse, conditions)

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parse, Parser
 
+PROBABILITIES = """\
+With --probabilities each tree has those of its arcs, and of arc and label together, among all trees of the model (at
+the temperature 1): as predict writes them, ArcProb and LabelProb in MISC beside the comments tree_prob, exp(log_prob),
+and entropy; in JSONL arc_probs, label_probs and entropy of each parse. Those of a parse that the input had are left
+out."""
+
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
 
 
@@ -26,6 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> Non
         "--output-format",
         choices=("conllu", "jsonl"),
         help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
+    )
+    parser.add_argument(
+        "--probabilities", action="store_true", help="write how probable arcs and labels are, see below"
     )
 
 

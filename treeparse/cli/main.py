@@ -34,6 +34,7 @@ COMMANDS = (
     "config",
     "constraints",
     "render",
+    "serve",
     "card",
     "push",
     "warm",

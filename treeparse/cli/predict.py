@@ -1,4 +1,4 @@
-"""``treeparse predict``: parse CoNLL-U or tokenised text with a trained model."""
+"""``treeparse predict``: parse CoNLL-U or text with a trained model."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -8,6 +8,7 @@ from treeparse.cli import head_sets, reading
 from treeparse.cli.common import add_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
+from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "predict"
-HELP = "parse CoNLL-U or tokenised text"
+HELP = "parse CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
@@ -27,6 +28,7 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model partly.conllu -o filled.conllu --keep-heads --within
   treeparse predict runs/english/model test.conllu -o parsed.conllu --rules configs/rules/ud.yaml
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
+  echo 'They saw her duck. She ran.' | treeparse predict runs/english/model - --format text --tokenizer spacy:en
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read, but by
 --keep-heads. With --tags the columns of tags that the model predicts (model.tags in its training) change, too. With
@@ -36,6 +38,8 @@ and label together; comments get tree_prob, that of the whole tree, and the entr
 {head_sets.EXPLAINED}
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{RAW_TEXT}
 
 {CONDITIONS}
 

@@ -14,6 +14,7 @@ from treeparse.cli.common import add_import_argument, counted, output_file, posi
 from treeparse.cli.conditions import add_condition_arguments
 from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
+from treeparse.cli.tokenizing import Splitter, add_tokenizer_argument, splitter
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 CHUNK = 4000  # enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 LONGEST_FILE = 2**32  # sentences of a file, at most: what lies between the places of two files' first sentences
+LONGEST_INPUT = 2**64  # lines of all files, at most: what lies between the places of a raw line's sentences
 
 CHUNKS = """\
 Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each one is parsed as soon as it
@@ -64,8 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
         "--format",
         choices=("conllu", "text"),
         default="conllu",
-        help="of the input; text has a tokenised sentence a line",
+        help="of the input; text has a tokenised sentence a line, or with --tokenizer a paragraph of raw text",
     )
+    add_tokenizer_argument(parser)
     parser.add_argument(
         "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )
@@ -120,6 +123,7 @@ def parse_files(
     from treeparse.data.rawtext import RawTextCheck
     from treeparse.data.shards import Shard
 
+    split = splitter(args)
     models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
     if not inputs:
         raise TreeparseError(
@@ -134,7 +138,7 @@ def parse_files(
     tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
     single_root = parser.networks[0].config.single_root
-    read = _read(left, args, tally, prompt=size == 1, single_root=single_root)
+    read = _read(left, args, tally, split, prompt=size == 1, single_root=single_root)
     chunks = _chunks(_checked(read, parser), size, chunk_words or CHUNK_WORDS)
     shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
     with tqdm(total=_size(left), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
@@ -267,7 +271,13 @@ def _size(parts: Sequence[Part]) -> int | None:
 
 
 def _read(
-    parts: Sequence[Part], args: argparse.Namespace, tally: _Tally, *, prompt: bool, single_root: bool
+    parts: Sequence[Part],
+    args: argparse.Namespace,
+    tally: _Tally,
+    split: Splitter,
+    *,
+    prompt: bool,
+    single_root: bool,
 ) -> Iterator[Placed | None]:
     """The sentences to parse, and a mark at the end of each output."""
     from treeparse.core import TreeparseError
@@ -275,7 +285,7 @@ def _read(
     may_be_empty = args.shard is not None or is_folder(args.output)
     for part in parts:
         kept = False
-        for sentence, place in _sentences(part.sources, args, tally, prompt=prompt, single_root=single_root):
+        for sentence, place in _sentences(part.sources, args, tally, split, prompt=prompt, single_root=single_root):
             if args.max_words is not None and len(sentence.words) > args.max_words:
                 tally.long += 1
             else:
@@ -289,7 +299,13 @@ def _read(
 
 
 def _sentences(
-    sources: Sequence[Source], args: argparse.Namespace, tally: _Tally, *, prompt: bool, single_root: bool
+    sources: Sequence[Source],
+    args: argparse.Namespace,
+    tally: _Tally,
+    split: Splitter,
+    *,
+    prompt: bool,
+    single_root: bool,
 ) -> Iterator[Placed]:
     """The sound sentences of an output, of any length."""
     from treeparse.core import DataError
@@ -309,7 +325,8 @@ def _sentences(
             last = -1
             for sentence in sentences if source.span is None or source.span else ():
                 last = sentence.ordinal
-                yield Placed(sentence, source.number * LONGEST_FILE + last)
+                for number, own in enumerate(split(sentence)):
+                    yield Placed(own, number * LONGEST_INPUT + source.number * LONGEST_FILE + last)
             begun = source.span is not None and source.span.start > 0  # by another shard
             if args.format == "text":
                 before += sum(1 for _ in read_text(source.path)) if begun else last + 1

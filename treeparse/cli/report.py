@@ -1,10 +1,11 @@
 """The page of ``treeparse evaluate --html``: scores, learning curves, errors by kind, the worst parses drawn."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse.cli.reliability import PARTS, calibration_tables
 from treeparse.cli.scores import Table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.cli.tables import percent
@@ -12,7 +13,7 @@ from treeparse.cli.tables import percent
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.metrics import AttachmentReport
+    from treeparse.metrics import AttachmentReport, Calibration
     from treeparse.pictures.page import Figure, Section
     from treeparse.training.history import EpochRecord
 
@@ -23,12 +24,16 @@ WORST = 20  # sentences
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A system's parses, their scores, the oracle scores of its lists, and the history of the run that it is of."""
+    """A system's parses and their scores, and what else is known.
+
+    That is the oracle scores of its lists, how far its probabilities come true, and the history of the run it is of.
+    """
 
     name: str
     sentences: "list[Sentence]"
     report: "AttachmentReport"
     oracle: Table | None = None
+    calibration: "Mapping[str, Calibration]" = field(default_factory=dict)
     history: "list[EpochRecord]" = field(default_factory=list)
 
 
@@ -78,12 +83,27 @@ def _system(gold: "Sequence[ConlluSentence]", system: Judged) -> str:
     parts = [f"<h2>{escaped(system.name)}</h2>\n"]
     if system.oracle is not None:
         parts.append(table(system.oracle))
-    figures = [*_curves(system.history), *_bars(words, system)]
+    if system.calibration:
+        errors, *_ = calibration_tables(system.calibration)  # the bins are drawn
+        parts.append(table(errors))
+    figures = [*_reliability(system.calibration), *_curves(system.history), *_bars(words, system)]
     parts.append(f'<div class="tp-figures">{"".join(map(figure, figures))}</div>\n')
     confusions = _confusions(words, system.sentences)
     if len(confusions) > 1:
         parts.append(table(confusions))
     return "".join(parts)
+
+
+def _reliability(calibration: "Mapping[str, Calibration]") -> "Iterator[Figure]":
+    """How often what has a probability is right, beside how often it should be."""
+    from treeparse.pictures.charts import draw_curves
+    from treeparse.pictures.page import Figure
+
+    for part, found in calibration.items():
+        points = [(100 * each.confidence, 100 * each.accuracy) for each in found.bins]
+        ends = points[0][0], points[-1][0]
+        caption = f"{PARTS[part]} that are right, %, by their probability, %"
+        yield Figure(draw_curves({"as found": points, "as they say": [(end, end) for end in ends]}, caption), caption)
 
 
 def _curves(history: "Sequence[EpochRecord]") -> "Iterator[Figure]":

@@ -9,13 +9,14 @@ from treeparse.cli import lists, reading
 from treeparse.cli.common import add_listing_decoder_argument, seed
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
+from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
     from treeparse.core import Sentence
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "sample"
-HELP = "draw trees of CoNLL-U or tokenised text at random"
+HELP = "draw trees of CoNLL-U or text at random"
 EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu
   treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz
@@ -32,6 +33,7 @@ only in one label. A sentence with fewer than K trees gets each of them once; th
 The files are those of kbest, CoNLL-U or JSONL; rank is the place in the order drawn. log_prob (nats) is the log of the
 probability above: at T, and with the projective decoder among the trees without crossing arcs. score is the model's
 own, whatever T is.
+{lists.PROBABILITIES}
 
 A sentence's trees depend on --seed, on its place in the input (the file's among the files, the sentence's in the file)
 and on its scores, not on other sentences: the shards' are those of the whole, whatever is left out. The first ones are
@@ -40,6 +42,8 @@ the same however many are drawn. The same command draws the same trees again. Wh
 and so, rarely, a tree; without replacement, a GPU draws other trees.
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
+
+{RAW_TEXT}
 
 {CONDITIONS}
 Trees that break a rule are drawn anew, at most --opened of a sentence: the others are exact samples of the trees that
@@ -95,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
             temperature=args.temperature,
             batch_words=args.batch_words,
             decoder=args.decoder,
+            probabilities=args.probabilities,
             **conditions.arguments,
         )
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from treeparse.core import EMPTY
 from treeparse.data.conllu import ConlluSentence, is_row, is_word_row
 from treeparse.data.parses import Parse
-from treeparse.data.validation import MISC
+from treeparse.data.validation import ID, MISC
 
 ARC_PROB, LABEL_PROB, TREE_PROB, ENTROPY = "ArcProb", "LabelProb", "tree_prob", "entropy"
 HEADS = "Heads"
@@ -36,10 +36,10 @@ def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) ->
     return replace(sentence, text=mark + "\n".join(kept))
 
 
-def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str]]) -> ConlluSentence:
+def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str | None]]) -> ConlluSentence:
     """The sentence with ``key=value`` entries, one mapping a word, at the end of MISC; old ones of these keys go.
 
-    Multiword tokens and empty nodes keep theirs.
+    A key whose value is None has no entry. Multiword tokens and empty nodes keep theirs.
     """
     mark, lines = sentence.mark_and_lines()
     words = iter(entries)
@@ -64,6 +64,27 @@ def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence
     return with_comments(with_misc(sentence, entries), values)
 
 
+def has_probabilities(sentence: ConlluSentence) -> bool:
+    """Whether some word has a probability in MISC, as `with_probabilities` writes it."""
+    if f"{ARC_PROB}=" not in sentence.text and f"{LABEL_PROB}=" not in sentence.text:  # the rest takes longer
+        return False
+    return any(ARC_PROB in entries or LABEL_PROB in entries for entries in misc_entries(sentence))
+
+
+def without_probabilities(sentence: ConlluSentence) -> ConlluSentence:
+    """The sentence without what `with_probabilities` writes, if it has some."""
+    if not has_probabilities(sentence):
+        return sentence
+    bare = with_misc(sentence, [{ARC_PROB: None, LABEL_PROB: None}] * len(sentence.words))
+    return with_comments(bare, {TREE_PROB: None, ENTROPY: None})
+
+
+def misc_entries(sentence: ConlluSentence) -> list[dict[str, str]]:
+    """The ``key=value`` entries in MISC of each word."""
+    rows = (row for row in sentence.rows() if row[ID].isdecimal())
+    return [dict(item.split("=", 1) for item in row[MISC].split("|") if "=" in item) for row in rows]
+
+
 def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
     """The sentence with the sets of heads of a parse in MISC, ``Heads=2,5``: possible heads, as training reads them."""
     if parse.head_sets is None:
@@ -75,10 +96,11 @@ def _key(comment: str) -> str:
     return comment[1:].partition("=")[0].strip()
 
 
-def _with_entries(line: str, entries: Mapping[str, str]) -> str:
+def _with_entries(line: str, entries: Mapping[str, str | None]) -> str:
     body = line.removesuffix("\r")
     columns = body.split("\t")
     old = [] if columns[MISC] == EMPTY else columns[MISC].split("|")
     kept = [item for item in old if item.partition("=")[0] not in entries]
-    columns[MISC] = "|".join([*kept, *(f"{key}={value}" for key, value in entries.items())])
+    added = (f"{key}={value}" for key, value in entries.items() if value is not None)
+    columns[MISC] = "|".join([*kept, *added]) or EMPTY
     return "\t".join(columns) + line[len(body) :]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Self
 
 from treeparse.core import EMPTY, DataError, Sentence
-from treeparse.data.files import MAX_LINE, atomic_output, display_name, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, InMemory, atomic_output, display_name, numbered_lines, open_input
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,
@@ -159,7 +159,7 @@ class ConlluSentence:
 
 
 def read_conllu(
-    path: str | Path,
+    path: str | Path | InMemory,
     *,
     require_trees: bool = False,
     partial: bool = False,
@@ -172,7 +172,7 @@ def read_conllu(
     """Read the sentences of a CoNLL-U file, a ``.gz`` file or ``-`` (standard input), one at a time.
 
     Args:
-        path: the file.
+        path: the file, or its bytes.
         require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
         partial: where trees are required, take a HEAD of ``_`` as unknown, -1; the other HEADs must be part of a tree.
             Of several possible heads MISC names all: ``Heads=2,5``.
@@ -200,7 +200,7 @@ def read_conllu(
 
 
 def scan_conllu(
-    path: str | Path,
+    path: str | Path | InMemory,
     *,
     require_trees: bool = False,
     partial: bool = False,
@@ -288,11 +288,17 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
     byte order mark left out.
     """
     with atomic_output(path) as output:
-        missing = None
-        for sentence in sentences:
-            text = sentence.text
-            output.write(text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK))
-            missing = _missing_end(text)
+        for text in conllu_texts(sentences):
+            output.write(text)
+
+
+def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
+    """What `write_conllu` writes for each sentence."""
+    missing = None
+    for sentence in sentences:
+        text = sentence.text
+        yield text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK)
+        missing = _missing_end(text)
 
 
 def _missing_end(text: str) -> str:

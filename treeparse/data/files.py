@@ -11,7 +11,8 @@ import sys
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from io import BufferedReader
+from dataclasses import dataclass
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -38,20 +39,33 @@ class Output:
         return len(data)
 
 
-def display_name(path: str | Path) -> str:
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """What is read as a file is, but is there already: its bytes, and how messages call them."""
+
+    name: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def display_name(path: str | Path | InMemory) -> str:
     """How messages call an input path."""
     return "<stdin>" if str(path) == STANDARD_STREAM else str(path)
 
 
 @contextmanager
-def open_input(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file, a ``.gz`` file (decompressed) or ``-`` (standard input) for reading bytes.
+def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
+    """Open a file, a ``.gz`` file (decompressed), ``-`` (standard input) or what is in memory for reading bytes.
 
     Raises:
         OSError: the file cannot be opened.
         DataError: a ``.gz`` file is damaged.
     """
-    if str(path) == STANDARD_STREAM:
+    if isinstance(path, InMemory):
+        yield BytesIO(path.data)
+    elif str(path) == STANDARD_STREAM:
         yield sys.stdin.buffer
     elif str(path).endswith(".gz"):
         with _gzip_faults(path), gzip.open(path, "rb") as stream:

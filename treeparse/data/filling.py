@@ -2,14 +2,27 @@
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from treeparse.core import Sentence
 
 from .conllu import ConlluSentence
+from .docs import fill_doc, is_doc
 from .parses import Parse
 
-Held = TypeVar("Held", bound=Sentence | ConlluSentence | Sequence[Mapping[str, Any]])
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+Held = TypeVar("Held", bound="Sentence | ConlluSentence | Sequence[Mapping[str, Any]] | Doc")
+
+
+def filled(held: Held, parses: Sequence[Parse]) -> Held:
+    """What is held under the trees of its sentences: of one, as `with_parse`, or of a spaCy ``Doc``, in place."""
+    if is_doc(held):
+        fill_doc(held, parses)
+        return held
+    [parse] = parses
+    return with_parse(held, parse)
 
 
 def with_parse(held: Held, parse: Parse) -> Held:
@@ -30,8 +43,8 @@ def with_parse(held: Held, parse: Parse) -> Held:
         return cast(Held, held.with_parse(parse.heads, parse.labels))
     if isinstance(held, str) or not all(isinstance(token, Mapping) for token in held):
         raise TypeError(f"This has no place for a tree: {held!r:.100}. Lists of words are what Parser.parse is for.")
-    filled: Any = copy.deepcopy(held)
-    words = [token for token in filled if isinstance(token.get("id"), int)]
+    copied: Any = copy.deepcopy(held)
+    words = [token for token in copied if isinstance(token.get("id"), int)]
     for token, head, label in zip(words, parse.heads, parse.labels, strict=True):
         token.update(head=head, deprel=label, deps=None)
-    return filled
+    return copied

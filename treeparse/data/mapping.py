@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
 
@@ -11,10 +11,14 @@ from treeparse.core import EMPTY, Sentence, TreeparseError
 
 from .batching import BucketBatchSampler
 from .conllu import ConlluSentence
+from .docs import doc_words, is_doc, is_span, span_words
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span
 
 T = TypeVar("T")
 
-Words = Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]]
+Words: TypeAlias = "Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]] | Doc | Span"
 
 
 def map_batches(
@@ -68,23 +72,38 @@ def _mapping(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
         torch.set_num_threads(before)  # a thread of the pool sets its own number, and that of all threads to come
 
 
+def check_several(sentences: object) -> None:
+    """Raise for one sentence, or one Doc, in the place of a list."""
+    if isinstance(sentences, str | Sentence | ConlluSentence) or is_doc(sentences) or is_span(sentences):
+        one = "Doc" if is_doc(sentences) else "sentence"
+        raise TreeparseError(f"This is one {one}, but a list of {one}s is wanted: put it into a list, [{one.lower()}].")
+
+
+def each_sentence(sentences: Iterable[Words]) -> Iterator[Words]:
+    """The sentences, those of spaCy's Docs one by one, as `Sentence`; white space alone is none."""
+    for held in sentences:
+        yield from doc_words(held) if is_doc(held) else (held,)
+
+
 def as_sentences(sentences: Iterable[Words], first: int = 0) -> list[Sentence]:
     """Sentences from a list of them, each in any of the forms that `as_sentence` takes; ``first`` is the first's place.
+
+    A spaCy ``Doc`` counts as its sentences, as many as they are.
 
     Raises:
         TreeparseError: for one sentence in the place of a list, and as `as_sentence` does.
     """
-    if isinstance(sentences, str | Sentence | ConlluSentence):
-        raise TreeparseError("This is one sentence, but a list of sentences is wanted: put it into a list, [sentence].")
-    return [as_sentence(words, place) for place, words in enumerate(sentences, first)]
+    check_several(sentences)
+    return [as_sentence(words, place) for place, words in enumerate(each_sentence(sentences), first)]
 
 
 def as_sentence(words: Words, place: int = 0) -> Sentence:
     """One sentence, the ``place``-th of its list, from its words in any of these forms.
 
     A `Sentence`; a `ConlluSentence`; a list of words; or a list of mappings with ``id`` and ``form``, and perhaps
-    ``upos``, ``xpos`` and ``feats``, such as a ``TokenList`` of the ``conllu`` library, without its tree. In the last,
-    only tokens whose ``id`` is a whole number are words, neither multiword tokens nor empty nodes.
+    ``upos``, ``xpos`` and ``feats``, such as a ``TokenList`` of the ``conllu`` library, without its tree; there only
+    tokens whose ``id`` is a whole number are words, neither multiword tokens nor empty nodes. Or a ``Span`` of spaCy's,
+    without its tree; there tokens of white space alone are no words.
 
     Raises:
         TreeparseError: for a sentence that is a string, has no words, or has words that are no strings.
@@ -96,6 +115,8 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
         )
     if isinstance(words, ConlluSentence):
         words = words.words
+    if is_span(words):
+        words = span_words(words)
     try:
         sentence = words if isinstance(words, Sentence) else _from_words(list(words))
     except TypeError as error:

@@ -33,13 +33,18 @@ def write_nbest(
             does not exist.
         OSError: the file cannot be written.
     """
-    jsonl = format_of(path, format) == "jsonl"
-    names = _Names()
     with atomic_output(path) as output:
-        for nbest in lists:
-            name = names.take(nbest.sent_id)
-            _check(nbest, name)
-            output.write(nbest_jsonl.line(nbest, name) if jsonl else nbest_conllu.blocks(nbest, name, drop_empty))
+        for text in nbest_texts(lists, format_of(path, format), drop_empty=drop_empty):
+            output.write(text)
+
+
+def nbest_texts(lists: Iterable[NBestList], format: Format, *, drop_empty: bool = False) -> Iterator[str]:
+    """What `write_nbest` writes for each list, and raises."""
+    names = _Names()
+    for nbest in lists:
+        name = names.take(nbest.sent_id)
+        _check(nbest, name)
+        yield nbest_jsonl.line(nbest, name) if format == "jsonl" else nbest_conllu.blocks(nbest, name, drop_empty)
 
 
 def read_nbest(path: str | Path, *, format: Format | None = None) -> Iterator[NBestList]:

@@ -2,7 +2,9 @@
 
 Every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``. Its ``# sent_id`` is the sentence's
 with the rank behind a dot: the UD validator demands that it is unique. For the validator's sake, too, comments that may
-not come twice (the start of a document or paragraph, ids of parallel sentences) stand over the first tree alone.
+not come twice (the start of a document or paragraph, ids of parallel sentences) stand over the first tree alone. Trees
+that have probabilities have them as `treeparse.data.annotations.with_probabilities` writes them; those of a tree that
+the sentence had before are left out.
 """
 
 import math
@@ -13,6 +15,15 @@ from functools import partial
 from pathlib import Path
 
 from treeparse.core import DataError
+from treeparse.data.annotations import (
+    ARC_PROB,
+    ENTROPY,
+    LABEL_PROB,
+    has_probabilities,
+    misc_entries,
+    with_probabilities,
+    without_probabilities,
+)
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.validation import shown
@@ -27,7 +38,7 @@ _RANK = re.compile(r"[1-9][0-9]{0,8}")
 
 def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
     """The trees of a list, under ids made from ``sent_id``."""
-    comments, rows = split_lines(nbest.sentence)
+    comments, rows = split_lines(without_probabilities(nbest.sentence))
     bare = replace(nbest.sentence, text="\n".join([*rows, "", ""]))
     trees = []
     for rank, parse in enumerate(nbest.parses, 1):
@@ -37,7 +48,10 @@ def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
             f"# {SCORE} = {float(parse.score)!r}",
         ]
         header = [*_header(comments, f"{sent_id}.{rank}", first=rank == 1), *figures]
-        trees.append("\n".join([*header, bare.with_parse(parse.heads, parse.labels, drop_empty=drop_empty).text]))
+        tree = bare.with_parse(parse.heads, parse.labels, drop_empty=drop_empty)
+        if parse.arc_probs is not None:
+            tree = with_probabilities(tree, parse)
+        trees.append("\n".join([*header, tree.text]))
     text = "".join(trees)
     return text.replace("\n", "\r\n") if "\r\n" in nbest.sentence.text else text
 
@@ -110,7 +124,7 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
 def _joined(trees: Sequence[_Ranked]) -> NBestList:
     """The list of a sentence's trees; its sentence has the comments that the first tree had before it was ranked."""
     first = trees[0]
-    comments, rows = split_lines(first.block)
+    comments, rows = split_lines(without_probabilities(first.block))
     text = "\n".join([*_header(comments, first.sent_id), *rows, "", ""])
     sentence = replace(first.block, sent_id=first.sent_id, text=text)
     return NBestList(sentence, tuple(tree.parse for tree in trees))
@@ -138,9 +152,36 @@ def _ranked(block: ConlluSentence) -> _Ranked:
         raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's own and .{rank} behind it")
     words = block.words
     log_prob, score = (finite_number(values[key], key, fault) for key in (LOG_PROB, SCORE))
-    return _Ranked(
-        block, sent_id, int(rank), Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
+    parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
+    return _Ranked(block, sent_id, int(rank), _with_read_probabilities(parse, block, fault))
+
+
+def _with_read_probabilities(parse: Parse, block: ConlluSentence, fault: Fault) -> Parse:
+    """The parse with the probabilities of its words and the entropy, where the block has some."""
+    if not has_probabilities(block):
+        return parse
+    entries = misc_entries(block)
+    arcs, labeled = (
+        tuple(_probability(each.get(key), f"{key} of word {word}", fault) for word, each in enumerate(entries, 1))
+        for key in (ARC_PROB, LABEL_PROB)
     )
+    entropies = [value for key, value in map(key_and_value, split_lines(block)[0]) if key == ENTROPY]
+    entropy = finite_number(entropies[0], ENTROPY, fault) if entropies else None
+    return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
+
+
+def _probability(text: str | None, name: str, fault: Fault) -> float:
+    if text is None:
+        raise fault(f"the {name} is missing; where one word has it, all have")
+    return probability_number(text, name, fault)
+
+
+def probability_number(text: str, name: str, fault: Fault) -> float:
+    """The probability that a text holds, or an error."""
+    number = finite_number(text, name, fault)
+    if not 0 <= number <= 1:
+        raise fault(f"the {name} is {shown(text)}, but a probability goes from 0 to 1")
+    return number
 
 
 def _figures(block: ConlluSentence, fault: Fault) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """N-best lists as JSONL, one object a sentence: ``sent_id``, ``text`` if it is known, ``tokens`` and ``parses``.
 
-A parse has ``heads`` (as in CoNLL-U), ``labels``, ``log_prob`` and ``score``. Other keys are passed over in reading.
+A parse has ``heads`` (as in CoNLL-U), ``labels``, ``log_prob`` and ``score``; where it has probabilities, lists of
+``arc_probs`` and ``label_probs``, and perhaps the ``entropy``, too. Other keys are passed over in reading.
 """
 
 import json
@@ -12,11 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.core import DataError, tree_problem
+from treeparse.data.annotations import ENTROPY
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.files import display_name, numbered_lines, open_input
-from treeparse.data.nbest_conllu import LOG_PROB, SCORE, Fault, finite_number, key_and_value, split_lines
+from treeparse.data.nbest_conllu import (
+    LOG_PROB,
+    SCORE,
+    Fault,
+    finite_number,
+    key_and_value,
+    probability_number,
+    split_lines,
+)
 from treeparse.data.parses import NBestList, Parse
 
+_PROBS = ("arc_probs", "label_probs")
 _MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence
 _LINE_BREAKS = re.compile(r"[\n\r]")
 _COLUMN_BREAKS = re.compile(r"[\t\n\r]")
@@ -29,11 +40,14 @@ def line(nbest: NBestList, sent_id: str) -> str:
     if texts and texts[0]:
         data["text"] = texts[0]
     data["tokens"] = nbest.tokens
-    data["parses"] = [
-        {"heads": parse.heads, "labels": parse.labels, LOG_PROB: parse.log_prob, SCORE: parse.score}
-        for parse in nbest.parses
-    ]
+    data["parses"] = [_as_object(parse) for parse in nbest.parses]
     return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _as_object(parse: Parse) -> dict[str, Any]:
+    data = {"heads": parse.heads, "labels": parse.labels, LOG_PROB: parse.log_prob, SCORE: parse.score}
+    probabilities = {name: getattr(parse, name) for name in (*_PROBS, ENTROPY)}
+    return data | {name: value for name, value in probabilities.items() if value is not None}
 
 
 def read(path: str | Path) -> Iterator[NBestList]:
@@ -77,7 +91,23 @@ def _parse(data: dict[str, Any], tokens: tuple[str, ...], fault: Fault) -> Parse
     if any(not label or _COLUMN_BREAKS.search(label) for label in labels):
         raise fault("a label is empty, or holds a tab or a line break")
     log_prob, score = (_number(data.get(name), name, fault) for name in (LOG_PROB, SCORE))
-    return Parse(tokens, tuple(heads), tuple(labels), log_prob, score)
+    parse = Parse(tokens, tuple(heads), tuple(labels), log_prob, score)
+    arcs, labeled = (_probabilities(data.get(name), name, tokens, fault) for name in _PROBS)
+    if (arcs is None) != (labeled is None):
+        raise fault(f"a parse has one of {' and '.join(_PROBS)} without the other")
+    entropy = None if data.get(ENTROPY) is None else _number(data[ENTROPY], ENTROPY, fault)
+    return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
+
+
+def _probabilities(values: Any, name: str, tokens: tuple[str, ...], fault: Fault) -> tuple[float, ...] | None:
+    """A probability of each word, where there are some."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) != len(tokens):
+        raise fault(f"the {name} of a parse are no list of {len(tokens)} numbers, one a token")
+    if any(type(value) not in (int, float) for value in values):
+        raise fault(f"the {name} of a parse hold what is no number")
+    return tuple(probability_number(str(value), f"{name} of a parse", fault) for value in values)
 
 
 def _number(value: Any, name: str, fault: Fault) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, Unpack
 
 import torch
 
@@ -15,10 +15,11 @@ from treeparse.data.rawtext import RawTextCheck
 from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
-from treeparse.model.lists import BestLists, ChosenTree
+from treeparse.model.lists import BestLists
 from treeparse.model.parser import Parser
-from treeparse.model.parsing import annotated, conditions_of, lists_of, stream_of
+from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.samples import SampledLists
+from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.nn.precision import Precision
 from treeparse.rules import Rules, RuleSearch
@@ -150,33 +151,29 @@ class Ensemble:
 
         For "marginals" rules raise, and there is no exact entropy: it is None.
         """
-        tree, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        added = {"probabilities": probabilities, "head_threshold": head_threshold}
-        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, conditions, **added)]
+        request = parse_request(
+            default=self.parsers[0].config.decoder,
+            batch_words=batch_words,
+            decoder=decoder,
+            keep_heads=keep_heads,
+            within=within,
+            rules=rules,
+            probabilities=probabilities,
+            head_threshold=head_threshold,
+        )
+        return [parse for [parse] in lists_of(self, sentences, request)]
 
     def stream(
-        self,
-        sentences: Iterable[Words],
-        *,
-        ahead: int = 4000,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
+        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Parse]:
         """:meth:`parse` for sentences without end, as :meth:`Parser.stream`."""
-        lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
-        return (parse for [parse] in lists)
+        return stream_of(self, sentences, parse_request(default=self.parsers[0].config.decoder, **options), ahead)
 
     def annotate(
-        self,
-        sentences: Iterable[Held],
-        *,
-        ahead: int = 4000,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
+        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Held]:
         """The sentences themselves, each under its parse, as :meth:`Parser.annotate`."""
-        stream = partial(self.stream, ahead=ahead, batch_words=batch_words, decoder=decoder)
-        return annotated(stream, sentences)
+        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
 
     def kbest(
         self,
@@ -188,10 +185,11 @@ class Ensemble:
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, as :meth:`Parser.kbest`; raises for "marginals"."""
         finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, finder, batch_words, conditions)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
 
     def sample(
         self,
@@ -207,19 +205,21 @@ class Ensemble:
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence drawn from the combined distribution; arguments as for :meth:`Parser.sample`.
 
         For "marginals" a temperature other than 1 raises, and so do rules.
         """
-        lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
+        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
+        conditions = conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
 
     def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
         """The trees that sentences have already, as :meth:`Parser.score_trees`; probabilities are the combined ones."""
         given = as_sentences(sentences)
         trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True))
         return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +25,7 @@ from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree
-from treeparse.model.parsing import annotated, conditions_of, lists_of, stream_of
+from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.samples import SampledLists
 from treeparse.model.storage import (
     CONFIG,
@@ -38,6 +38,7 @@ from treeparse.model.storage import (
     rewrite_config,
     write_model,
 )
+from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.nn import BiaffineScorer, BiaffineScores
 from treeparse.nn.encoder import weights_with
@@ -288,8 +289,9 @@ class Parser(nn.Module):
         Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
         sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
-        words each. A model that predicts tags gives them to the parses. Raises where a sentence is a string or has no
-        words, and where the model reads tags and a sentence has none.
+        words each. A model that predicts tags gives them to the parses. A spaCy ``Doc`` counts as its sentences, each
+        of which has its parse; its tokens of white space alone are no words. Raises where a sentence is a string or has
+        no words, and where the model reads tags and a sentence has none.
 
         Trees may have to agree with what is known of them. All is exact: the parse is the best tree that does.
 
@@ -311,43 +313,42 @@ class Parser(nn.Module):
         Raises:
             UnfitSentenceError: no tree agrees with what is known of a sentence.
         """
-        tree, conditions = ChosenTree(self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        added = {"probabilities": probabilities, "head_threshold": head_threshold}
-        return [parse for [parse] in lists_of(self, sentences, tree, batch_words, conditions, **added)]
+        request = parse_request(
+            default=self.config.decoder,
+            batch_words=batch_words,
+            decoder=decoder,
+            keep_heads=keep_heads,
+            within=within,
+            rules=rules,
+            probabilities=probabilities,
+            head_threshold=head_threshold,
+        )
+        return [parse for [parse] in lists_of(self, sentences, request)]
 
     def stream(
-        self,
-        sentences: Iterable[Words],
-        *,
-        ahead: int = 4000,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
+        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Parse]:
         """:meth:`parse` for sentences without end: the parses in order, in memory that does not grow with them.
 
+        The ``options`` are those of :meth:`parse`, and so are the parses, but for the rounding of other batches.
         Sentences are read and parsed ``ahead`` at a time, and the next ones while those before are used, in a thread of
         its own. What is raised where a sentence is read or parsed, as in :meth:`parse`, is raised behind the parses of
         the sentences before its ``ahead``.
         """
-        lists = stream_of(self, sentences, ChosenTree(self._decoder(decoder)), batch_words, ahead)
-        return (parse for [parse] in lists)
+        return stream_of(self, sentences, parse_request(default=self.config.decoder, **options), ahead)
 
     def annotate(
-        self,
-        sentences: Iterable[Held],
-        *,
-        ahead: int = 4000,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
+        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
     ) -> Iterator[Held]:
         """The sentences themselves, in order, as they come, each under its parse: what is not of the tree is kept.
 
         A :class:`~treeparse.core.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of the
-        ``conllu`` library (a copy, with ``head``, ``deprel`` and ``deps`` set) are given back as they were given. The
-        rest is as in :meth:`stream`; raises a ``TypeError`` for lists of words, which have no place for a tree.
+        ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A spaCy
+        ``Doc`` is given back itself, as by spaCy's own parsers: each of its sentences has its tree, in ``token.head``
+        and ``token.dep_``; the root's ``dep_`` is "ROOT". The rest is as in :meth:`stream`; raises a ``TypeError`` for
+        lists of words, which have no place for a tree.
         """
-        stream = partial(self.stream, ahead=ahead, batch_words=batch_words, decoder=decoder)
-        return annotated(stream, sentences)
+        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
 
     def kbest(
         self,
@@ -359,15 +360,16 @@ class Parser(nn.Module):
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
 
         Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
         (nonprojective), or those without crossing arcs (projective). With rules they are the k best that satisfy them.
-        The rest is as in :meth:`parse`.
+        Probabilities of arcs are those among all trees, not among the list. The rest is as in :meth:`parse`.
         """
         finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, finder, batch_words, conditions)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
 
     def sample(
         self,
@@ -383,6 +385,7 @@ class Parser(nn.Module):
         keep_heads: bool = False,
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
 
@@ -406,9 +409,12 @@ class Parser(nn.Module):
             within: likewise.
             rules: likewise; trees that break one are drawn anew, up to the bound's number a sentence, so that the
                 others are exact samples of those that satisfy the rules.
+            probabilities: whether a tree has the probabilities of its arcs and labelled arcs, and the entropy: those
+                of the model's own distribution of all trees, whatever the temperature and the decoder.
         """
-        lists = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        return lists_of(self, sentences, lists, batch_words, conditions_of(keep_heads, within, rules))
+        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
+        conditions = conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
 
     def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
         """The trees that sentences have already, as parses: with the model's log probabilities, scores and marginals.
@@ -419,7 +425,7 @@ class Parser(nn.Module):
         """
         given = as_sentences(sentences)
         trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, trees, batch_words, probabilities=True)
+        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True))
         return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:

@@ -4,30 +4,26 @@ What both offer is made here of their distributions; they say only which trees a
 """
 
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import chain, islice
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypedDict
 
 import torch
 from torch import nn
 
 from treeparse.core import NoTreeError, Sentence, TreeparseError
-from treeparse.data.conllu import ConlluSentence
-from treeparse.data.filling import Held, with_parse
-from treeparse.data.mapping import Words, as_sentences, map_batches
+from treeparse.data.mapping import Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
-from treeparse.data.prefetch import prefetched
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.given import Given, UnfitSentenceError
-from treeparse.model.lists import ListFinder, TreeLists
+from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.probabilities import with_head_sets, with_probabilities
 from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.trees import LabeledCRF
+from treeparse.trees.decoders import DecoderName, decoder_named
 from treeparse.trees.mixture import Mixture
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
@@ -38,13 +34,60 @@ CPU_WORDS = 4000  # of a batch at most: larger ones gain little there, and leave
 class Conditions:
     """What trees must agree with: what is known of their sentences, and rules."""
 
-    given: Given
-    rules: RuleSearch | None
+    given: Given = field(default_factory=Given)
+    rules: RuleSearch | None = None
 
 
 def conditions_of(keep_heads: bool, within: bool, rules: Rules | RuleSearch | None) -> Conditions:
     """The conditions that a user sets."""
     return Conditions(Given(keep_heads, within), as_search(rules))
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked of sentences.
+
+    Attributes:
+        finder: how the lists of their trees are made.
+        batch_words: words of a batch, about; fewer where lists are long.
+        conditions: on the trees.
+        probabilities: whether the parses have those of their arcs, and the entropy.
+        head_threshold: the probability from which on a head is in a word's set; None for no sets.
+    """
+
+    finder: ListFinder
+    batch_words: int
+    conditions: Conditions = Conditions()
+    probabilities: bool = False
+    head_threshold: float | None = None
+
+
+class ParseOptions(TypedDict, total=False):
+    """What ``Parser.parse`` takes beside sentences; all of it is explained there."""
+
+    batch_words: int
+    decoder: DecoderName | None
+    keep_heads: bool
+    within: bool
+    rules: Rules | RuleSearch | None
+    probabilities: bool
+    head_threshold: float | None
+
+
+def parse_request(
+    *,
+    default: DecoderName,
+    batch_words: int = 5000,
+    decoder: DecoderName | None = None,
+    keep_heads: bool = False,
+    within: bool = False,
+    rules: Rules | RuleSearch | None = None,
+    probabilities: bool = False,
+    head_threshold: float | None = None,
+) -> Request:
+    """The request of ``Parser.parse``, whose decoder is the ``default`` one unless another is named."""
+    tree = ChosenTree(decoder_named(default if decoder is None else decoder))
+    return Request(tree, batch_words, conditions_of(keep_heads, within, rules), probabilities, head_threshold)
 
 
 class Model(Protocol):
@@ -83,39 +126,26 @@ class Model(Protocol):
         ...
 
 
-def lists_of(
-    model: Model,
-    sentences: Iterable[Words],
-    finder: ListFinder,
-    batch_words: int,
-    conditions: Conditions | None = None,
-    first: int = 0,
-    *,
-    probabilities: bool = False,
-    head_threshold: float | None = None,
-) -> list[list[Parse]]:
+def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: int = 0) -> list[list[Parse]]:
     """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
 
     Args:
         model: whose distributions.
         sentences: as for `as_sentences`.
-        finder: how lists are made.
-        batch_words: words of a batch, about; fewer where lists are long.
-        conditions: on the trees, if there are any.
+        request: what is asked of them.
         first: the place of the first sentence in a longer list, by which faults are named.
-        probabilities: whether the parses have those of their arcs, and the entropy.
-        head_threshold: the probability from which on a head is in a word's set; None for no sets.
 
     Raises:
         UnfitSentenceError: no tree agrees with what is known of a sentence.
         TreeparseError: as `as_sentences`, the model, the finder and the rules do.
     """
-    held = sentences if isinstance(sentences, Sequence) else list(sentences)
+    check_several(sentences)
+    held = list(each_sentence(sentences))
     given = as_sentences(held, first)
+    finder, conditions = request.finder, request.conditions
     finder.check_for(len(given))
-    conditions = conditions or conditions_of(False, False, None)
     names, known, rules = model.label_names, conditions.given, conditions.rules
-    for place, sentence in enumerate(given):
+    for place, sentence in enumerate(given, first):
         known.check(sentence, names, place)
     if rules is not None:
         rules.rules.check_labels(names)
@@ -130,14 +160,14 @@ def lists_of(
         p, tagging = model.distribution_and_tags(model.collate(scored, places))
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
-        lists = _fitting_lists(finder, p, places, batch) if known else _lists(finder, p, places, batch)
+        lists = _fitting_lists(finder, p, places, batch, first) if known else _lists(finder, p, places, batch)
         parses = tagging.given_to(lists.parses(chosen, names))
-        if probabilities:
+        if request.probabilities:
             parses = with_probabilities(p, lists, parses)
-        return parses if head_threshold is None else with_head_sets(p, head_threshold, parses)
+        return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
 
     with evaluating(model.networks):
-        limits = _limits(model, finder, batch_words)
+        limits = _limits(model, finder, request.batch_words)
         found = map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
     if rules is not None and conditions.rules is not None:
         conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
@@ -156,15 +186,16 @@ def _lists(finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], b
 
 
 def _fitting_lists(
-    finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None
+    finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None, first: int
 ) -> TreeLists:
-    """The same of a distribution given what is known; the sentence that no tree fits is named."""
+    """The same of a distribution given what is known; the sentence that no tree fits is named, counted from first."""
+    named = [first + place for place in places]
     try:
         lists = _lists(finder, p, places, batch)
     except NoTreeError as error:
-        raise _unfit(p, places) or error from error
+        raise _unfit(p, named) or error from error
     if bool((lists.heads[:, 0, 1] < 0).any()):
-        raise _unfit(p, places) or NoTreeError("No tree was found.")
+        raise _unfit(p, named) or NoTreeError("No tree was found.")
     return lists
 
 
@@ -176,42 +207,6 @@ def _unfit(p: LabeledCRF | Mixture, places: Sequence[int]) -> UnfitSentenceError
         if bool((heads < 0).all()):
             return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", place)
     return None
-
-
-def stream_of(
-    model: Model, sentences: Iterable[Words], finder: ListFinder, batch_words: int, ahead: int
-) -> Iterator[list[Parse]]:
-    """The list of trees of each sentence, in order, as `lists_of` finds them for ``ahead`` sentences at a time.
-
-    While they are used, those of the next sentences are found.
-    """
-    if ahead < 1:
-        raise TreeparseError(f"Sentences are read 1 or more ahead, not {ahead}.")
-    if isinstance(sentences, str | Sentence | ConlluSentence):
-        as_sentences(sentences)  # which says what is wrong with it
-
-    def found() -> Iterator[list[list[Parse]]]:
-        left, first = iter(sentences), 0
-        while chunk := list(islice(left, ahead)):
-            yield lists_of(model, chunk, finder, batch_words, first=first)
-            first += len(chunk)
-
-    # Autocast is of this thread alone.
-    chunks = found() if torch.is_autocast_enabled(model.device.type) else prefetched(found())
-    return chain.from_iterable(chunks)
-
-
-def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Held]) -> Iterator[Held]:
-    """The sentences, each under the tree that a stream of parses has for it."""
-    waiting = deque[Held]()
-
-    def read() -> Iterator[Held]:
-        for sentence in sentences:
-            waiting.append(sentence)
-            yield sentence
-
-    for parse in stream(read()):
-        yield with_parse(waiting.popleft(), parse)
 
 
 def _threads(device: torch.device) -> int:

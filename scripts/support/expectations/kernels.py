@@ -20,7 +20,7 @@ def first_order(scores, lengths, log_z, shifted, weights, inverses, marginals):
         _load(scores[b], n, shifted[b], weights[b])
         _laplacian(weights[b], n, inverse)
         log_z[b] = _invert(inverse, n, order, row)
-        inverses[b, :n, :n] = inverse
+        _copy(inverse, n, inverses[b])
         _arc_derivatives(inverse, weights[b], n, marginals[b])
 
 
@@ -34,15 +34,16 @@ def smith_eisner(scores, lengths, entropies):
         n = lengths[b]
         laplacian, tangent, work = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
         _load(scores[b], n, shifted, weights)
-        products[:] = weights * shifted
+        _multiply_elements(weights, shifted, products)
         _laplacian(weights, n, laplacian)
         _laplacian(products, n, tangent)
-        work[:] = laplacian
+        _copy(laplacian, n, work)
         log_z, _ = _log_determinant(work, n, row)
         expected_score = 0.0
         for j in range(n):
-            work[:] = laplacian
-            work[j] = tangent[j]
+            _copy(laplacian, n, work)
+            for i in range(n):
+                work[j, i] = tangent[j, i]
             log_term, sign = _log_determinant(work, n, row)
             expected_score += sign * np.exp(log_term - log_z)
         entropies[b] = log_z - expected_score
@@ -59,7 +60,7 @@ def unified(lengths, weights, inverses, marginals, vectors, products):
         laplacian, half, whole = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
         for v in range(vectors.shape[1]):
             product = products[b, v]
-            weighted[:] = weights[b] * vectors[b, v]
+            _multiply_elements(weights[b], vectors[b, v], weighted)
             _laplacian(weighted, n, laplacian)
             _multiply(inverse, laplacian, n, half)
             _multiply(half, inverse, n, whole)
@@ -242,11 +243,28 @@ def _invert(matrix, n, order, row):
             if i != k:
                 for j in range(n):
                     matrix[i, j] -= factor * row[j]
-        matrix[k] = row[:n]
+        for j in range(n):
+            matrix[k, j] = row[j]
     for k in range(n - 1, -1, -1):
         for i in range(n):
             matrix[i, k], matrix[i, order[k]] = matrix[i, order[k]], matrix[i, k]
     return log_value
+
+
+@jit
+def _copy(matrix, n, target):
+    """As the assignment of a slice does, which takes numba seconds to compile, for the sake of an error message."""
+    for i in range(n):
+        for j in range(n):
+            target[i, j] = matrix[i, j]
+
+
+@jit
+def _multiply_elements(left, right, product):
+    """Element by element, square matrices."""
+    for i in range(len(left)):
+        for j in range(len(left)):
+            product[i, j] = left[i, j] * right[i, j]
 
 
 @jit

@@ -114,7 +114,9 @@ def _fill_list(weights, inverse, total, draws, heads):
     for tree in range(count):
         if total - drawn <= CLOSE * drawn:
             return tree
-        left[:] = inverse
+        for i in range(n + 1):
+            for j in range(n + 1):
+                left[i, j] = inverse[i, j]
         mass, product, matching = total, 1.0, tree
         for place in range(tree):
             alike[place] = place

@@ -122,8 +122,8 @@ def test_never_above_the_best_tree_of_all(single_root: bool) -> None:
 
 
 @ROOTS
-def test_two_thousand_words(single_root: bool) -> None:
-    n, sure = 2000, 1000
+def test_more_words_than_treebanks_have(single_root: bool) -> None:
+    n, sure = 1200, 600
     scores = np.random.default_rng(4).normal(size=(n + 1, n + 1))
     scores[np.arange(2, sure + 1), np.arange(1, sure)] += 1e6  # which no way to avoid these arcs makes up for
     heads = best_tree(scores, single_root)

@@ -92,7 +92,9 @@ def with_room(trie, more):
     if used + more <= len(trie.remaining):
         return trie
     entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
-    entries[:used], remaining[:used] = trie.entries[:used], trie.remaining[:used]
+    for entry in range(used):  # slices take numba seconds to compile, for the sake of an error message
+        entries[entry, VALUE], entries[entry, NODE] = trie.entries[entry, VALUE], trie.entries[entry, NODE]
+        remaining[entry] = trie.remaining[entry]
     return Trie(trie.rows, trie.log_probs, trie.marks, trie.nodes, trie.masses, entries, remaining, trie.sizes)
 
 

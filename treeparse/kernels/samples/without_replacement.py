@@ -260,7 +260,8 @@ def _complete(node, row, level, item, memory, stream):
         stream = prefix.draw(memory.graphs, graph, row, level, item, stream)
     for later in range(max(item.head_levels, level), item.levels):
         word = item.order[later - item.head_levels]
-        options[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
+        for label in range(item.label_logs.shape[2]):
+            options[label] = item.label_logs[row[word], word, label]
         stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
         row[place_of(later, item)] = label
     return stream

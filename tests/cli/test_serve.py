@@ -1,0 +1,111 @@
+"""The command serve: names of models, limits, and how it starts and ends."""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("aiohttp")
+
+from treeparse import serve as room
+from treeparse.cli import main as cli
+from treeparse.cli import serve
+from treeparse.core import TreeparseError
+
+
+def test_defaults_are_as_help_shows_them(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(room, "serve", lambda models, **options: given.extend([list(models), options]))
+    assert cli.main(["serve", f"one={model}", f"two={model}"]) == 0
+    names, options = given
+    assert names == ["one", "two"] and isinstance(options, dict)
+    assert options.pop("limits") == room.Limits()
+    options.pop("ready")
+    assert options == {"host": room.HOST, "port": room.PORT}
+
+
+def test_every_limit_can_be_set(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    given: list[room.Limits] = []
+    monkeypatch.setattr(room, "serve", lambda models, *, limits, **options: given.append(limits))
+    options = "--max-megabytes 1 --max-words 2 --max-sentence-words 3 --max-trees 4 --waiting 5 --seconds 6.5"
+    assert cli.main(["serve", model, *options.split(), "--client-seconds", "7"]) == 0
+    assert [getattr(given[0], field.name) for field in fields(room.Limits)] == [1 << 20, 2, 3, 4, 5, 6.5, 7]
+
+
+def test_names_of_models(tmp_path: Path) -> None:
+    (tmp_path / "a=b").mkdir()
+    folder = str(tmp_path / "a=b")
+    given = ["runs/english/model", "runs/latin/", "x=runs/turkish", folder]
+    assert serve.named_folders(given) == {
+        "english": "runs/english/model",
+        "latin": "runs/latin/",
+        "x": "runs/turkish",
+        "a=b": folder,
+    }
+    with pytest.raises(TreeparseError, match=r"runs/a and elsewhere/a are both called a: give names, NAME=FOLDER."):
+        serve.named_folders(["runs/a", "elsewhere/a"])
+    for wrong in ("=runs/a", "a=", ""):
+        with pytest.raises(TreeparseError, match="is no NAME=FOLDER"):
+            serve.named_folders([wrong])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--port", "65536"], "'65536' is not a whole number, from 0 to 65535"),
+        (["--seconds", "0"], "'0' is not a number of seconds, above 0 and up to 86400"),
+        (["--client-seconds", "nan"], "'nan' is not a number of seconds"),
+        (["--max-words", "none"], "'none' is not a whole number, 1 or more"),
+    ],
+)
+def test_options_that_are_wrong(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "model", *options])
+    assert words in capsys.readouterr().err
+
+
+def test_models_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", str(tmp_path)]) == 2
+    assert "is no model folder" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert cli.main(["serve", model, "--port", str(port)]) == 2
+    assert f"The server cannot listen at 127.0.0.1, port {port}: " in capsys.readouterr().err
+
+
+def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delitem(sys.modules, "treeparse.serve")
+    monkeypatch.delitem(sys.modules, "treeparse.serve.running")
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    assert cli.main(["serve", "model"]) == 2
+    assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err
+
+
+def test_it_serves_until_it_is_told_to_stop(model: str) -> None:
+    command = [sys.executable, "-m", "treeparse", "serve", f"mine={model}", "--port", "0", "--threads", "1"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        try:
+            found = re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
+            assert found, line
+            with urllib.request.urlopen(f"{found[1]}?input=horizontal&data=They+saw") as answer:
+                assert json.load(answer)["model"] == "mine"
+            with pytest.raises(urllib.error.HTTPError) as fault:
+                urllib.request.urlopen(f"{found[1]}?data=They")
+            fault.value.close()
+        finally:
+            process.send_signal(signal.SIGTERM)
+            rest = process.stderr.read()
+    assert (process.returncode, rest) == (0, "")

@@ -1,0 +1,144 @@
+"""A server in a thread of its own, clients of it, and a model that waits until it may parse."""
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlencode, urlsplit
+
+from treeparse.model import Parser
+from treeparse.serve import Limits
+from treeparse.serve.running import listening
+from treeparse.serve.service import Service
+
+PATIENCE = 20.0  # seconds that a test waits at most
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def result(self) -> str:
+        assert self.status == 200, self.body
+        return self.json["result"]
+
+    @property
+    def sentence(self) -> str:
+        """What is said of a fault."""
+        assert self.headers["Content-Type"].startswith("text/plain"), self.headers
+        return self.body.decode().removesuffix("\n")
+
+
+@dataclass
+class Server:
+    """One that answers, until ``stop``."""
+
+    service: Service
+    port: int
+    stop: Callable[[], None]
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            connection.request(method, path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read())
+        finally:
+            connection.close()
+
+    def process(self, data: str | bytes, **parameters: object) -> Answer:
+        """Parse, by a body that is urlencoded."""
+        body = urlencode({"data": data, **parameters}).encode()
+        return self.ask("POST", "/process", body, Content_Type="application/x-www-form-urlencoded")
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
+
+    def metric(self, name: str) -> float:
+        lines = self.ask("GET", "/metrics").body.decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+
+@contextmanager
+def served(models: Mapping[str, Any], limits: Limits | None = None) -> Iterator[Server]:
+    """Serve models; they are parsers, or what has the same methods."""
+    found: list[str] = []
+    started, ended = threading.Event(), threading.Event()
+    stops: list[Callable[[], object]] = []
+    service = Service(models, limits)
+
+    async def run() -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stops.append(lambda: loop.call_soon_threadsafe(stop.set))
+        async with listening(service, "127.0.0.1", 0) as address:
+            found.append(address)
+            started.set()
+            await stop.wait()
+
+    def work() -> None:
+        try:
+            asyncio.run(run())
+        finally:
+            started.set()
+            ended.set()
+
+    def stop() -> None:
+        if not ended.is_set():
+            stops[0]()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert started.wait(PATIENCE)
+    try:
+        yield Server(service, cast(int, urlsplit(found[0]).port), stop)
+    finally:
+        stop()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+class HeldModel:
+    """A parser that parses only while ``free`` is set, and knows which sentences it was given since it began."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.parser = parser
+        self.free = threading.Event()
+        self.free.set()
+        self.begun = threading.Event()
+        self.given: list[list[tuple[str, ...]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.parser, name)
+
+    def parse(self, sentences: Any, **options: Any) -> Any:
+        self.given.append([sentence.forms for sentence in sentences])
+        self.begun.set()
+        assert self.free.wait(PATIENCE)
+        return self.parser.parse(sentences, **options)
+
+    def hold(self) -> None:
+        """From now on parse nothing."""
+        self.given.clear()
+        self.begun.clear()
+        self.free.clear()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not become true"
+        time.sleep(0.005)

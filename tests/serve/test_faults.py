@@ -1,0 +1,137 @@
+"""Requests that are wrong get a plain sentence that says what is wrong, and where."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from helpers.parsed_files import conllu
+from helpers.parsers import CONFIG, ENCODER, random_parser
+from helpers.served import Server, served
+
+from treeparse.model import Parser
+from treeparse.serve import Limits
+
+GOOD: Mapping[str, Any] = {"data": "a b", "input": "horizontal"}
+FORM = "application/x-www-form-urlencoded"
+PARTS = "multipart/form-data; boundary=b"
+NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "sentence"),
+    [
+        ({"model": "nix"}, 404, "There is no model 'nix' here; there are plain-one, tagger."),
+        ({"model": "taggr"}, 404, "there are plain-one, tagger; did you mean tagger?"),
+        ({"probabilites": 1}, 400, "There is no parameter 'probabilites'; there are data, model"),
+        ({"tokenizer": ""}, 400, "The models here have no tokenizer: send tokenised sentences without"),
+        ({"tokenizer": "presegmented"}, 400, "The models here have no tokenizer"),
+        ({"input": "plaintext"}, 400, "'input' is 'plaintext', but there are 'conllu', 'horizontal', 'vertical'."),
+        ({"output": "matxin"}, 400, "The parameter 'output' is 'matxin', but there are 'conllu', 'jsonl'."),
+        ({"output": "jsonl"}, 400, "The output jsonl is for lists: send kbest=K"),
+        ({"kbest": 0}, 400, "The parameter 'kbest' is '0', but a whole number from 1 to 100."),
+        ({"kbest": 101}, 400, "The parameter 'kbest' is '101'"),
+        ({"sample": "٣"}, 400, "The parameter 'sample' is '٣'"),
+        ({"sample": "9" * 5000}, 400, "but a whole number from 1 to 100."),
+        ({"sample": 1, "seed": 2**63}, 400, "The parameter 'seed' is '9223372036854775808'"),
+        ({"seed": 1}, 400, "The parameter 'seed' is for samples"),
+        ({"kbest": 2, "sample": 2}, 400, "ask for different lists: send one of them."),
+        ({"probabilities": "perhaps"}, 400, "The parameter 'probabilities' is 'perhaps'"),
+        ({"data": ""}, 400, "data: the file holds no sentence"),
+        ({"data": " \n"}, 400, "data: the file holds no sentence"),
+        ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "data:3: byte 3 of the line (0xe9) is not valid UTF-8"),
+        ({"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"}, 400, "data:7: the line has 2 columns"),
+        ({"input": "conllu", "data": b"# sent_id = q\n1\t\xff" + b"\t_" * 8}, 400, "data:2: sentence q: byte 3 of"),
+    ],
+)
+def test_what_is_wrong_is_said(server: Server, parameters: dict[str, Any], status: int, sentence: str) -> None:
+    answer = server.process(**{**GOOD, **parameters})
+    assert (answer.status, sentence in answer.sentence) == (status, True), answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "sentence"),
+    [
+        (b"input=conllu", FORM, "The parameter 'data' is missing"),
+        (b"data=a&data=b", FORM, "The parameter 'data' is given twice"),
+        (b"data=a&model=%ff", FORM, "The parameter 'model' is not valid UTF-8 (byte 1)."),
+        (b"%ff=a", FORM, "The name of a parameter is not valid UTF-8"),
+        (b"data=a", "application/json", "or multipart/form-data, not application/json."),
+        (b"data=a", "", "or multipart/form-data, not none."),
+        (b"data=a", "multipart/form-data", "names no boundary"),
+        (
+            NAMED + b"\r\na\r\n",
+            PARTS,
+            "cut off",
+        ),
+        (b"", PARTS, "The parameter 'data' is missing"),
+        (b"nothing", PARTS, "cut off"),
+        (b"--b\r\nContent-Type: text/plain\r\n\r\na\r\n--b--\r\n", PARTS, "has no name"),
+        (
+            NAMED + b"--b--",
+            PARTS,
+            "has no name",
+        ),
+        (
+            NAMED + b"Content-Transfer-Encoding: base64\r\n\r\nYQ==\r\n--b--",
+            PARTS,
+            "is in base64: send it as it is",
+        ),
+    ],
+)
+def test_bodies_that_are_wrong(server: Server, body: bytes, content_type: str, sentence: str) -> None:
+    answer = server.ask("POST", "/process", body, Content_Type=content_type)
+    assert (answer.status, sentence in answer.sentence) == (400, True), answer.sentence
+
+
+def test_a_body_that_is_compressed_is_not_unpacked(server: Server) -> None:
+    answer = server.ask("POST", "/process", b"\x1f\x8b", Content_Type=FORM, Content_Encoding="gzip")
+    assert answer.status == 400 and "in the encoding 'gzip': send it as it is" in answer.sentence
+
+
+def test_other_addresses_and_methods(server: Server) -> None:
+    missing = server.ask("GET", "/nix")
+    assert missing.status == 404 and missing.sentence.startswith("There is no /nix here, but /process, /models")
+    wrong = server.ask("PUT", "/process", b"")
+    assert (wrong.status, wrong.headers["Allow"]) == (405, "GET, POST")
+    assert wrong.sentence == "/process takes GET, POST, not PUT."
+
+
+@pytest.fixture(scope="module")
+def strict(parser: Parser) -> Iterator[Server]:
+    limits = Limits(request_bytes=2000, request_words=12, sentence_words=5, trees=4000)
+    with served({"one": parser}, limits) as server:
+        yield server
+
+
+@pytest.mark.parametrize("form", ["horizontal", "vertical"])
+def test_limits_of_words(strict: Server, form: str) -> None:
+    space, end = (" ", "\n") if form == "horizontal" else ("\n", "\n\n")
+    five = space.join("abcde") + end
+    assert strict.process(five * 2, input=form).status == 200
+    third = 3 if form == "horizontal" else 13
+    many = strict.process(five * 3, input=form)
+    assert (many.status, many.sentence) == (
+        413,
+        f"data:{third}: the request has more than 12 words: send several.",
+    )
+    long = strict.process(five + space.join("abcdef") + end, input=form)
+    assert long.status == 413 and "the sentence has 6 words, but 5 are the most here." in long.sentence
+    listed = strict.process(five, input=form, kbest=3)
+    assert listed.status == 413 and "more than 12 words, 3 trees of each sentence counted" in listed.sentence
+    assert strict.process(five, input=form, kbest=2).status == 200
+
+
+def test_limits_of_bytes(strict: Server) -> None:
+    assert strict.process(conllu("abcd").replace("s1", "s" * 1700)).status == 200
+    for long in (strict.process("a" * 2000), strict.process("a" * 100_000)):
+        assert (long.status, long.sentence) == (413, "A request has at most 2,000 bytes here: send several.")
+    listed = strict.process(conllu("a").replace("s1", "s" * 500), kbest=12 * 5)
+    assert listed.status == 413 and "Lists of 60 trees of so much data are too long" in listed.sentence
+
+
+def test_tags_that_a_model_reads_must_be_there() -> None:
+    with served({"one": random_parser(replace(CONFIG, encoder=replace(ENCODER, tags=("upos",))))}) as server:
+        answer = server.process(conllu(("a",)))
+        assert answer.status == 400 and answer.sentence.startswith("data:1: sentence s1: ")
+        assert "UPOS" in answer.sentence

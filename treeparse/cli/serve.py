@@ -1,0 +1,136 @@
+"""``treeparse serve``: parse over HTTP, with the requests and answers of UDPipe's REST service."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from treeparse.cli.common import add_import_argument, counted, positive
+from treeparse.cli.models import add_precision_argument, load_models
+
+NAME = "serve"
+HELP = "parse over HTTP, as UDPipe's REST service does"
+HOST, PORT = "127.0.0.1", 8001  # as help shows them, and the limits
+LARGEST_PORT = 2**16 - 1
+MEGABYTES, WORDS, SENTENCE_WORDS, TREES, WAITING, SECONDS, CLIENT_SECONDS = 4, 100_000, 1000, 100, 128, 60, 60
+LONGEST_TIME = 86_400  # seconds
+
+EPILOG = """examples:
+  treeparse serve runs/english
+  treeparse serve english-ewt=runs/ewt latin=runs/perseus --port 8080 --threads 4
+  treeparse serve runs/english --host 0.0.0.0 --max-words 20000 --seconds 10
+
+  curl -F data=@text.conllu http://127.0.0.1:8001/process
+  curl -F data=@text.txt -F input=horizontal -F probabilities=1 http://127.0.0.1:8001/process
+  curl -F data=@text.conllu -F kbest=10 -F output=jsonl http://127.0.0.1:8001/process
+  curl -F data=@text.conllu -F sample=10 -F seed=1 http://127.0.0.1:8001/process
+  curl http://127.0.0.1:8001/models
+
+The first model is the one for requests that name none. A folder's name is the model's, or that of the folder above it
+where it is called model; NAME=FOLDER gives another. Clients of UDPipe's service send tokenised sentences without the
+parameter tokenizer, and get its JSON: model, acknowledgements, result. help("treeparse.serve") has all parameters.
+
+Requests that come at once are parsed in batches, long ones in turn with the others; trees are those of predict. Faulty
+requests are answered by a sentence: 400, 404 (no such model), 413 (too long), 503 with Retry-After (too many wait, or
+--seconds are over); a client that sends or takes nothing for --client-seconds is left. /health answers 200 while the
+parser works, /metrics has counts for Prometheus. Ctrl-C and SIGTERM answer the requests under way, and end it; a second
+one leaves those unanswered.
+
+There is no encryption and nobody is asked who they are: with another --host than the default, put a proxy before it."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "models", nargs="+", metavar="[NAME=]FOLDER", help="the folder of a model, or of its run, and its name"
+    )
+    parser.add_argument("--host", default=HOST, help=f"the address to listen at (default: {HOST}, this machine alone)")
+    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})")
+    limits = parser.add_argument_group("limits")
+    for name, default, metavar, meaning in (
+        ("--max-megabytes", MEGABYTES, "N", "of a request"),
+        ("--max-words", WORDS, "N", "words of a request; of lists, those of all trees"),
+        ("--max-sentence-words", SENTENCE_WORDS, "N", "words of a sentence"),
+        ("--max-trees", TREES, "K", "trees of a list"),
+        ("--waiting", WAITING, "N", "requests that wait for the parser"),
+    ):
+        limits.add_argument(
+            name, type=positive, default=default, metavar=metavar, help=f"{meaning} (default: {default})"
+        )
+    for name, default, meaning in (
+        ("--seconds", SECONDS, "for a request to wait and be parsed"),
+        ("--client-seconds", CLIENT_SECONDS, "for a client to send a request, or to take the answer"),
+    ):
+        limits.add_argument(name, type=_seconds, default=default, metavar="S", help=f"{meaning} (default: {default})")
+    add_precision_argument(parser)
+    add_import_argument(parser)
+    parser.set_defaults(combine=None)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load the models and serve them."""
+    folders = named_folders(args.models)
+    try:
+        from treeparse.serve import Limits, serve
+    except ModuleNotFoundError as error:
+        from treeparse.core import TreeparseError
+
+        raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]', or {error.name}.") from error
+
+    limits = Limits(
+        request_bytes=args.max_megabytes << 20,
+        request_words=args.max_words,
+        sentence_words=args.max_sentence_words,
+        trees=args.max_trees,
+        waiting=args.waiting,
+        seconds=args.seconds,
+        client_seconds=args.client_seconds,
+    )
+    models = {name: load_models([folder], args) for name, folder in folders.items()}
+
+    def ready(address: str) -> None:
+        if not args.quiet:
+            names = f"{counted(len(models), 'model')}, {', '.join(models)}"
+            print(f"treeparse: serving {names}, at {address}/process", file=sys.stderr, flush=True)
+
+    serve(models, host=args.host, port=args.port, limits=limits, ready=ready)
+    return 0
+
+
+def named_folders(arguments: Sequence[str]) -> dict[str, str]:
+    """The folders by the names of their models, in order."""
+    from treeparse.core import TreeparseError
+
+    found: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, folder = argument.partition("=")
+        if not equals or os.path.isdir(argument):
+            name, folder = _name_of(argument), argument
+        if not name or not folder:
+            raise TreeparseError(f"{argument!r} is no NAME=FOLDER: give a name and a folder, or a folder alone.")
+        if name in found:
+            raise TreeparseError(f"{found[name]} and {folder} are both called {name}: give names, NAME=FOLDER.")
+        found[name] = folder
+    return found
+
+
+def _name_of(folder: str) -> str:
+    above, name = os.path.split(os.path.abspath(folder))
+    return os.path.basename(above) or name if name == "model" else name
+
+
+def _port(text: str) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
+    if not 0 <= number <= LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, from 0 to {LARGEST_PORT}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 < number <= LONGEST_TIME:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and up to {LONGEST_TIME}")
+    return number

@@ -1,0 +1,126 @@
+"""spaCy's Docs: their sentences as words, and trees put into them. spaCy itself is imported by who made the Doc.
+
+A sentence is one of the Doc's own; a Doc without boundaries of sentences is one sentence. Tokens of white space alone
+are no words: in a tree each hangs from the token before it, the first from the word behind it, by the label "dep", as
+spaCy's own parsers have it. The root is its own head there, and its label "root" is written "ROOT".
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+
+from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
+
+from .parses import Parse
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Span, Token
+
+ROOT_IN_DOCS, SPACE_LABEL = "ROOT", "dep"
+
+
+def is_doc(held: object) -> "TypeGuard[Doc]":
+    """Whether this is a spaCy ``Doc``."""
+    return _is_a(held, "spacy.tokens.doc", "Doc")
+
+
+def is_span(held: object) -> "TypeGuard[Span]":
+    """Whether this is a spaCy ``Span``, such as a sentence of a Doc."""
+    return _is_a(held, "spacy.tokens.span", "Span")
+
+
+def _is_a(held: object, module: str, name: str) -> bool:
+    return any((kind.__module__, kind.__name__) == (module, name) for kind in type(held).__mro__)
+
+
+@dataclass(frozen=True, slots=True)
+class DocTree:
+    """A tree of a sentence of a Doc, of all its tokens; heads are places in the Doc, the root's its own."""
+
+    heads: tuple[int, ...]
+    labels: tuple[str, ...]
+
+
+def doc_sentences(doc: "Doc") -> "list[Span]":
+    """The sentences of a Doc that have words."""
+    return [span for span in _spans(doc) if word_tokens(span)]
+
+
+def doc_words(doc: "Doc") -> "Iterator[Sentence]":
+    """The sentences of a Doc that have words, as these."""
+    return map(span_words, doc_sentences(doc))
+
+
+def word_tokens(span: "Span") -> "list[Token]":
+    """The tokens of a sentence that are its words: not white space alone."""
+    return [token for token in span if token.text.strip()]
+
+
+def span_words(span: "Span") -> Sentence:
+    """The words of a sentence, with the tags that they have."""
+    words = word_tokens(span)
+    upos, xpos, feats = (
+        _column(tags)
+        for tags in ([word.pos_ for word in words], [word.tag_ for word in words], [str(word.morph) for word in words])
+    )
+    return Sentence(tuple(word.text for word in words), upos, xpos, feats)
+
+
+def doc_tree(span: "Span", parse: Parse) -> DocTree:
+    """The tree of a parse of a sentence's words, as one of all its tokens."""
+    places = [word.i for word in word_tokens(span)]
+    if len(places) != len(parse.heads):
+        raise TreeparseError(f"A sentence of {len(places)} words cannot have a tree of {len(parse.heads)}.")
+    of_words = {
+        place: (place if head == 0 else places[head - 1], ROOT_IN_DOCS if (head, label) == (0, ROOT_LABEL) else label)
+        for place, head, label in zip(places, parse.heads, parse.labels, strict=True)
+    }
+    of_space = [places[0], *range(span.start, span.end - 1)]
+    found = [of_words.get(place) or (head, SPACE_LABEL) for place, head in enumerate(of_space, span.start)]
+    heads, labels = zip(*found, strict=True)
+    return DocTree(heads, labels)
+
+
+def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
+    """Put the trees of the sentences with words into a Doc, in place; its sentences stay as they are.
+
+    Raises a ``TreeparseError`` where the parses are not of these sentences; the Doc is then as it was.
+    """
+    if (count := len(doc_sentences(doc))) != len(parses):
+        raise TreeparseError(f"A Doc of {count} sentences with words cannot have {len(parses)} trees.")
+    waiting, trees, starts = iter(parses), list[DocTree](), set[int]()
+    for span in _spans(doc):
+        starts.add(span.start)
+        trees.append(doc_tree(span, next(waiting)) if word_tokens(span) else _space_tree(span))
+    if not trees:
+        return
+    heads = [head - place for place, head in enumerate(head for tree in trees for head in tree.heads)]
+    labels = [doc.vocab.strings.add(label) for tree in trees for label in tree.labels]
+    doc.from_array(["HEAD", "DEP"], _as_array(heads, labels))
+    # spaCy has guessed the sentences from the trees, wrongly where arcs cross much or there are several roots.
+    doc.from_array(["SENT_START"], _as_array([1 if place in starts else -1 for place in range(len(doc))]))
+
+
+def _as_array(*columns: Sequence[int]) -> Any:
+    """Values of tokens as spaCy stores them: bit patterns of 64 bits, negative ones too."""
+    return np.array([[value % 2**64 for value in column] for column in columns], dtype=np.uint64).T
+
+
+def _spans(doc: "Doc") -> "list[Span]":
+    if not len(doc):
+        return []
+    return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
+
+
+def _column(tags: Iterable[str]) -> tuple[str, ...] | None:
+    """A column of tags; None where no word has one."""
+    found = tuple(tag or EMPTY for tag in tags)
+    return None if set(found) == {EMPTY} else found
+
+
+def _space_tree(span: "Span") -> DocTree:
+    """That of a sentence without words: a chain."""
+    heads = [span.start, *range(span.start, span.end - 1)]
+    return DocTree(tuple(heads), (ROOT_IN_DOCS, *[SPACE_LABEL] * (len(heads) - 1)))

@@ -1,0 +1,84 @@
+"""The parameters of a request: from its query, and from a body that is urlencoded or multipart/form-data."""
+
+import email.message
+import email.parser
+import email.utils
+from collections.abc import Iterator
+from urllib.parse import unquote_to_bytes
+
+from treeparse.serve.limits import RequestError
+
+URLENCODED, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+PLAIN_ENCODINGS = ("7bit", "8bit", "binary")
+
+Pairs = Iterator[tuple[bytes, bytes]]
+
+
+def parameters(query: bytes, body: bytes = b"", content_type: str = "") -> dict[str, bytes]:
+    """The parameters by name; values stay bytes, so that whoever reads them can say where they are not UTF-8.
+
+    Args:
+        query: of the address, urlencoded.
+        body: of the request; empty if there is none.
+        content_type: the header of that name, of the body.
+
+    Raises:
+        RequestError: a body in another form, or a faulty one; a name that comes twice or is not UTF-8.
+    """
+    found: dict[str, bytes] = {}
+    for name, value in (*_urlencoded(query), *(_of_body(body, content_type) if body else ())):
+        key = _utf8(name, "The name of a parameter")
+        if key in found:
+            raise RequestError(400, f"The parameter {key!r} is given twice: give it once.")
+        found[key] = value
+    return found
+
+
+def text_of(name: str, value: bytes) -> str:
+    """The value of a parameter as text."""
+    return _utf8(value, f"The parameter {name!r}")
+
+
+def _utf8(value: bytes, what: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise RequestError(400, f"{what} is not valid UTF-8 (byte {error.start + 1}).") from error
+
+
+def _of_body(body: bytes, content_type: str) -> Pairs:
+    header = email.message.Message()
+    header["content-type"] = content_type
+    form = header.get_content_type() if content_type else "none"
+    if form == URLENCODED:
+        return _urlencoded(body)
+    if form != MULTIPART:
+        raise RequestError(400, f"A body is of the content type {URLENCODED} or {MULTIPART}, not {form}.")
+    boundary = header.get_param("boundary")
+    if not isinstance(boundary, str) or not boundary:
+        raise RequestError(400, f"The content type {MULTIPART} names no boundary.")
+    return _multipart(body, boundary.encode("utf-8", "surrogateescape"))
+
+
+def _urlencoded(text: bytes) -> Pairs:
+    for pair in text.split(b"&"):
+        if pair:
+            name, _, value = pair.replace(b"+", b" ").partition(b"=")
+            yield unquote_to_bytes(name), unquote_to_bytes(value)
+
+
+def _multipart(body: bytes, boundary: bytes) -> Pairs:
+    """The fields of a form (RFC 7578): parts between lines that begin with the boundary, each with headers."""
+    _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary)
+    if not parts or not parts[-1].startswith(b"--"):
+        raise RequestError(400, f"The {MULTIPART} body does not end with its boundary: was it cut off?")
+    for number, part in enumerate(parts[:-1], 1):
+        padding, _, rest = part.partition(b"\r\n")
+        headers, gap, value = (b"\r\n" + rest).partition(b"\r\n\r\n")
+        fields = email.parser.BytesHeaderParser().parsebytes(headers.removeprefix(b"\r\n"))
+        name = fields.get_param("name", header="content-disposition")
+        if padding.strip() or not gap or not name:
+            raise RequestError(400, f"Part {number} of the {MULTIPART} body has no name in its headers.")
+        if (encoding := fields.get("content-transfer-encoding", "binary").strip().lower()) not in PLAIN_ENCODINGS:
+            raise RequestError(400, f"Part {number} of the {MULTIPART} body is in {encoding}: send it as it is.")
+        yield email.utils.collapse_rfc2231_value(name).encode("utf-8", "surrogateescape"), value

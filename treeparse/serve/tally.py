@@ -1,0 +1,78 @@
+"""What a server has done, in the text format of Prometheus."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper ends of the classes of answers' times
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Tally:
+    """Counts. :meth:`answered` and :meth:`left` are for one thread, :meth:`parsed` for one thread, too."""
+
+    def __init__(self, models: Iterable[str]) -> None:
+        self._answers = Counter[tuple[str, int]]()
+        self._times = Counter[float]()
+        self._seconds = 0.0
+        self._left = 0
+        zeros = dict.fromkeys(models, 0)  # so that no thread meets a new name while another writes them down
+        self._sentences, self._words, self._parsing = Counter(zeros), Counter(zeros), dict[str, float](zeros)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """Count an answer; of those of /process, the time."""
+        self._answers[path, status] += 1
+        if path == "/process":
+            self._seconds += seconds
+            self._times[next((end for end in SECONDS if seconds <= end), float("inf"))] += 1
+
+    def left(self) -> None:
+        """Count a client that did not wait for the answer, or did not take it."""
+        self._left += 1
+
+    def parsed(self, model: str, sentences: int, words: int, seconds: float) -> None:
+        """Count what a model has parsed, and how long it took."""
+        self._sentences[model] += sentences
+        self._words[model] += words
+        self._parsing[model] += seconds
+
+    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
+        """All counts, and ``gauges``: what is now, by name, with what it means."""
+        lines = [
+            *_metric(
+                "treeparse_requests_total",
+                "counter",
+                "Requests answered.",
+                {f'{{path="{path}",status="{status}"}}': n for (path, status), n in self._answers.items()},
+            ),
+            *_metric("treeparse_clients_left_total", "counter", "Clients that left unanswered.", {"": self._left}),
+            *_metric("treeparse_sentences_total", "counter", "Sentences parsed.", _by_model(self._sentences)),
+            *_metric("treeparse_words_total", "counter", "Words parsed.", _by_model(self._words)),
+            *_metric("treeparse_parsing_seconds_total", "counter", "Seconds of parsing.", _by_model(self._parsing)),
+            *_metric("treeparse_request_seconds", "histogram", "Seconds from request to answer.", self._histogram()),
+        ]
+        for name, (meaning, value) in gauges.items():
+            lines += _metric(name, "gauge", meaning, {"": value})
+        return "\n".join([*lines, ""])
+
+    def _histogram(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        count = 0
+        for end in (*SECONDS, float("inf")):
+            count += self._times[end]
+            found[f'_bucket{{le="{"+Inf" if end == float("inf") else end}"}}'] = count
+        return {**found, "_sum": self._seconds, "_count": count}
+
+
+def _by_model(counts: Mapping[str, float]) -> dict[str, float]:
+    return {f'{{model="{_escaped(model)}"}}': count for model, count in counts.items()}
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _metric(name: str, kind: str, meaning: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP {name} {meaning}"
+    yield f"# TYPE {name} {kind}"
+    for label, value in values.items():
+        yield f"{name}{label} {value}"
