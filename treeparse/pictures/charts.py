@@ -98,7 +98,7 @@ class _Frame:
             yield text_element("tag", self.left - GAP, y + SIZE * 0.35, f"{tick:g}", anchor="end", size=SIZE)
         for value, anchor in ((self.x_least, "start"), (self.x_most, "end")):
             y = CHART_HEIGHT + 2 * SIZE + GAP / 2
-            yield text_element("tag", self.x(value), y, f"{value:g}", anchor=anchor, size=SIZE)
+            yield text_element("tag", self.x(value), y, f"{round(value, 1):g}", anchor=anchor, size=SIZE)
 
 
 def _round_ticks(low: float, high: float) -> tuple[float, ...]:
