@@ -1,4 +1,4 @@
-"""Long sentences and many labels in bounded memory: label scores of all arcs at once would take 0.8 GB and more."""
+"""Long sentences and many labels in bounded memory: label scores of all arcs at once would take 0.5 GB and more."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import pytest
 
 JOBS = ("parse", "minimum_risk", "kbest", "sample")
 
-# 5e7 label scores: 200 MB in single precision, 400 MB in double. Every job has a process of its own, forked from one
+# 3e7 label scores: 120 MB in single precision, 240 MB in double. Every job has a process of its own, forked from one
 # that has imported what it takes, and does a short sentence first: only then are code and kernels in its memory.
 PROGRAM = """
 import json, os, resource
@@ -20,7 +20,7 @@ from treeparse.nn import BiLSTMConfig
 
 torch.manual_seed(1)
 torch.set_num_threads(1)
-words, labels = 400, 300
+words, labels = 320, 300
 names = ("root", *(f"label{place}" for place in range(1, labels)))
 train = Sentence(tuple(f"w{place}" for place in range(labels)), heads=(0, *[1] * (labels - 1)), labels=names)
 encoder = BiLSTMConfig(word_size=8, char_filters=0, hidden_size=8, layers=1, min_count=1)
@@ -65,4 +65,4 @@ def megabytes() -> dict[str, float]:
 
 @pytest.mark.parametrize("job", JOBS)
 def test_a_long_sentence_takes_little_memory(job: str, megabytes: dict[str, float]) -> None:
-    assert megabytes[job] < 130
+    assert megabytes[job] < 80
