@@ -31,7 +31,7 @@ from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores, oracle_scores
 from treeparse.model import Parser
 from treeparse.rerank import LearningConfig, LogLinearConfig, MinimumRisk, Reranker, Scorer, TreeNetworkConfig, rerank
-from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse
+from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse, listed
 from treeparse.training import load_config, train
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_rerank.jsonl"
@@ -65,17 +65,17 @@ class Experiment:
 
     def _measure_lists(self, base: str, method: Method) -> None:
         """What needs no training."""
-        test, listed = self.gold["test"], self.arguments.k
+        test, k = self.gold["test"], self.arguments.k
         if (run := self._run(base, method, "oracle", 0)) not in self.records:
             lists = self._lists(base, method, "test")
             trees = [[s.with_tree(p.heads, p.labels) for p in each.parses] for s, each in zip(test, lists, strict=True)]
             log_probs = [[parse.log_prob for parse in each.parses] for each in lists]
             found = [scores.as_dict() for scores in oracle_scores(test, trees, log_probs)]
-            self._add(run, {"k": listed, "oracle": [rounded(each) for each in found]})
+            self._add(run, {"k": k, "oracle": [rounded(each) for each in found]})
         if (run := self._run(base, method, "expected las", 0)) not in self.records:
-            self._add(run, {"k": listed, **self._scores(self._lists(base, method, "test"), MinimumRisk())})
+            self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), MinimumRisk())})
         if method == "best" and (run := self._run(base, method, "parser", 0)) not in self.records:
-            self._add(run, {"k": listed, **self._scores(self._lists(base, method, "test"), parsers_own)})
+            self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), parsers_own)})
 
     def _measure_reranker(self, method: Method, kind: str, seed: int) -> None:
         missing = [base for base in self.bases if self._run(base, method, kind, seed) not in self.records]
@@ -123,7 +123,9 @@ class Experiment:
         if not path.is_file():
             print(f"listing {path.name}", flush=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_nbest(path, listed(Parser.from_pretrained(self.bases[base]), listing, self.files.format(part)))
+            sentences = load_treebank(self.files.format(part))
+            parser = Parser.from_pretrained(self.bases[base])
+            write_nbest(path, listed(parser, sentences, range(len(sentences)), listing))
         return list(read_nbest(path))
 
     def _scores(self, lists: Iterable[NBestList], scorer: Scorer) -> Record:
@@ -150,15 +152,6 @@ class Experiment:
 def parsers_own(nbest: NBestList) -> list[float]:
     """The order of the lists as they are."""
     return [-float(place) for place in range(len(nbest.parses))]
-
-
-def listed(parser: Parser, listing: Listing, path: str, size: int = 500) -> Iterator[NBestList]:
-    """A parser's lists of the sentences of a file."""
-    sentences = load_treebank(path)
-    for start in range(0, len(sentences), size):
-        chunk = sentences[start : start + size]
-        found = listing.lists(parser, [each.words for each in chunk], range(start, start + len(chunk)))
-        yield from (NBestList(each, tuple(parses)) for each, parses in zip(chunk, found, strict=True))
 
 
 def rounded(figures: Record) -> Record:

@@ -1,6 +1,7 @@
 """What several commands share: types of arguments and exit codes."""
 
 import argparse
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -44,6 +45,19 @@ def threads(text: str) -> int:
 def resamples(text: str) -> int:
     """The type of an argument: a number of samples of a bootstrap, all of which are held at once."""
     return _whole(text, least=1, most=MOST_RESAMPLES)
+
+
+def port(text: str) -> int:
+    """The type of an argument: a port to listen at, 0 for any free one."""
+    return _whole(text, least=0, most=2**16 - 1)
+
+
+def number(text: str) -> float:
+    """The number that an argument is, NaN where it is none: for types that say which numbers they take."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def output_file(text: str) -> str:

@@ -1,8 +1,9 @@
 """What ``treeparse predict --head-sets`` asks for: the arguments, and the threshold of a model."""
 
 import argparse
-import math
 from typing import TYPE_CHECKING
+
+from treeparse.cli.common import number
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
@@ -25,13 +26,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1:
+    value = number(text)
+    if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share of words, above 0 and below 1")
-    return number
+    return value
 
 
 def check(args: argparse.Namespace) -> None:

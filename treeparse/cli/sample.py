@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
-from treeparse.cli.common import add_listing_decoder_argument, seed
+from treeparse.cli.common import add_listing_decoder_argument, number, seed
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tokenizing import RAW_TEXT
@@ -74,13 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _temperature(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < math.inf:
+    value = number(text)
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a finite number above 0")
-    return number
+    return value
 
 
 def run(args: argparse.Namespace) -> int:

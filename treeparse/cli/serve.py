@@ -5,13 +5,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from treeparse.cli.common import add_import_argument, counted, positive
+from treeparse.cli.common import add_import_argument, counted, number, port, positive
 from treeparse.cli.models import add_precision_argument, load_models
 
 NAME = "serve"
 HELP = "parse over HTTP, as UDPipe's REST service does"
 HOST, PORT = "127.0.0.1", 8001  # as help shows them, and the limits
-LARGEST_PORT = 2**16 - 1
 MEGABYTES, WORDS, SENTENCE_WORDS, TREES, WAITING, SECONDS, CLIENT_SECONDS = 4, 100_000, 1000, 100, 128, 60, 60
 LONGEST_TIME = 86_400  # seconds
 
@@ -45,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "models", nargs="+", metavar="[NAME=]FOLDER", help="the folder of a model, or of its run, and its name"
     )
     parser.add_argument("--host", default=HOST, help=f"the address to listen at (default: {HOST}, this machine alone)")
-    parser.add_argument("--port", type=_port, default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})")
+    parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})")
     limits = parser.add_argument_group("limits")
     for name, default, metavar, meaning in (
         ("--max-megabytes", MEGABYTES, "N", "of a request"),
@@ -119,18 +118,8 @@ def _name_of(folder: str) -> str:
     return os.path.basename(above) or name if name == "model" else name
 
 
-def _port(text: str) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
-    if not 0 <= number <= LARGEST_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, from 0 to {LARGEST_PORT}")
-    return number
-
-
 def _seconds(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1
-    if not 0 < number <= LONGEST_TIME:
+    value = number(text)
+    if not 0 < value <= LONGEST_TIME:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and up to {LONGEST_TIME}")
-    return number
+    return value

@@ -1,11 +1,10 @@
 """``treeparse suspects``: the arcs of a treebank that a model finds improbable, the least probable ones first."""
 
 import argparse
-import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, positive
+from treeparse.cli.common import add_decoder_argument, add_import_argument, number, output_file, positive
 from treeparse.cli.models import (
     SEVERAL,
     add_combine_argument,
@@ -57,13 +56,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _probability(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 1:
+    value = number(text)
+    if not 0 <= value <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a probability, from 0 to 1")
-    return number
+    return value
 
 
 def run(args: argparse.Namespace) -> int:

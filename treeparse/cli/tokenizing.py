@@ -27,11 +27,11 @@ def add_tokenizer_argument(parser: argparse.ArgumentParser) -> None:
 
 def splitter(args: argparse.Namespace) -> Splitter:
     """What gives the sentences of what was read: it is one, or a line of raw text."""
+    if args.tokenizer is None:
+        return lambda sentence: (sentence,)
     from treeparse.core import TreeparseError
     from treeparse.data.tokenizers import tokenised, tokenizer_named
 
-    if args.tokenizer is None:
-        return lambda sentence: (sentence,)
     if args.format != "text":
         raise TreeparseError("--tokenizer splits raw text: give --format text, too.")
     tokenizer = tokenizer_named(args.tokenizer)

@@ -135,32 +135,13 @@ class Ensemble:
         same = [with_label_names(p, parser.label_names, self.label_names) for parser, p in named]
         return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
 
-    def parse(
-        self,
-        sentences: Iterable[Words],
-        *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        head_threshold: float | None = None,
-    ) -> list[Parse]:
+    def parse(self, sentences: Iterable[Words], **options: Unpack[ParseOptions]) -> list[Parse]:
         """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
 
-        For "marginals" rules raise, and there is no exact entropy: it is None.
+        The ``options`` are those of :meth:`Parser.parse`. For "marginals" rules raise, and there is no exact entropy:
+        it is None.
         """
-        request = parse_request(
-            default=self.parsers[0].config.decoder,
-            batch_words=batch_words,
-            decoder=decoder,
-            keep_heads=keep_heads,
-            within=within,
-            rules=rules,
-            probabilities=probabilities,
-            head_threshold=head_threshold,
-        )
+        request = parse_request(default=self.parsers[0].config.decoder, **options)
         return [parse for [parse] in lists_of(self, sentences, request)]
 
     def stream(

@@ -2,7 +2,6 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -29,12 +28,12 @@ from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_
 from treeparse.model.samples import SampledLists
 from treeparse.model.storage import (
     CONFIG,
-    VOCABULARY,
     WEIGHTS,
     from_plain,
     load_weights,
     model_folder,
     read_model,
+    restoring,
     rewrite_config,
     write_model,
 )
@@ -116,7 +115,7 @@ class Parser(nn.Module):
         directory = model_folder(local_folder(directory, revision))
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
-        with _no_parser(directory):
+        with restoring("parser", directory):
             indexer = Indexer.from_json(vocabulary, encoder_kind(settings.encoder).restored)
             size = scorer_size(settings, indexer)
             wanted, held = size.weights(), sum(tensor.numel() for tensor in weights.values())
@@ -125,7 +124,7 @@ class Parser(nn.Module):
                 f"The weights in {directory} do not fit its config: {WEIGHTS} holds {held:,} numbers and {CONFIG} "
                 f"asks for {wanted:,}, see {size.excess(held)}: the files are not of one model."
             )
-        with _no_parser(directory):
+        with restoring("parser", directory):
             parser = cls(settings, indexer)
         load_weights(parser, weights, str(directory))
         return parser.eval()
@@ -431,15 +430,3 @@ class Parser(nn.Module):
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""
         return decoder_named(self.config.decoder if name is None else name)
-
-
-@contextmanager
-def _no_parser(directory: str | Path) -> Iterator[None]:
-    """What fails on JSON that ``save_pretrained`` did not write: there are as many ways as there are mistakes."""
-    try:
-        yield
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TreeparseError(
-            f"{VOCABULARY} and {CONFIG} in {directory} make no parser ({type(error).__name__}: {error}): "
-            "copy the model again."
-        ) from error

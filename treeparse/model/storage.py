@@ -12,7 +12,8 @@ import math
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -211,6 +212,18 @@ def _encoder_class(data: Mapping[str, Any], where: str, writer: str) -> type[Enc
     raise TreeparseError(
         f"{where}, type is {json.dumps(data['type']):.100}, but must be {known}: the file was written by {writer}."
     )
+
+
+@contextmanager
+def restoring(kind: str, directory: str | Path) -> Iterator[None]:
+    """What fails on JSON that no model of this kind wrote: there are as many ways as there are mistakes."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        raise TreeparseError(
+            f"{VOCABULARY} and {CONFIG} in {directory} make no {kind} ({type(error).__name__}: {error}): "
+            "copy the model again."
+        ) from error
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:

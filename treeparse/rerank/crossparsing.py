@@ -152,12 +152,13 @@ def _parse_fold(
     data = replace(config.data, train=str(folder / TRAIN))
     model = train(replace(config, data=data, output=str(folder / RUN)), resume=True, quiet=quiet)
     parser = Parser.from_pretrained(model).to(pick_device(config.trainer.device))
-    write_nbest(folder / listing.file, _lists(parser, sentences, places, listing))
+    write_nbest(folder / listing.file, listed(parser, sentences, places, listing))
 
 
-def _lists(
+def listed(
     parser: Parser, sentences: Sequence[ConlluSentence], places: Sequence[int], listing: Listing
 ) -> Iterator[NBestList]:
+    """The lists of the sentences at these places, made some at a time; one without sent_id is named by its place."""
     for start in range(0, len(places), CHUNK):
         chunk = places[start : start + CHUNK]
         lists = listing.lists(parser, [sentences[place].words for place in chunk], chunk)

@@ -1,7 +1,6 @@
 """Trained rerankers: a base parser's log probability and a model's score of the whole tree, as one scorer of lists."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -10,7 +9,7 @@ import torch
 
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import NBestList
-from treeparse.model.storage import CONFIG, VOCABULARY, from_plain, load_weights, read_model, write_model
+from treeparse.model.storage import CONFIG, from_plain, load_weights, read_model, restoring, write_model
 from treeparse.rerank.examples import example, model_scores, tune
 from treeparse.rerank.learning import LearningConfig, fit
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
@@ -136,7 +135,7 @@ class Reranker:
                 f"{directory}/{CONFIG}: there is no reranker {kind!r:.60}, but {' and '.join(SETTINGS)}."
             )
         settings = from_plain(SETTINGS[kind], config, f"{directory}/{CONFIG}")
-        with _no_reranker(directory):
+        with restoring(KIND, directory):
             model = MODELS[type(settings.model)].restore(settings.model, vocabulary)  # type: ignore[arg-type]
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
@@ -151,15 +150,3 @@ def matched(gold: Sequence[Sentence], lists: Iterable[NBestList]) -> Iterator[tu
         yield gold[count - 1], nbest
     if count < len(gold):
         raise TreeparseError(f"There are {count:,} lists for {len(gold):,} gold sentences.")
-
-
-@contextmanager
-def _no_reranker(directory: str | Path) -> Iterator[None]:
-    """What fails on JSON that ``save_pretrained`` did not write: there are as many ways as there are mistakes."""
-    try:
-        yield
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        raise TreeparseError(
-            f"{VOCABULARY} and {CONFIG} in {directory} make no reranker ({type(error).__name__}: {error}): copy "
-            "it again."
-        ) from error
