@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-import numba
-
-from treeparse.kernels.compile import OPTIONS
+from treeparse.kernels.compile import compiled
 
 
 def jit(function: Callable[..., Any]) -> Any:
     """Compile as treeparse's kernels are compiled."""
-    return numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, **OPTIONS)(function)
+    return compiled(function, cache=True, fastmath={"reassoc", "contract", "nsz"})

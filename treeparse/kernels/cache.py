@@ -131,8 +131,7 @@ class KernelCache(FunctionCache):
                 data = self._file_in(folder).load(key)
                 if data is not None:
                     code = self._impl.rebuild(target_context, data)
-                    if not _announcer.depth:
-                        self._log(logging.DEBUG, "found compiled: %(kernel)s", folder)
+                    self._log(logging.DEBUG, "found compiled: %(kernel)s", folder)
                     return code
             except Exception:  # whatever is wrong with what lies there, it can be compiled again
                 LOG.debug("compiled code of %s in %s is damaged", self._name, folder, exc_info=True)
@@ -173,9 +172,8 @@ class KernelCache(FunctionCache):
 
 
 class _Announcer(event.Listener):
-    """Announces every kernel that is compiled, but not what is compiled as a part of it."""
+    """Announces every kernel that is compiled; what is compiled as a part of it has no cache of its own."""
 
-    depth = 0
     has_warned = False
 
     def warn(self, reason: str) -> None:
@@ -186,13 +184,10 @@ class _Announcer(event.Listener):
 
     def on_start(self, event: Any) -> None:
         if isinstance(code := event.data["dispatcher"]._cache, KernelCache):
-            if not self.depth:
-                code.announce()
-            self.depth += 1
+            code.announce()
 
     def on_end(self, event: Any) -> None:
-        if isinstance(event.data["dispatcher"]._cache, KernelCache):
-            self.depth -= 1
+        pass
 
 
 _announcer = _Announcer()

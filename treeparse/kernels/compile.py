@@ -16,33 +16,55 @@ from numba.core.compiler import Compiler
 from treeparse.kernels.cache import KernelCache
 
 
-class _PartCode(JITCodeLibrary):
+class _InnerCode(JITCodeLibrary):
+    """The code of a function for the kernels that it is linked into, which alone become machine code."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _PartCode(_InnerCode):
     """The code of a function that is optimised only as a part of the kernels that it is linked into."""
 
     def _optimize_final_module(self) -> None:
         pass
 
 
-class _PartCompiler(Compiler):
+class _InnerCompiler(Compiler):
+    code: type[JITCodeLibrary] = _InnerCode
+
     def compile_extra(self, func: Callable[..., Any]) -> Any:
-        self.state.library = _PartCode(self.state.targetctx.codegen(), func.__qualname__)
-        self.state.library.enable_object_caching()
-        return super().compile_extra(func)
+        target = self.state.targetctx
+        self.state.library = self.code(target.codegen(), func.__qualname__)
+        self.state.flags.no_compile = True
+        result = super().compile_extra(func)._replace(entry_point=object())  # calls from kernels are known by it
+        target.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        return result
+
+
+class _PartCompiler(_InnerCompiler):
+    code = _PartCode
 
 
 # Nobody calls kernels from C: wrappers for that would take a tenth of the time that compiling takes.
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
-def _compiler(**options: Any) -> Any:
-    def compile_function(function: Callable[..., Any]) -> Any:
-        dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
-        if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
-            dispatcher._cache = KernelCache(function)
-            dispatcher.get_call_template = _for_any_number(dispatcher.get_call_template)
-        return dispatcher
+def compiled(function: Callable[..., Any], inner: type[Compiler] = _InnerCompiler, **options: Any) -> Any:
+    """The function as it is called from Python; kernels that call it have a form of their own.
 
-    return compile_function
+    Their form has neither a wrapper for Python nor machine code, which take longer to make than all the rest.
+    """
+    dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
+    if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
+        as_part = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": inner}
+        form: Any = numba.njit(**{**OPTIONS, **options, **as_part})(function)
+        form._insert = lambda *_: None  # nothing that Python could call
+        dispatcher.get_call_template = _for_any_number(form.get_call_template)
+        dispatcher.get_overload = form.get_overload
+    return dispatcher
 
 
 def _for_any_number(template_for: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,11 +76,21 @@ def _for_any_number(template_for: Callable[..., Any]) -> Callable[..., Any]:
     return template_for_types
 
 
+def _compiler(inner: type[Compiler] = _InnerCompiler, **options: Any) -> Any:
+    def compile_kernel(function: Callable[..., Any]) -> Any:
+        kernel = compiled(function, inner, **options)
+        if kernel is not function:
+            kernel._cache = KernelCache(function)
+        return kernel
+
+    return compile_kernel
+
+
 # fastmath is said to be off: otherwise numba compiles a helper with the flags of the first caller that needs it.
 jit = _compiler(fastmath=False)
 # For what calls much and is called by kernels alone: with a function numba optimises all that it calls over again, so
 # that deep calls take long to compile. Inner loops are better optimised by themselves, too.
-part_jit = _compiler(fastmath=False, pipeline_class=_PartCompiler)
+part_jit = _compiler(_PartCompiler, fastmath=False)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
 vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
 # Likewise, but every sum stands as it is written, which rounding by adding and taking away needs.

@@ -165,7 +165,8 @@ def _take_child(new, n, rows, values, made, counts, sums):
     parent = made.heap[0]
     word, score = made.child_words[parent], made.child_scores[parent]
     made.trees[new], made.scores[new], made.keys[new] = made.trees[parent], score, made.keys[parent]
-    made.ranks[new] = made.ranks[parent]
+    for j in range(made.ranks.shape[1]):
+        made.ranks[new, j] = made.ranks[parent, j]
     made.ranks[new, word] += 1
     made.raised[new] = word
     if not _find_child(parent, n, rows, values, made, score, word, sums):

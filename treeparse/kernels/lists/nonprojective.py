@@ -230,7 +230,8 @@ def _contract_class(new, graph, keys, classes, tables):
     weights, nodes = tables.weights, tables.nodes
     for j in range(1, n + 1):
         weights[VALUE, j], nodes[HEAD, j], nodes[KEY, j] = graph.values[j], graph.heads[j], graph.keys[j]
-        arcs[j, : n + 1] = base[j, : n + 1]
+        for i in range(n + 1):
+            arcs[j, i] = base[j, i]
     part = new
     while part:
         j, head = classes[part, DEPENDENT], classes[part, ARC_HEAD]

@@ -330,8 +330,10 @@ def _next_logs(trie, item, memory, node, logs):
         if item.projective:
             projective_prefix.replay(row, decisions_at(item), item.head_levels, n, memory.stack)
         word = item.order[level - item.head_levels]
-        logs[: item.label_logs.shape[2]] = item.label_logs[row[word], word]
-        return item.label_logs.shape[2]
+        labels = item.label_logs.shape[2]
+        for label in range(labels):
+            logs[label] = item.label_logs[row[word], word, label]
+        return labels
     if item.projective:
         return projective_prefix.next_logs(item.spans, row, decisions_at(item), level, n, memory.stack, logs)
     graph = prefix.graph_under(memory.graphs, node, row, level, item)

@@ -120,14 +120,18 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
         load_scaled_weights(scores[b], n, top, w)
         scale = load_vectors(vectors[b], n, w, 0.0, 1.0, v)
         divide_by_sums(w, n)
-        charts[WEIGHTS] = w
+        for j in range(n + 1):
+            for i in range(n + 1):
+                charts[WEIGHTS, j, i] = w[j, i]
         for j in range(1, n + 1):
             for i in range(n + 1):
                 charts[WEIGHTS, j, i] += 1j * (STEP * v[j, i] * w[j, i])
         if inside(charts, n, single_root, lines).real > SAFE:
             _outside(charts, n, single_root, lines)
             _store(charts.imag, n, 1.0 / STEP, product[b])
-            product[b] *= scale
+            for j in range(size):
+                for i in range(size):
+                    product[b, j, i] *= scale
         else:
             log_item(scores[b], vectors[b], n, single_root, PRODUCT, top, product[b : b + 1])
 
