@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace
 from treeparse.core import TreeparseError, did_you_mean, values_of_before
 from treeparse.model import ParserConfig
 from treeparse.model.config import scorer_size
-from treeparse.model.encoders import DEFAULT, KINDS
+from treeparse.model.encoders import KINDS
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
 from treeparse.training.arguments import MODE, Keys, file_arguments, file_settings, option_arguments
@@ -40,9 +41,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     """
     try:
         encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
-        parser = _argument_parser(encoder)
-        if of_run:
-            parser.set_defaults(_values_of_before(encoder))
+        parser = _argument_parser(encoder, of_run) if encoder in KINDS else _made_parser(encoder, of_run)
         keys = Keys(parser.get_defaults(), list_settings(encoder))
         settings = parser.parse_args(file_arguments(given, keys) + option_arguments(options, keys))
         values = parser.instantiate(settings)
@@ -85,7 +84,7 @@ def build_objective(settings: Mapping[str, Any]) -> Objective:
 def describe_settings(options: Sequence[str] = ()) -> str:
     """Every key with its meaning, type and default, as text; those of the encoder that the options name."""
     encoder, _ = chosen_encoder({}, options)
-    return _argument_parser(encoder).format_help().partition("\n\n")[2] + OTHER_ENCODERS
+    return _made_parser(encoder).format_help().partition("\n\n")[2] + OTHER_ENCODERS
 
 
 def _values_of_before(encoder: str) -> dict[str, Any]:
@@ -106,7 +105,13 @@ def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     ]
 
 
-def _argument_parser(encoder: str = DEFAULT) -> ArgumentParser:
+@cache
+def _argument_parser(encoder: str, of_run: bool) -> ArgumentParser:
+    """The parser of the settings with one of our own encoders, which takes as long to make as all the reading."""
+    return _made_parser(encoder, of_run)
+
+
+def _made_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
     parser = ArgumentParser(
         prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
     )
@@ -120,6 +125,8 @@ def _argument_parser(encoder: str = DEFAULT) -> ArgumentParser:
     _add_objective(parser)
     parser.add_class_arguments(OptimizationConfig, "optimization")
     parser.add_class_arguments(TrainerConfig, "trainer")
+    if of_run:
+        parser.set_defaults(_values_of_before(encoder))
     return parser
 
 
