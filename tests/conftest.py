@@ -1,5 +1,6 @@
 """Fixtures that several parts of the tests share."""
 
+import gc
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,16 @@ import pytest
 import yaml
 
 ROLES = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
+
+
+def pytest_collection() -> None:
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What stands in memory now stays there: to look for garbage in it, again and again, would take seconds."""
+    gc.freeze()
+    gc.enable()
 
 
 def _treebank(count: int, seed: int) -> str:
