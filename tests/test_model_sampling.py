@@ -1,5 +1,6 @@
 """Parser.sample: the laws of its trees by enumeration, what is said about each, and what a list depends on."""
 
+import math
 import random
 from dataclasses import replace
 from typing import Any
@@ -50,10 +51,9 @@ def places_of(parses: list[Parse], places: dict[Tree, int]) -> np.ndarray:
 
 
 def same(first: Parse, second: Parse) -> bool:
-    figures = (first.log_prob, first.score)
-    return replace(first, log_prob=0, score=0) == replace(second, log_prob=0, score=0) and figures == pytest.approx(
-        (second.log_prob, second.score), abs=1e-9
-    )
+    figures = (first.log_prob, second.log_prob), (first.score, second.score)
+    near = all(math.isclose(*pair, rel_tol=0, abs_tol=1e-9) for pair in figures)
+    return near and replace(first, log_prob=second.log_prob, score=second.score) == second
 
 
 def same_lists(first: list[list[Parse]], second: list[list[Parse]]) -> bool:
@@ -87,9 +87,9 @@ def test_different_trees_follow_the_law(decoder: Decoder, temperature: float) ->
         lists = parser.sample([sentence] * 4_000, 2, **options)
         found = np.array([places_of(parses, places) for parses in lists])
         assert_sequence_law(found, log_probs)
-        for drawn, parses in zip(found, lists, strict=True):
-            assert [parse.log_prob for parse in parses] == pytest.approx(log_probs[drawn], abs=1e-9)
-            assert [parse.score for parse in parses] == pytest.approx(scores[drawn], abs=1e-9)
+        for figure, expected in (("log_prob", log_probs), ("score", scores)):
+            figures = [[getattr(parse, figure) for parse in parses] for parses in lists]
+            np.testing.assert_allclose(figures, expected[found], rtol=0, atol=1e-9)
 
 
 @DECODERS

@@ -103,9 +103,14 @@ def enumerated_product(scores: Array, vector: Array, single_root: bool, projecti
 
 def precise_log_partition(scores: Array, single_root: bool) -> float:
     """Log partition by elimination in 50-digit arithmetic, whose exponents never under- or overflow."""
+    return _precise_log_partition(tuple(map(tuple, scores.tolist())), single_root)
+
+
+@cache  # several backends are compared with it
+def _precise_log_partition(scores: tuple[tuple[float, ...], ...], single_root: bool) -> float:
     with mpmath.workdps(50):
         n = len(scores) - 1
-        weights = [[mpmath.exp(mpmath.mpf(float(score))) for score in row] for row in scores]
+        weights = [[mpmath.exp(mpmath.mpf(score)) for score in row] for row in scores]
         log_z = mpmath.mpf(0)
         root_word = 0  # a word that only the root reaches
         for k in range(n, 0, -1):
@@ -124,8 +129,9 @@ def precise_log_partition(scores: Array, single_root: bool) -> float:
                 return -np.inf
             log_z += mpmath.log(pivot)
             for i in [0, *words]:
+                share = weights[i][k] / pivot
                 for j in words:
-                    weights[i][j] += weights[i][k] / pivot * weights[k][j]
+                    weights[i][j] += share * weights[k][j]
         if root_word:
             if weights[0][root_word] == 0:
                 return -np.inf
