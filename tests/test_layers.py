@@ -165,9 +165,15 @@ def test_layer_stays_free_of(layer: str, foreign: set[str]) -> None:
 
 
 def modules_loaded_by(code: str) -> set[str]:
-    program = f"{code}; import sys; print(*sys.modules, file=sys.stderr)"
+    return modules_loaded_after(code)[0]
+
+
+@cache
+def modules_loaded_after(*steps: str) -> list[set[str]]:
+    """By a process of its own that does one step after the other."""
+    program = "".join(f"{step}; import sys; print(*sys.modules, file=sys.stderr)\n" for step in steps)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return set(done.stderr.split())
+    return [set(line.split()) for line in done.stderr.splitlines()]
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
@@ -175,13 +181,17 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     assert not loaded & {"torch", "numba", "numpy", "pytorch_lightning", "transformers", "jsonargparse"}
 
 
+PARSING_AND_RERANKING = "import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF", "import treeparse.rerank"
+
+
 def test_parsing_needs_no_training_library() -> None:
-    loaded = modules_loaded_by("import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF")
+    loaded, _ = modules_loaded_after(*PARSING_AND_RERANKING)
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
 
 
 def test_reranking_needs_no_training_library() -> None:
-    loaded = modules_loaded_by("import treeparse.rerank")
+    _, loaded = modules_loaded_after(*PARSING_AND_RERANKING)
+    assert "treeparse.rerank" in loaded
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
 
 

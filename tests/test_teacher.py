@@ -87,7 +87,7 @@ def test_a_pupil_learns_from_a_teacher_alone(trained_config: Path, tmp_path: Pat
     settings["objective"] = {"class_path": "treeparse.objectives.Divergence", "init_args": {"reference": reference}}
     settings |= {"output": str(tmp_path / "pupil"), "seed": 5}
     settings["data"] |= {"batch_words": 40}
-    settings["optimization"] |= {"epochs": 20, "learning_rate": 0.02}
+    settings["optimization"] |= {"epochs": 20, "dev_every": 5, "learning_rate": 0.02}
     path = tmp_path / "pupil.yaml"
     path.write_text(yaml.safe_dump(settings), encoding="utf-8")
     model = train(load_config(path), quiet=True)
