@@ -51,11 +51,35 @@ def test_of_a_parser_by_enumeration(parser: Parser, decoder: Any) -> None:
 def test_nothing_else_changes_and_nothing_is_there_unasked(parser: Parser) -> None:
     bare, full = parser.parse(SENTENCES), parser.parse(SENTENCES, probabilities=True)
     for one, other in zip(bare, full, strict=True):
-        assert (one.arc_probs, one.label_probs, one.entropy) == (None, None, None)
+        assert (one.arc_probs, one.label_probs, one.entropy, one.expected_gradient) == (None,) * 4
         assert (one.heads, one.labels, one.log_prob, one.score) == (
             *(other.heads, other.labels),
             *(pytest.approx(other.log_prob, abs=1e-9), pytest.approx(other.score)),
         )
+
+
+def expected_gradient(heads: np.ndarray, labels: np.ndarray, probs: np.ndarray) -> float:
+    """The summed variances of all labelled arcs, word by word."""
+    total = 0.0
+    for word in np.stack([heads, labels], -1).swapaxes(0, 1):
+        _, arc = np.unique(word, axis=0, return_inverse=True)
+        marginals = np.bincount(arc.reshape(-1), probs)
+        total += float(marginals @ (1 - marginals))
+    return total
+
+
+@pytest.mark.parametrize("combine", ["scores", "marginals"])
+def test_expected_gradients_by_enumeration(parser: Parser, combine: Any) -> None:
+    """Of a parser, and of two models as one, by the mean of whose marginals there is none."""
+    other = random_parser_of_other_weights()
+    alone, together = (model.parse(SENTENCES, gradient=True) for model in (parser, Ensemble([parser, other], combine)))
+    for sentence, one, both in zip(SENTENCES, alone, together, strict=True):
+        heads, labels, probs = enumerated(parser, sentence)
+        assert one.expected_gradient == pytest.approx(expected_gradient(heads, labels, probs), abs=1e-6)
+        assert one.entropy is None
+        joint = np.sqrt(probs * enumerated(other, sentence)[2])
+        expected = expected_gradient(heads, labels, joint / joint.sum())
+        assert both.expected_gradient == (None if combine == "marginals" else pytest.approx(expected, abs=1e-6))
 
 
 @pytest.mark.parametrize("combine", ["scores", "marginals"])

@@ -92,6 +92,7 @@ Stefan Riezler, Tracy H. King, Ronald M. Kaplan, Richard Crouch, John T. Maxwell
     Wall Street Journal using a Lexical-Functional Grammar and Discriminative Estimation Techniques. ACL.
 Mauricio Sadinle, Jing Lei and Larry Wasserman 2019. Least Ambiguous Set-Valued Classifiers With Bounded Error Levels.
     Journal of the American Statistical Association 114(525).
+Burr Settles and Mark Craven 2008. An Analysis of Active Learning Strategies for Sequence Labeling Tasks. EMNLP.
 David A. Smith and Jason Eisner 2006. Minimum Risk Annealing for Training Log-Linear Models. COLING/ACL.
 David A. Smith and Jason Eisner 2007. Bootstrapping Feature-Rich Dependency Parsers with Entropic Priors. EMNLP-CoNLL.
 Noah A. Smith and Jason Eisner 2006. Annealing Structural Bias in Multilingual Weighted Grammar Induction. COLING/ACL.

@@ -18,11 +18,14 @@ def rank(*arguments: str | Path) -> int:
 
 
 def value(parse: Parse, by: str) -> float:
+    if by == "expected_gradient":
+        assert parse.expected_gradient is not None
+        return parse.expected_gradient
     assert parse.label_probs is not None and parse.entropy is not None
     return parse.entropy if by == "entropy" else math.fsum(1 - prob for prob in parse.label_probs)
 
 
-@pytest.mark.parametrize("by", ["entropy", "expected_error"])
+@pytest.mark.parametrize("by", ["entropy", "expected_error", "expected_gradient"])
 @pytest.mark.parametrize("per_word", [True, False])
 def test_the_table_is_in_the_order_of_the_values(
     model: str, parser: Parser, source: str, capsys: pytest.CaptureFixture[str], by: str, per_word: bool
@@ -32,7 +35,7 @@ def test_the_table_is_in_the_order_of_the_values(
     assert header == [f"{by}_per_word" if per_word else by, "file", "line", "sent_id", "words", "text"]
     lines, expected = {"s1": 1, "s2": 6, "s3": 9, "s4": 23}, []
     for number, (words, parse) in enumerate(
-        zip(SENTENCES, parser.parse(SENTENCES, probabilities=True), strict=True), 1
+        zip(SENTENCES, parser.parse(SENTENCES, probabilities=True, gradient=True), strict=True), 1
     ):
         found = value(parse, by) / (len(words) if per_word else 1)
         expected.append((found, [source, str(lines[f"s{number}"]), f"s{number}", str(len(words)), " ".join(words)]))
@@ -65,23 +68,25 @@ def test_equal_values_stay_in_order_and_a_folder_gets_files(model: str, tmp_path
     assert [row.split("\t")[3] for row in rows] == ["s1", "s2", "s3"]
 
 
-def test_a_mean_of_marginals_has_no_entropy(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert rank(model, model, source, "--combine", "marginals") == 2
-    assert "no exact entropy: rank --by expected_error" in capsys.readouterr().err
+def test_a_mean_of_marginals_has_errors_alone(model: str, source: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for by in ("entropy", "expected_gradient"):
+        assert rank(model, model, source, "--combine", "marginals", "--by", by) == 2
+        assert f"no exact {by.replace('_', ' ')}: rank --by expected_error" in capsys.readouterr().err
     assert rank(model, model, source, "--combine", "marginals", "--by", "expected_error") == 0
 
 
-def test_what_is_known_leaves_no_entropy(
-    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("by", ["entropy", "expected_gradient"])
+def test_what_is_known_leaves_nothing_open(
+    model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str
 ) -> None:
-    def entropies(*arguments: str | Path) -> list[float]:
-        assert rank(model, *arguments) == 0
+    def values(*arguments: str | Path) -> list[float]:
+        assert rank(model, *arguments, "--by", by) == 0
         return [float(line.split("\t")[0]) for line in capsys.readouterr().out.splitlines()[1:]]
 
     parsed = tmp_path / "parsed.conllu"
     assert main(["predict", model, source, "-o", str(parsed), "--device", "cpu", "-q"]) == 0
-    assert entropies(parsed, "--keep-heads") == [0, 0, 0, 0]
-    assert max(entropies(parsed)) > 1
+    assert values(parsed, "--keep-heads") == [0, 0, 0, 0]
+    assert max(values(parsed)) > 1
 
 
 def test_faulty_rules_are_an_error(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -160,6 +160,12 @@ class Enumerated:
             return -possible.max()
         return (alpha * possible).logsumexp(0) / (1 - alpha)
 
+    @property
+    def expected_gradient(self) -> Tensor:
+        """By the words at which two trees, each with its probability, differ."""
+        differing = (self.parts.unsqueeze(0) != self.parts.unsqueeze(1)).sum(-1).double()
+        return self.probs @ differing @ self.probs
+
     def sums(self, values: Tensor) -> Tensor:
         """Every tree's sum ``(trees, R)`` of values ``(*part, R)``."""
         return values.flatten(0, -2)[self.parts].sum(1)

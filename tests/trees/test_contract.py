@@ -54,6 +54,7 @@ def test_every_quantity_equals_enumeration(case: Case, scale: float, forbidden: 
         assert_near(p.entropy(), oracle.entropy, 1e-9 * c)
         for order in ORDERS:
             assert_near(p.renyi_entropy(order), oracle.renyi_entropy(order), 1e-9 * c)
+        assert_near(p.expected_gradient(), oracle.expected_gradient, 1e-13 * c)
         r, s = random_values(p, 3, 1), random_values(p, 2, 2)
         assert_near(p.expectation(r), oracle.expectation(r), 1e-9 * c)
         assert_near(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * c)
@@ -133,6 +134,7 @@ def test_first_derivatives(case: Case) -> None:
         lambda p: p.entropy(),
         lambda p: p.renyi_entropy(0.5),
         lambda p: p.log_norm(3.0),
+        lambda p: p.expected_gradient(),
         lambda p: p.cross_entropy(other.expand(p.batch_shape)),
         lambda p: other.expand(p.batch_shape).cross_entropy(p),
         lambda p: kl_divergence(p, other.expand(p.batch_shape)),
@@ -319,6 +321,7 @@ def test_an_item_without_a_tree(case: Case) -> None:
     r = random_values(p, 2, 1)
     assert not p.marginals[1].any()
     assert not p.expectation(r)[1].any()
+    assert not p.expected_gradient()[1].any()
     assert not p.second_moment(r, r)[1].any()
     for column in as_list(p.mode):
         assert (column[1] == -1).all()

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 NAME = "rank"
 HELP = "order the sentences of a corpus for annotation"
-VALUES = ("entropy", "expected_error")
+VALUES = {  # and what has them of a Parse
+    "entropy": "entropy",
+    "expected_error": "expected_errors",
+    "expected_gradient": "expected_gradient",
+}
 TITLES = ("file", "line", "sent_id", "words", "text")
 EPILOG = f"""examples:
   treeparse rank runs/english/model corpus.conllu --top 500 -o next.conllu
@@ -25,16 +29,19 @@ EPILOG = f"""examples:
   treeparse rank runs/english/model corpus.txt --format text | head
 
 The sentences come by falling value, and equal ones in the order of the input:
-  entropy         of all labelled trees of the sentence, in nats
-  expected_error  how many words of the parse are expected to have a wrong head or label: 1 - probability, summed
-Both are exact. Longer sentences have more of both; --per-word divides by the number of words. As a TSV there is a row a
+  entropy            of all labelled trees of the sentence, in nats
+  expected_error     how many words of the parse are expected to have a wrong head or label: 1 - probability, summed
+  expected_gradient  how much learning the tree would move the scores: the squared length of the gradient of its log
+                     probability in the scores of labelled arcs, expected over all trees (Settles and Craven 2008).
+                     It is in how many words two random trees are expected to differ
+All are exact. Longer sentences have more of each; --per-word divides by the number of words. As a TSV there is a row a
 sentence, with the value, where it stands and its words; as CoNLL-U the sentence as it was, with the value in a comment.
 All sentences of an output are held in memory.
 
 {CONDITIONS}
 
 {SEVERAL}
-There is no entropy for --combine marginals.
+There is no entropy and no expected gradient for --combine marginals.
 
 {reading.CORPORA.replace("COMMAND", "rank")}"""
 
@@ -44,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = "the sentences, .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
     reading.add_arguments(parser, output=output)
     add_decoder_argument(parser)
-    parser.add_argument("--by", choices=VALUES, default=VALUES[0], help="see below (default: entropy)")
+    parser.add_argument("--by", choices=VALUES, default="entropy", help="see below (default: entropy)")
     parser.add_argument("--per-word", action="store_true", help="divide by the number of words")
     parser.add_argument("--top", type=positive, metavar="N", help="the first N sentences alone")
     parser.add_argument(
@@ -59,7 +66,9 @@ def run(args: argparse.Namespace) -> int:
     conditions = read_conditions(args)
 
     def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> list[float]:
-        options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": True}
+        by_gradient = args.by == "expected_gradient"
+        asked = {"gradient": by_gradient, "probabilities": not by_gradient}
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, **asked}
         return [_value(found, args) for found in parser.parse(sentences, **options, **conditions.arguments)]
 
     def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
@@ -77,9 +86,10 @@ def run(args: argparse.Namespace) -> int:
 def _value(parse: "Parse", args: argparse.Namespace) -> float:
     from treeparse.core import TreeparseError
 
-    value = parse.entropy if args.by == "entropy" else parse.expected_errors
+    value: float | None = getattr(parse, VALUES[args.by])
     if value is None:
-        raise TreeparseError("Models combined by marginals have no exact entropy: rank --by expected_error.")
+        name = args.by.replace("_", " ")
+        raise TreeparseError(f"Models combined by marginals have no exact {name}: rank --by expected_error.")
     return value / len(parse.tokens) if args.per_word else value
 
 

@@ -19,7 +19,8 @@ class Parse:
     Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
     ``label_probs`` that of head and label together, summed over all labelled trees of the model, and ``entropy`` is
     that of all these trees (nats), None where it is not known exactly. Where sets of heads were asked for,
-    ``head_sets`` has that of each word.
+    ``head_sets`` has that of each word; where the gradient was, ``expected_gradient`` is the expected squared length of
+    that of log p(tree) in the scores of labelled arcs, None where it is not known exactly.
     """
 
     tokens: tuple[str, ...]
@@ -34,6 +35,7 @@ class Parse:
     label_probs: tuple[float, ...] | None = None
     entropy: float | None = None
     head_sets: tuple[tuple[int, ...], ...] | None = None
+    expected_gradient: float | None = None
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:

@@ -138,8 +138,8 @@ class Ensemble:
     def parse(self, sentences: Iterable[Words], **options: Unpack[ParseOptions]) -> list[Parse]:
         """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
 
-        The ``options`` are those of :meth:`Parser.parse`. For "marginals" rules raise, and there is no exact entropy:
-        it is None.
+        The ``options`` are those of :meth:`Parser.parse`. For "marginals" rules raise, and there is no exact entropy
+        and no expected gradient: they are None.
         """
         request = parse_request(default=self.parsers[0].config.decoder, **options)
         return [parse for [parse] in lists_of(self, sentences, request)]

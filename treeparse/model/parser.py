@@ -282,6 +282,7 @@ class Parser(nn.Module):
         rules: Rules | RuleSearch | None = None,
         probabilities: bool = False,
         head_threshold: float | None = None,
+        gradient: bool = False,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
@@ -308,6 +309,7 @@ class Parser(nn.Module):
                 exactly.
             head_threshold: how probable each word's heads in its set of heads are at least, such as
                 :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
+            gradient: whether a parse has the ``expected_gradient`` of its sentence, exactly.
 
         Raises:
             UnfitSentenceError: no tree agrees with what is known of a sentence.
@@ -321,6 +323,7 @@ class Parser(nn.Module):
             rules=rules,
             probabilities=probabilities,
             head_threshold=head_threshold,
+            gradient=gradient,
         )
         return [parse for [parse] in lists_of(self, sentences, request)]
 

@@ -18,7 +18,7 @@ from treeparse.data.parses import Parse
 from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.given import Given, UnfitSentenceError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
-from treeparse.model.probabilities import with_head_sets, with_probabilities
+from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
@@ -53,6 +53,7 @@ class Request:
         conditions: on the trees.
         probabilities: whether the parses have those of their arcs, and the entropy.
         head_threshold: the probability from which on a head is in a word's set; None for no sets.
+        gradient: whether the parses have the expected squared length of the gradient.
     """
 
     finder: ListFinder
@@ -60,6 +61,7 @@ class Request:
     conditions: Conditions = Conditions()
     probabilities: bool = False
     head_threshold: float | None = None
+    gradient: bool = False
 
 
 class ParseOptions(TypedDict, total=False):
@@ -72,6 +74,7 @@ class ParseOptions(TypedDict, total=False):
     rules: Rules | RuleSearch | None
     probabilities: bool
     head_threshold: float | None
+    gradient: bool
 
 
 def parse_request(
@@ -84,10 +87,12 @@ def parse_request(
     rules: Rules | RuleSearch | None = None,
     probabilities: bool = False,
     head_threshold: float | None = None,
+    gradient: bool = False,
 ) -> Request:
     """The request of ``Parser.parse``, whose decoder is the ``default`` one unless another is named."""
     tree = ChosenTree(decoder_named(default if decoder is None else decoder))
-    return Request(tree, batch_words, conditions_of(keep_heads, within, rules), probabilities, head_threshold)
+    conditions = conditions_of(keep_heads, within, rules)
+    return Request(tree, batch_words, conditions, probabilities, head_threshold, gradient)
 
 
 class Model(Protocol):
@@ -164,6 +169,8 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         parses = tagging.given_to(lists.parses(chosen, names))
         if request.probabilities:
             parses = with_probabilities(p, lists, parses)
+        if request.gradient:
+            parses = with_expected_gradients(p, parses)
         return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
 
     with evaluating(model.networks):

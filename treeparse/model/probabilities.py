@@ -1,4 +1,4 @@
-"""Probabilities of the arcs of parses, entropies of the distributions that they are from, and sets of heads."""
+"""Probabilities of the arcs of parses, sets of heads, and what is known of the distributions that they are from."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,6 +33,17 @@ def with_probabilities(
             for parse, arcs, labels in zip(parses, *rows, strict=False)  # there are no parses of padding
         ]
         for parses, entropy, *rows in zip(lists, entropies, arcs, labeled, strict=True)
+    ]
+
+
+def with_expected_gradients(p: LabeledCRF | Mixture, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """The parses of a batch with the expected squared length of the gradient; of a mixture as they are."""
+    if isinstance(p, Mixture):
+        return [[*parses] for parses in lists]
+    lengths = p.expected_gradient().clamp_min(0.0).tolist()
+    return [
+        [replace(parse, expected_gradient=length) for parse in parses]
+        for parses, length in zip(lists, lengths, strict=True)
     ]
 
 

@@ -19,6 +19,7 @@ Which method::
     a loss for a gold tree                            log_prob
     a probability for every arc                       marginals; log_marginals for the most improbable ones
     how unsure the model is, or to make it surer      entropy, renyi_entropy, log_norm
+    how much a tree would teach the model             expected_gradient
     to draw two models together                       cross_entropy, torch.distributions.kl_divergence
     expected accuracy, or its loss                    expected_uas, expected_las, risk
     expectations of features, differentiable          expectation, dense or sparse

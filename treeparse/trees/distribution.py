@@ -28,6 +28,8 @@ class Expectations(Protocol):
 
     def cross_entropy(self, q: Any) -> Tensor: ...
 
+    def expected_gradient(self) -> Tensor: ...
+
     def expectation(self, r: Tensor) -> Tensor: ...
 
     def covariance(self, r: Tensor, s: Tensor) -> Tensor: ...
@@ -125,6 +127,16 @@ class TreeDistribution(Distribution, ABC):
         if math.isinf(order):
             return self.log_prob(self.mode)
         return self._round(self.flat.or_none(self.flat.log_power_sum(order) / order))
+
+    def expected_gradient(self) -> Tensor:
+        """The expected squared length of the gradient of a tree's log probability ``(*batch,)``, differentiable.
+
+        The gradient in the scores of parts is 1 or 0, for whether the tree has the part, less the part's marginal. So
+        this is the trace of the parts' covariance, the sum of ``marginal * (1 - marginal)``; and the number of words at
+        which two trees drawn independently are expected to differ. It is the expected gradient length of Settles and
+        Craven (2008), squared, with scores in the place of the weights behind them.
+        """
+        return self._round(self.flat.expected_gradient())
 
     def expectation(self, r: Tensor) -> Tensor:
         """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.

@@ -133,6 +133,10 @@ class FlatTrees:
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
         return result
 
+    def expected_gradient(self) -> Tensor:
+        """The trace of the covariance of arcs: 1 where a tree has them, else 0; ``(*batch,)``."""
+        return self.unflat((self.marginals * (1 - self.marginals)).sum((-2, -1)))
+
     def log_power_sum(self, order: float) -> Tensor:
         """Log of the sum over trees of their probability to a power ``(*batch,)``."""
         shifted, shift = self.shifted_arcs

@@ -43,6 +43,10 @@ class FlatLabeledTrees:
         value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
         return torch.where(self.arcs.unflat(self._forbids_label(q)), torch.inf, value)
 
+    def expected_gradient(self) -> Tensor:
+        """The trace of the covariance of labelled arcs ``(*batch,)``: two trees differ in an arc, or in its label."""
+        return self.arcs.expected_gradient() + self.arcs.unflat(self.labels.expected_difference(self.arcs.marginals))
+
     def _forbids_label(self, q: "FlatLabeledTrees") -> Tensor:
         """Which items ``(B,)`` have a possible arc with a label that only q forbids."""
         forbidden = self.labels.forbidden_by(q.labels)

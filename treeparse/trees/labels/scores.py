@@ -50,6 +50,10 @@ class FlatLabels:
         """The entropy of the labels of a random tree given its arcs ``(B,)``, from the arcs' marginals."""
         return sums.expected(sums.entropy, marginals, [self.source])
 
+    def expected_difference(self, marginals: Tensor) -> Tensor:
+        """In how many of the arcs that two random trees share their labels differ ``(B,)``, from the marginals."""
+        return sums.expected(sums.difference, marginals.square(), [self.source])
+
     def expected_code_length(self, q: "FlatLabels", marginals: Tensor) -> Tensor:
         """The expected code length of these labels under q's scores ``(B,)``, from the arcs' marginals."""
         return sums.expected(sums.code_length, marginals, [self.source, q.source])

@@ -120,6 +120,12 @@ def entropy(scores: Tensor) -> Tensor:
     return _Entropy.apply(scores)
 
 
+def difference(scores: Tensor) -> Tensor:
+    """The probability that two of an arc's labels differ ``(..., L) -> (...)``; some label must be possible."""
+    probs = scores.softmax(-1)
+    return (probs * (1 - probs)).sum(-1)
+
+
 def code_length(scores: Tensor, others: Tensor) -> Tensor:
     """Expected code length of an arc's label under other label scores, over the labels that both allow."""
     other = others.log_softmax(-1)
