@@ -78,6 +78,15 @@ def test_settings_that_are_not_known(copy: Path) -> None:
         Reranker.from_pretrained(copy)
 
 
+def test_a_neural_reranker_of_before_there_were_parsers_vectors(tmp_path: Path) -> None:
+    own = made("neural")
+    own.save_pretrained(tmp_path)
+    model = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["model"]
+    changed(tmp_path, model={name: model[name] for name in ("encoder", "size", "label_size", "dropout")})
+    nbest = random_list(5, 4, random.Random(1))
+    assert Reranker.from_pretrained(tmp_path)(nbest) == own(nbest)
+
+
 def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) -> None:
     changed(copy, base_weight="high")
     with pytest.raises(TreeparseError, match='base_weight is "high", but must be a finite number'):

@@ -28,6 +28,7 @@ def network() -> TreeNetwork:
 def by_recursion(network: TreeNetwork, nbest: NBestList) -> list[float]:
     """The same from the equations, for each tree by itself."""
     sentence = nbest.sentence.words
+    assert network.features is not None and network.encoder is not None
     batch = Batch(torch.tensor([len(sentence)]), torch.tensor([0]), network.features([sentence]), sentences=(sentence,))
     [encoded] = network.encoder(batch)
     scores = []

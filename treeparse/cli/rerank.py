@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import counted, modules_of_current_folder, output_file
+from treeparse.cli.common import (
+    add_import_argument,
+    counted,
+    import_modules,
+    modules_of_current_folder,
+    output_file,
+)
 from treeparse.cli.parts import is_folder
 
 if TYPE_CHECKING:
@@ -46,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
     parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
+    parser.add_argument("--parser", metavar="DIR", help="where the parser is whose vectors it reads, if it moved")
     parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
     parser.add_argument(
         "--weights",
@@ -60,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )
+    add_import_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -92,7 +100,10 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
 
     if args.model is not None and args.scorer is not None:
         raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
-    own = None if args.model is None else Reranker.from_pretrained(args.model)
+    if args.parser is not None and args.model is None:
+        raise TreeparseError("--parser is what a reranker reads: name that by --model.")
+    import_modules(args)
+    own = None if args.model is None else Reranker.from_pretrained(args.model, parser=args.parser)
     if args.scorer is not None:
         with modules_of_current_folder():
             own = scorer_named(args.scorer)

@@ -48,7 +48,7 @@ def write_model(
         _write_json(folder / VOCABULARY, vocabulary)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / WEIGHTS)
         shutil.copymode(folder / VOCABULARY, folder / WEIGHTS)  # save_file lets nobody else read what it writes
-        digests = {name: _digest(folder / name) for name in DIGESTED}
+        digests = {name: file_digest(folder / name) for name in DIGESTED}
         _write_json(folder / CONFIG, {**file_header(), **config, "digests": digests}, indent=2)
 
 
@@ -124,11 +124,12 @@ def _check_digests(folder: Path, digests: Any) -> None:
     if not isinstance(digests, dict) or digests.keys() != set(DIGESTED):
         raise _damaged(folder / CONFIG, f"its digests are not those of {' and '.join(DIGESTED)}")
     for name in DIGESTED:
-        if _digest(folder / name) != digests[name]:
+        if file_digest(folder / name) != digests[name]:
             raise _damaged(folder / name, f"it is not the file that was saved with this {CONFIG}")
 
 
-def _digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
+    """By which a file is known again."""
     with path.open("rb") as stream:
         return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -5,6 +5,7 @@ What chooses is a scorer, any callable that gives each parse of a list a score::
     the tree of the highest expected LAS, with no training    MinimumRisk
     what features of whole trees say, log-linear              Reranker, by LogLinearConfig
     what a Tree-LSTM says                                     Reranker, by TreeNetworkConfig
+    what one over a parser's word vectors says                the same, with ``vectors`` and ``parser``
     one's own                                                 a function or an object
 
 A `Reranker` learns from lists of sentences on which their parser was not trained, as ``treeparse.rerank.crossparsing``
@@ -16,6 +17,12 @@ sentences and a list of each::
     reranker = Reranker.train(LogLinearConfig(), gold, lists)
     reranker.save_pretrained("reranker")
     best = [nbest.parses[0] for nbest in rerank(others, Reranker.from_pretrained("reranker"))]
+
+``TreeNetworkConfig(vectors="both", parser="runs/mine")`` reads the word vectors of a trained parser, which it leaves as
+they are, beside those of its own encoder. A reranker's folder names that parser and the digest of its weights: it works
+with no other. Vectors of the sentences that the parser was trained on have their trees in them, those of other
+sentences have not: let lists of others choose the epoch (``held_out``), or learn from others alone, such as those that
+a fold's parser did not see.
 
 A scorer of one's own reads what a `NBestList` holds. In a file ``mine.py`` it goes by ``--scorer mine.flat`` in
 ``treeparse rerank``, started in the file's folder; in Python ``rerank(lists, flat)`` gives the lists in its order::

@@ -1,9 +1,10 @@
 """Trained rerankers: a base parser's log probability and a model's score of the whole tree, as one scorer of lists."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import torch
 
@@ -118,11 +119,15 @@ class Reranker:
         write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path) -> Self:
+    def from_pretrained(cls, directory: str | Path, *, parser: str | Path | None = None) -> Self:
         """The reranker of a folder; nothing in it is run.
 
+        Args:
+            directory: the folder.
+            parser: where the parser is now whose word vectors the reranker reads; None for where it was.
+
         Raises:
-            TreeparseError: a file is missing, damaged or does not fit the others.
+            TreeparseError: a file is missing, damaged or does not fit the others; the parser is missing, or another.
         """
         if not (Path(directory) / CONFIG).is_file():
             raise TreeparseError(f"{directory} is no folder of a reranker: it has no {CONFIG}.")
@@ -135,10 +140,29 @@ class Reranker:
                 f"{directory}/{CONFIG}: there is no reranker {kind!r:.60}, but {' and '.join(SETTINGS)}."
             )
         settings = from_plain(SETTINGS[kind], config, f"{directory}/{CONFIG}")
+        restore = _restorer(settings.model, directory, parser)
         with restoring(KIND, directory):
-            model = MODELS[type(settings.model)].restore(settings.model, vocabulary)  # type: ignore[arg-type]
+            model = restore(vocabulary)
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
+
+
+def _restorer(
+    config: LogLinearConfig | TreeNetworkConfig, directory: str | Path, parser: str | Path | None
+) -> Callable[[dict[str, Any]], LogLinear | TreeNetwork]:
+    """What makes the model of its vocabulary, with the parser loaded whose vectors it reads."""
+    if parser is not None and not (isinstance(config, TreeNetworkConfig) and config.parser):
+        raise TreeparseError(f"The reranker in {directory} reads no parser's word vectors: leave out {parser}.")
+    if isinstance(config, LogLinearConfig):
+        return partial(LogLinear.restore, config)
+    config = config if parser is None else replace(config, parser=str(parser))
+    try:
+        return partial(TreeNetwork.restore, config, parser=config.parser_vectors())
+    except TreeparseError as error:
+        raise TreeparseError(
+            f"The reranker in {directory} reads the word vectors of the parser whose weights have the digest "
+            f"{config.parser_digest}. {error} Name its folder (--parser)."
+        ) from error
 
 
 def matched(gold: Sequence[Sentence], lists: Iterable[NBestList]) -> Iterator[tuple[Sentence, NBestList]]:
