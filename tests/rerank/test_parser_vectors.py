@@ -124,18 +124,24 @@ def random_reranker(parser: Path, vectors: str = "parser") -> Reranker:
 
 
 @pytest.mark.parametrize("vectors", ["parser", "both"])
-def test_scores_are_the_same_once_loaded(parser: Path, vectors: str, tmp_path: Path) -> None:
-    """Though the current folder is another; and by the parser's run where the model itself is gone."""
+def test_scores_are_the_same_once_loaded(
+    parser: Path, vectors: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the parser where it was, or elsewhere in the folder of its run; what is saved then finds it there, too."""
     own = random_reranker(parser, vectors)
     own.save_pretrained(tmp_path / "reranker")
     assert sorted(path.name for path in (tmp_path / "reranker").iterdir()) == [
         *("config.json", "model.safetensors", "vocabulary.json")
     ]
     shutil.copytree(parser, tmp_path / "run" / "model")
-    loaded = [Reranker.from_pretrained(tmp_path / "reranker", parser=each) for each in (None, tmp_path / "run")]
+    monkeypatch.chdir(tmp_path)
+    loaded = [Reranker.from_pretrained(tmp_path / "reranker", parser=each) for each in (None, "run")]
+    loaded[1].save_pretrained(tmp_path / "again")
+    monkeypatch.chdir("/")
+    loaded.append(Reranker.from_pretrained(tmp_path / "again"))
     for seed in range(3):
         nbest = random_list(5, 4, random.Random(seed), forms=WORDS[seed : seed + 5])
-        assert [each(nbest) for each in loaded] == [own(nbest)] * 2
+        assert [each(nbest) for each in loaded] == [own(nbest)] * 3
 
 
 def test_the_folder_says_which_parser_and_no_other_will_do(parser: Path, tmp_path: Path) -> None:

@@ -94,6 +94,8 @@ class TreeNetwork(nn.Module):
         self, config: TreeNetworkConfig, features: Features | None, labels: Vocabulary, parser: ParserVectors | None
     ) -> None:
         super().__init__()
+        if parser is not None:
+            config = replace(config, parser=parser.folder, parser_digest=parser.digest)
         self.config, self.features, self.labels, self.parser = config, features, labels, parser
         size = config.size
         self.encoder = None if features is None else encoder_kind(config.encoder).module(features)
@@ -110,8 +112,6 @@ class TreeNetwork(nn.Module):
     def build(cls, config: TreeNetworkConfig, sentences: Sequence[Sentence]) -> Self:
         """A new network, for the words and the labels of these sentences; raises where its parser cannot be loaded."""
         parser = config.parser_vectors()
-        if parser is not None:
-            config = replace(config, parser=parser.folder, parser_digest=parser.digest)
         features = encoder_kind(config.encoder).features(sentences, None) if config.vectors != "parser" else None
         names = (label for sentence in sentences for label in sentence.labels or ())
         return cls(config, features, Vocabulary.build(names, specials=(UNKNOWN,), unknown=UNKNOWN), parser)
