@@ -91,7 +91,7 @@ def test_saving_replaces_the_whole_folder(folder: Path) -> None:
     assert sorted(os.listdir(folder)) == FILES
 
 
-@pytest.mark.parametrize("step", ["save_file", "shutil.copymode", "_digest", "_write_json"])
+@pytest.mark.parametrize("step", ["save_file", "shutil.copymode", "file_digest", "_write_json"])
 def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
