@@ -13,9 +13,10 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums.elimination import all_finite, fill_root, first_head, linear_item, log_item
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, exponentiate, range_sum, square
+from treeparse.kernels.weights import column_maxima, range_sum, square
 
 # Lines of working memory: column maxima, pivots and their tangents; whatever a step needs; terms' shares of a sum, and
 # minus the log of that sum.

@@ -30,10 +30,11 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums.hessian import load_vectors
 from treeparse.kernels.sums.inside_outside_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, log_item
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, exponentiate, load_log_weights, range_sum, square
+from treeparse.kernels.weights import column_maxima, load_log_weights, range_sum, square
 
 SAFE = 1e-280
 STEP = 2.0**-40  # its square, times that of a thousand words, is below rounding

@@ -11,9 +11,10 @@ and ``exponentiate`` must not be.
 import numpy as np
 
 from treeparse.kernels.compile import jit
+from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.sums.hessian import load_vectors
-from treeparse.kernels.weights import exponentiate, load_log_weights, range_sum
+from treeparse.kernels.weights import load_log_weights, range_sum
 
 LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = np.arange(4)  # what is wanted
 CHARTS = 7

@@ -1,0 +1,79 @@
+"""The exponential function of whole arrays, the same bits on every machine.
+
+It is ``2^k exp(x - k log 2)``, the second factor by Taylor's series. A loop that calls ``np.exp`` takes one number at a
+time: up to 40 words, weights then take longer than elimination.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from treeparse.kernels.compile import jit
+from treeparse.kernels.vectors import LANES, load, multiply_add, pointer_to, spelled_out, stay_apart, store
+
+LOWEST = -708.0  # exp of it is still a normal number
+LOG2_E = 1 / math.log(2)
+LOG_2_HIGH = float.fromhex("0x1.62e42fefap-1")  # so short that a product with a small whole number is exact
+LOG_2_LOW = float.fromhex("0x1.cf79abc9e3b39p-40")
+MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a float64
+ROUND = 1.5 * 2.0**MANTISSA_BITS  # x + ROUND is a whole number, held in the low bits
+TAYLOR = [1 / math.factorial(i) for i in range(13, -1, -1)]
+
+
+@jit
+def exponentiate(values):
+    """``np.exp`` in place of numbers that are at most 700, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
+    stay_apart()
+    whole = len(values) - len(values) % LANES
+    for start in range(0, whole, LANES):
+        _exponentiate_lanes(values, start)
+    for start in range(whole, len(values)):
+        _exponentiate_one(values, start)
+
+
+def _exponential(builder: Any, x: Any) -> Any:
+    """The code for a vector of numbers."""
+
+    def constant(number: float) -> Any:
+        return ir.Constant(x.type, [number] * x.type.count)
+
+    whole = ir.VectorType(ir.IntType(64), x.type.count)
+    too_low = builder.fcmp_ordered("<=", x, constant(LOWEST))
+    x = builder.select(too_low, constant(LOWEST), x)
+    rounded = multiply_add(builder, x, constant(LOG2_E), constant(ROUND))
+    k = builder.fsub(rounded, constant(ROUND))
+    rest = multiply_add(builder, k, constant(-LOG_2_HIGH), x)
+    rest = multiply_add(builder, k, constant(-LOG_2_LOW), rest)
+    series = constant(TAYLOR[0])
+    for term in TAYLOR[1:]:
+        series = multiply_add(builder, series, rest, constant(term))
+    exponent = builder.add(builder.bitcast(rounded, whole), ir.Constant(whole, [EXPONENT_BIAS] * x.type.count))
+    power = builder.shl(exponent, ir.Constant(whole, [MANTISSA_BITS] * x.type.count))
+    result = builder.fmul(series, builder.bitcast(power, x.type))
+    return builder.select(too_low, constant(0.0), result)
+
+
+def _exponentiation(lanes: int) -> Any:
+    """The compiled function for so many numbers from an index on."""
+
+    def typed(typing: Any, values: Any, start: Any) -> Any:
+        del typing
+        return types.void(values, start), generate
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = pointer_to(context, builder, signature.args[0], *arguments)
+        numbers = load(builder, pointer, ir.VectorType(ir.DoubleType(), lanes))
+        store(builder, _exponential(builder, numbers), pointer)
+        return context.get_dummy_value()
+
+    def plain(values: Any, start: int) -> None:
+        x = values[start : start + lanes]
+        x[:] = np.where(x <= LOWEST, 0.0, np.exp(x))
+
+    return spelled_out(typed, plain)
+
+
+_exponentiate_lanes, _exponentiate_one = _exponentiation(LANES), _exponentiation(1)
