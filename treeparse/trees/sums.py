@@ -25,11 +25,18 @@ class TreeSums:
 
     def __init__(self, family: Family, parts: Parts, lengths: Tensor) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
+        self.rest: Any = None  # of what ``constants`` were made from, if it is kept
 
     @cached_property
     def constants(self) -> tuple[Tensor, Parts]:
         """Log partition and marginals without a graph; one elimination gives both."""
         return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
+
+    def prepare_products(self) -> None:
+        """Have ``constants`` made, if they are not there, where products with the Hessian can go on from them."""
+        if self.family.leaves_rest and not self.has_constants:
+            found = self.family.log_partition_marginals_and_rest(_constant(self.parts), self.lengths)
+            self.constants, self.rest = found[:2], found[2]
 
     @property
     def has_constants(self) -> bool:
@@ -49,6 +56,8 @@ class TreeSums:
         count = len(vectors[0])
         parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
         repeated = TreeSums(self.family, parts, self.lengths.expand(count, -1).reshape(-1))
+        self.prepare_products()
+        repeated.rest = self.rest
         flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, parts, strict=True))
         products = _hessian_vector_product(repeated, parts, flat)
         return tuple(product.reshape(vector.shape) for product, vector in zip(products, vectors, strict=True))
@@ -78,6 +87,8 @@ class _Marginals(torch.autograd.Function):
     def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Parts:
         ctx.sums = sums
         ctx.save_for_backward(*parts)
+        if any(ctx.needs_input_grad):
+            sums.prepare_products()
         return _constant(sums.constants[1])
 
     @staticmethod
@@ -91,7 +102,7 @@ class _HessianVectorProduct(torch.autograd.Function):
         parts, vectors = _halves(parts_and_vectors)
         ctx.sums = sums
         ctx.save_for_backward(*parts)
-        return sums.family.hessian_vector_product(parts, sums.lengths, vectors)
+        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.rest)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:

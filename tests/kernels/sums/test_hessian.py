@@ -10,17 +10,24 @@ from helpers.hessian_products import checked_product
 from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
 from helpers.oracles import enumerated_product, score_scale
 
+from treeparse.kernels.sums.elimination import log_partition_marginals_and_elimination
 from treeparse.kernels.sums.hessian import hessian_vector_product
 
-product_of = partial(checked_product, hessian_vector_product)
+WORD_BY_WORD, PANELS = 2**60, 1  # the least length for panels
+PRODUCTS = [
+    partial(checked_product, partial(hessian_vector_product, panels_from=panels_from))
+    for panels_from in (WORD_BY_WORD, PANELS)
+]
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 
 
 def assert_covariance(scores: np.ndarray, stream: np.random.Generator, single_root: bool) -> None:
     vector = stream.normal(size=scores.shape)
-    product, expected = product_of(scores, vector, single_root), enumerated_product(scores, vector, single_root)
-    np.testing.assert_allclose(product, expected, rtol=0, atol=1e-14 * score_scale(scores))
+    expected = enumerated_product(scores, vector, single_root)
+    for product_of in PRODUCTS:
+        product = product_of(scores, vector, single_root)
+        np.testing.assert_allclose(product, expected, rtol=0, atol=1e-14 * score_scale(scores))
 
 
 def precise_product(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
@@ -95,9 +102,12 @@ def test_rounding_is_not_magnified(single_root: bool) -> None:
     scores, vectors = stream.normal(size=(2, count, n + 1, n + 1))
     scores *= 10 ** stream.uniform(2, 3.3, size=(count, 1, 1))
     scores[stream.random(scores.shape) < 0.5] = -np.inf
-    products = hessian_vector_product(scores, np.full(count, n), vectors, single_root=single_root)
-    assert (np.abs(products) <= 2 * n * np.abs(vectors).max()).all()
-    np.testing.assert_allclose(products.sum(1), 0.0, atol=1e-12)
+    for panels_from in (WORD_BY_WORD, PANELS):
+        products = hessian_vector_product(
+            scores, np.full(count, n), vectors, single_root=single_root, panels_from=panels_from
+        )
+        assert (np.abs(products) <= 2 * n * np.abs(vectors).max()).all()
+        np.testing.assert_allclose(products.sum(1), 0.0, atol=1e-12)
 
 
 def test_tangents_overflow_where_weights_do_not() -> None:
@@ -120,8 +130,10 @@ def test_every_pattern_of_forbidden_arcs_over_three_words(root: float) -> None:
 
 def assert_precise(scores: np.ndarray, vector: np.ndarray, single_root: bool, scale: float) -> None:
     """Scores of a scale are given to that scale times 1e-16, and products cannot be better."""
-    product, expected = product_of(scores, vector, single_root), precise_product(scores, vector, single_root)
-    np.testing.assert_allclose(product, expected, rtol=0, atol=max(1e-14, 3e-16 * scale) * np.abs(vector).max())
+    expected = precise_product(scores, vector, single_root)
+    for product_of in PRODUCTS:
+        product = product_of(scores, vector, single_root)
+        np.testing.assert_allclose(product, expected, rtol=0, atol=max(1e-14, 3e-16 * scale) * np.abs(vector).max())
 
 
 @ROOTS
@@ -152,10 +164,36 @@ def test_probable_trees_far_apart_in_score(single_root: bool, scale: float) -> N
 
 
 @ROOTS
+def test_panels_give_the_products_of_words_one_by_one(single_root: bool) -> None:
+    """Where enumeration cannot go, with the root word at every place of a panel, and from what sums have left."""
+    stream = np.random.default_rng(16)
+    for n in (7, 8, 9, 15, 16, 17, 26):
+        for forbidden in (0.0, 0.5, 0.8):
+            scores, vectors = stream.normal(size=(2, 30, n + 1, n + 1))
+            scores[stream.random(scores.shape) < forbidden] = -np.inf
+            lengths, words = np.full(30, n), stream.integers(1, n + 1, size=30)
+            for item, word in zip(scores[::2], words[::2], strict=False):  # whose one head is the root
+                item[:, word] = -np.inf
+                item[0, word] = 1.0
+            expected = hessian_vector_product(
+                scores, lengths, vectors, single_root=single_root, panels_from=WORD_BY_WORD
+            )
+            for panels_from in (WORD_BY_WORD, PANELS):
+                options = {"single_root": single_root, "panels_from": panels_from}
+                products = hessian_vector_product(scores, lengths, vectors, **options)
+                np.testing.assert_allclose(products, expected, rtol=0, atol=1e-12)
+                *_, eliminated = log_partition_marginals_and_elimination(scores, lengths, **options)
+                twice = (np.concatenate([array, array]) for array in (scores, lengths, vectors))
+                from_sums = hessian_vector_product(*twice, eliminated, single_root=single_root)
+                np.testing.assert_array_equal(from_sums, np.concatenate([products, products]))
+
+
+@pytest.mark.parametrize("panels_from", [WORD_BY_WORD, PANELS], ids=["word by word", "panels"])
+@ROOTS
 @pytest.mark.nojit
-def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> None:
+def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool, panels_from: int) -> None:
     def products(lengths: np.ndarray, scores: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray]:
-        return (hessian_vector_product(scores, lengths, vectors, single_root=single_root),)
+        return (hessian_vector_product(scores, lengths, vectors, single_root=single_root, panels_from=panels_from),)
 
     lengths = np.array([7, 12, 1, 12, 3, 9])
     assert_same_alone(products, (0.0,), lengths, *(batch_of_lengths(lengths, seed) for seed in (13, 14)))
@@ -163,7 +201,7 @@ def test_an_item_is_the_same_bits_alone_and_in_a_batch(single_root: bool) -> Non
 
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("treeparse.kernels.threads.MIN_THREAD_COST", 1.0)
-    lengths = np.array([30, 2, 17, 25, 9, 31, 4])
+    lengths = np.array([30, 2, 57, 25, 9, 31, 4])
     scores, vectors = (batch_of_lengths(lengths, seed) for seed in (13, 14))
     expected = hessian_vector_product(scores, lengths, vectors, single_root=True)
     for threads in (2, 16):

@@ -23,7 +23,7 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import part_jit, vector_jit
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
-from treeparse.kernels.sums.elimination import fill_root, first_head, linear_item, log_item
+from treeparse.kernels.sums.item import fill_root, first_head, linear_item, log_item
 from treeparse.kernels.weights import column_maxima
 
 TABLES = 3

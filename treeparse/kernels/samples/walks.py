@@ -21,7 +21,7 @@ from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
-from treeparse.kernels.sums.elimination import linear_item
+from treeparse.kernels.sums.item import linear_item
 from treeparse.kernels.weights import column_maxima, range_sum, square
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes

@@ -12,160 +12,145 @@ Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j
 inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never read.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, vector_jit
-from treeparse.kernels.logspace import log_add, log_add_number, log_sum
+from treeparse.kernels.compile import jit, part_jit, vector_jit
+from treeparse.kernels.sums import item, panels
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, range_sum, square
+from treeparse.kernels.weights import column_maxima, square
 
-LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
+PANEL_LENGTH = 56  # words from which on panels are faster
+NO_TREE, PLAIN, PANELS, LOGS = range(4)  # ways in which an item was computed with
 
 
-def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
-    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+class Eliminated(NamedTuple):
+    """What sums of a batch leave for products with the Hessian to go on from; of no items where nothing is kept."""
+
+    matrices: FloatArray  # (B, 3, room) weights, eliminated and original, and adjoints, as each way has them
+    pivots: FloatArray  # (B, n+1)
+    ways: IntArray  # (B, 2) and the root word
+
+
+def log_partition(
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
+) -> FloatArray:
+    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none.
+
+    Items of ``panels_from`` words or more are eliminated in panels.
+    """
     log_z = np.empty(len(lengths))
     unwanted = np.empty((1, 0, 0))
-    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, scores, single_root, False, log_z, unwanted, threads=threads)
+    arguments = scores, single_root, panels_from, False, log_z, unwanted, room_for(scores, 0, panels_from)
+    run_batch(_sum_trees, lambda n: n**3 / 3, lengths, *arguments, threads=threads)
     return log_z
 
 
 def log_partition_and_marginals(
-    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray]:
     """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    eliminated = room_for(scores, 0, panels_from)
+    return _log_partition_and_marginals(scores, lengths, eliminated, single_root, threads, panels_from)
+
+
+def log_partition_marginals_and_elimination(
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
+) -> tuple[FloatArray, FloatArray, Eliminated]:
+    """``log_partition_and_marginals``, and what spares ``hessian_vector_product`` the elimination."""
+    eliminated = room_for(scores, len(lengths), panels_from)
+    sums = _log_partition_and_marginals(scores, lengths, eliminated, single_root, threads, panels_from)
+    return *sums, eliminated
+
+
+def _log_partition_and_marginals(
+    scores: FloatArray, lengths: IntArray, eliminated: Eliminated, single_root: bool, threads: int, panels_from: int
+) -> tuple[FloatArray, FloatArray]:
     log_z = np.empty(len(lengths))
     marginals = np.zeros_like(scores)
-    run_batch(_sum_trees, lambda n: n**3, lengths, scores, single_root, True, log_z, marginals, threads=threads)
+    arguments = scores, single_root, panels_from, True, log_z, marginals, eliminated
+    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return log_z, marginals
 
 
-@jit
-def _sum_trees(start, stop, lengths, scores, single_root, with_marginals, log_z, marginals):
+def room_for(scores: FloatArray, count: int, panels_from: int) -> Eliminated:
+    """Room for the elimination of so many items of these sizes."""
     size = scores.shape[1]
-    buffers, vectors = np.empty((3, size * size)), (np.empty(size), np.empty(size), np.empty(size))
+    matrices = np.empty((count, 3, room(size - 1, panels_from)))
+    return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
+
+
+@part_jit
+def room(n, panels_from):
+    """The entries of a matrix for n words, whatever way it is computed with."""
+    return panels.row_width(n) ** 2 if n >= panels_from else (n + 1) ** 2
+
+
+@jit
+def _sum_trees(start, stop, lengths, scores, single_root, panels_from, with_marginals, log_z, marginals, eliminated):
+    size = scores.shape[1]
+    keep = len(eliminated.ways) > 0
+    memory, pivots = np.empty((3, 0 if keep else room(size - 1, panels_from))), np.empty(size)
+    vectors, panel = np.empty((2, size)), new_panel(size - 1, panels_from)
     for b in range(start, stop):
         n = lengths[b]
-        matrices = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
-        shift = column_maxima(scores[b], n, vectors[0])
-        weight = -np.inf
-        if shift > -np.inf:
-            weight, _ = linear_item(scores[b], n, single_root, with_marginals, matrices, vectors)
-            linear = not np.isnan(weight)
-            if not linear:
-                weight, _ = log_item(scores[b], n, single_root, with_marginals, matrices, vectors)
-            if with_marginals and linear:
-                _store_marginals(n, matrices, marginals[b])
-            elif with_marginals and weight != -np.inf:
-                _store_log_marginals(n, matrices, marginals[b])
-        log_z[b] = shift + weight
+        matrices = eliminated.matrices[b] if keep else memory
+        pivots = eliminated.pivots[b] if keep else pivots
+        log_z[b], way, root_word = sum_item(
+            scores[b], n, single_root, panels_from, with_marginals, matrices, pivots, vectors, panel
+        )
+        if keep:
+            eliminated.ways[b, 0], eliminated.ways[b, 1] = way, root_word
+        if with_marginals:
+            _store(n, way, matrices, panel, marginals[b])
 
 
-@jit
-def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """One item with plain weights; returns log Z' (columns scaled to maximum 1), NaN if unsafe, and the root word.
+@part_jit
+def new_panel(n, panels_from):
+    """Working memory for panels, if items of up to n words need it."""
+    return panels.new_panel(n if n >= panels_from else 0)
 
-    ``matrices`` take the eliminated weights, the original weights and the adjoint; ``vectors`` hold the column maxima
-    and take the pivots.
+
+@part_jit
+def sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, vectors, panel):
+    """The log partition of one item, the way in which it was computed with, and the root word.
+
+    ``memory`` takes three matrices of that way: eliminated weights, original weights and, if wanted, the adjoint.
     """
-    w, original, adjoint = matrices
-    top, pivots, gradient = vectors
-    bound = load_weights(scores, n, top, w, original)
-    weight, root_word = _eliminate(w, n, single_root, pivots)
-    safe = weight - bound >= LINEAR_LIMIT and weight < np.inf
-    if safe and with_adjoint:
-        _differentiate(w, n, root_word, pivots, gradient, adjoint)
-        safe = all_finite(adjoint, n)
-    return weight if safe else np.nan, root_word
+    shift = column_maxima(scores, n, vectors[0])
+    if shift == -np.inf:
+        return shift, NO_TREE, 0
+    lines, way = (vectors[0], pivots, vectors[1]), PANELS if n >= panels_from else PLAIN
+    matrices = matrices_of(memory, n, way)
+    if way == PANELS:
+        weight, root_word = panels.linear_item(scores, n, single_root, with_adjoint, matrices, lines, panel)
+    else:
+        weight, root_word = item.linear_item(scores, n, single_root, with_adjoint, matrices, lines)
+    if np.isnan(weight):
+        matrices, way = matrices_of(memory, n, LOGS), LOGS
+        weight, root_word = item.log_item(scores, n, single_root, with_adjoint, matrices, lines)
+    return shift + weight, way if weight > -np.inf else NO_TREE, root_word
 
 
-@jit
-def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
-    w, original, adjoint = matrices
-    top, pivots, gradient = vectors
-    load_log_weights(scores, n, top, w, original)
-    weight, root_word = _eliminate_log(w, n, single_root, pivots)
-    if with_adjoint and weight != -np.inf:
-        _differentiate_log(w, n, root_word, pivots, gradient, adjoint)
-    return weight, root_word
+@part_jit
+def matrices_of(memory, n, way):
+    """The three matrices of an item."""
+    if way == PANELS:
+        return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
+    return square(memory[0], n), square(memory[1], n), square(memory[2], n)
 
 
-@jit
-def first_head(k, root_word):
-    """The first head in the pivot of word ``k``: node 0 counts from the root word on."""
-    return 0 if k <= root_word else 1
-
-
-@jit
-def fill_root(matrix, k, value):
-    """Set the entries of the root's arcs to the words before ``k``."""
-    for j in range(1, k):
-        matrix[j, 0] = value
-
-
-@vector_jit
-def all_finite(matrix, n):
-    """Whether the rows of all words are finite."""
-    total = 0.0
-    for j in range(1, n + 1):
-        for i in range(n + 1):
-            total += 0.0 * matrix[j, i]
-    return total == 0.0
-
-
-@vector_jit
-def _eliminate(w, n, single_root, pivots):
-    """Eliminate in place; returns log Z', or -inf, and the root word (past the end with many roots).
-
-    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[:k, k]`` as it was when ``k`` went.
-    """
-    root_word = 1 if single_root else n + 1
-    log_z = 0.0
-    for k in range(n, 0, -1):
-        pivot = range_sum(w[k], first_head(k, root_word), k)
-        if pivot == 0.0 and root_word == 1:
-            root_word = k
-            pivot = w[k, 0]
-            fill_root(w, k, 0.0)
-        if pivot == 0.0:
-            return -np.inf, root_word
-        pivots[k] = pivot
-        log_z += np.log(pivot)
-        for i in range(k):
-            w[k, i] /= pivot
-        for j in range(1, k):
-            through = w[j, k]
-            for i in range(k):
-                w[j, i] += through * w[k, i]
-    return log_z, root_word
-
-
-@vector_jit
-def _differentiate(w, n, root_word, pivots, gradient, adjoint):
-    """Fill ``adjoint`` with the derivative of log Z' in every weight: the reverse of ``_eliminate``."""
-    for k in range(1, n + 1):
-        row = w[k]
-        for i in range(k):
-            gradient[i] = 0.0
-        dependents = 0.0
-        for j in range(1, k):
-            through = w[j, k]
-            total = 0.0
-            for i in range(k):
-                total += adjoint[j, i] * row[i]
-                gradient[i] += adjoint[j, i] * through
-            adjoint[j, k] = total
-            dependents += total * through
-        first = first_head(k, root_word)
-        for i in range(k):
-            rest = 1.0 - dependents if i >= first else 0.0
-            value = (gradient[i] + rest) / pivots[k]
-            adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, to be found
-        adjoint[k, k] = 0.0
-        if k == root_word:
-            fill_root(adjoint, k, 0.0)
+@part_jit
+def _store(n, way, memory, panel, marginals):
+    """Fill the marginals of one item."""
+    if way == PANELS:
+        panels.store_marginals(n, matrices_of(memory, n, way), panel.rows, marginals)
+    elif way == PLAIN:
+        _store_marginals(n, matrices_of(memory, n, way), marginals)
+    elif way == LOGS:
+        _store_log_marginals(n, matrices_of(memory, n, way), marginals)
 
 
 @vector_jit
@@ -175,56 +160,6 @@ def _store_marginals(n, matrices, marginals):
     for i in range(n + 1):
         for j in range(1, n + 1):
             marginals[i, j] = adjoint[j, i] * original[j, i]
-
-
-@jit
-def _eliminate_log(w, n, single_root, pivots):
-    """``_eliminate`` on log weights."""
-    root_word = 1 if single_root else n + 1
-    log_z = 0.0
-    for k in range(n, 0, -1):
-        pivot = log_sum(w[k], first_head(k, root_word), k)
-        if pivot == -np.inf and root_word == 1:
-            root_word = k
-            pivot = w[k, 0]
-            fill_root(w, k, -np.inf)
-        if pivot == -np.inf:
-            return -np.inf, root_word
-        pivots[k] = pivot
-        log_z += pivot
-        for i in range(k):
-            w[k, i] -= pivot
-        for j in range(1, k):
-            through = w[j, k]
-            if through > -np.inf:
-                for i in range(k):
-                    w[j, i] = log_add(w[j, i], through + w[k, i])
-    return log_z, root_word
-
-
-@jit
-def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
-    """``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
-    for k in range(1, n + 1):
-        row = w[k]
-        for i in range(k):
-            gradient[i] = -np.inf
-        dependents = 0.0
-        for j in range(1, k):
-            through = w[j, k]
-            total = -np.inf
-            for i in range(k):
-                total = log_add(total, adjoint[j, i] + row[i])
-                gradient[i] = log_add(gradient[i], adjoint[j, i] + through)
-            adjoint[j, k] = total
-            dependents += np.exp(total + through)
-        first = first_head(k, root_word)
-        for i in range(k):
-            rest = 1.0 - dependents if i >= first else 0.0
-            adjoint[k, i] = log_add_number(gradient[i], rest) - pivots[k]
-        adjoint[k, k] = -np.inf
-        if k == root_word:
-            fill_root(adjoint, k, -np.inf)
 
 
 @jit

@@ -12,73 +12,145 @@ With plain weights, tangents are derivatives. In logs they are derivatives of lo
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import jit, part_jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.sums.elimination import all_finite, fill_root, first_head, linear_item, log_item
+from treeparse.kernels.sums import panel_tangents
+from treeparse.kernels.sums.elimination import (
+    LOGS,
+    PANEL_LENGTH,
+    PANELS,
+    PLAIN,
+    Eliminated,
+    matrices_of,
+    new_panel,
+    room,
+    room_for,
+    sum_item,
+)
+from treeparse.kernels.sums.item import all_finite, clamp, fill_root, first_head, log_item
+from treeparse.kernels.sums.panel_tangents import MIN_SCALE
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, range_sum, square
+from treeparse.kernels.weights import column_maxima, range_sum
 
-# Lines of working memory: column maxima, pivots and their tangents; whatever a step needs; terms' shares of a sum, and
-# minus the log of that sum.
-LINES = 6
-TOP, PIVOTS, WORK, PIVOT_TANGENTS, SHARES, INVERSE = range(LINES)
-MIN_SCALE = 1e-300  # of vectors; not 0, by which one cannot divide
+# Lines of working memory: pivots and their tangents; whatever a step needs; terms' shares of a sum, and minus the log
+# of that sum.
+LINES = 5
+PIVOTS, WORK, PIVOT_TANGENTS, SHARES, INVERSE = range(LINES)
 MAX_LOG = 600.0  # exp of it, times what it is multiplied by, is finite
 
 
 def hessian_vector_product(
-    scores: FloatArray, lengths: IntArray, vectors: FloatArray, *, single_root: bool, threads: int = 1
+    scores: FloatArray,
+    lengths: IntArray,
+    vectors: FloatArray,
+    eliminated: Eliminated | None = None,
+    *,
+    single_root: bool,
+    threads: int = 1,
+    panels_from: int = PANEL_LENGTH,
 ) -> FloatArray:
     """The Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``.
 
-    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
+    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there. What
+    ``elimination.log_partition_marginals_and_elimination`` has left of the same scores need not be done again.
     """
     product = np.zeros_like(scores)
-    run_batch(_multiply, lambda n: 3 * n**3, lengths, scores, vectors, single_root, product, threads=threads)
+    kept = room_for(scores, 0, panels_from) if eliminated is None else eliminated
+    if (kept.ways[:, 0] == PANELS).any():  # however many words that took
+        panels_from = 1
+    arguments = scores, vectors, single_root, panels_from, kept, product
+    run_batch(_multiply, lambda n: 3 * n**3, lengths, *arguments, threads=threads)
     return product
 
 
 @jit
-def _multiply(start, stop, lengths, scores, vectors, single_root, product):
-    size = scores.shape[1]
-    buffers = np.empty((6, size * size))
-    lines = np.empty((LINES, size))
-    elimination_lines = lines[TOP], lines[PIVOTS], lines[WORK]
+def _multiply(start, stop, lengths, scores, vectors, single_root, panels_from, eliminated, product):
+    size, kept = scores.shape[1], len(eliminated.ways)
+    room_of_all = room(size - 1, panels_from)
+    memory, changes, maxima = np.empty((3, room_of_all)), np.empty((3, room_of_all)), np.empty((2, size))
+    lines, panel = np.empty((LINES, size)), new_panel(size - 1, panels_from)
+    tangents = panel_tangents.new_tangents(size - 1 if size > panels_from else 0)
     for b in range(start, stop):
-        n = lengths[b]
-        if column_maxima(scores[b], n, lines[TOP]) == -np.inf:
-            continue
-        values = square(buffers[0], n), square(buffers[1], n), square(buffers[2], n)
-        tangents = square(buffers[3], n), square(buffers[4], n), square(buffers[5], n)
-        weight, root_word = linear_item(scores[b], n, single_root, True, values, elimination_lines)
-        if not np.isnan(weight) and _linear_item(vectors[b], n, root_word, values, tangents, lines, product[b]):
-            continue
-        weight, root_word = log_item(scores[b], n, single_root, True, values, elimination_lines)
-        if weight != -np.inf:
-            _log_item(vectors[b], n, root_word, values, tangents, lines, product[b])
+        n, values = lengths[b], memory
+        if kept > 0:
+            values, root_word, way = _recall(n, b % kept, eliminated, memory, lines[PIVOTS])
+        else:
+            _, way, root_word = sum_item(
+                scores[b], n, single_root, panels_from, True, memory, lines[PIVOTS], maxima, panel
+            )
+        if way in (PLAIN, PANELS) and not _multiply_plainly(
+            vectors[b], n, way, root_word, values, changes, lines, tangents, product[b]
+        ):
+            values, way = memory, LOGS
+            column_maxima(scores[b], n, maxima[0])
+            matrices, own_lines = matrices_of(memory, n, LOGS), (maxima[0], lines[PIVOTS], lines[WORK])
+            _, root_word = log_item(scores[b], n, single_root, True, matrices, own_lines)
+        if way == LOGS:
+            _multiply_logs(
+                vectors[b], n, root_word, matrices_of(values, n, LOGS), matrices_of(changes, n, LOGS), lines, product[b]
+            )
 
 
-@jit
-def _linear_item(vectors, n, root_word, values, tangents, lines, product):
+@part_jit
+def _recall(n, place, eliminated, memory, pivots):
+    """The matrices that an item's elimination has left, its root word and its way."""
+    way, root_word = eliminated.ways[place, 0], eliminated.ways[place, 1]
+    values = eliminated.matrices[place]
+    for k in range(1, n + 1):
+        pivots[k] = eliminated.pivots[place, k]
+    if 1 < root_word <= n:  # whose arcs' adjoints change on the way, and others may read them now
+        for matrix in range(len(values)):
+            for entry in range(values.shape[1]):
+                memory[matrix, entry] = values[matrix, entry]
+        values = memory
+    return values, root_word, way
+
+
+@part_jit
+def _multiply_plainly(vectors, n, way, root_word, values, changes, lines, tangents, product):
     """One item with plain weights; returns whether that was safe: tangents may overflow where weights just do not."""
-    w, original, adjoint = values
-    v, w_tangent, adjoint_tangent = tangents
-    scale = load_vectors(vectors, n, original, 0.0, 1.0, v)
-    _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent)
-    _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
+    w, original, adjoint = matrices_of(values, n, way)
+    v, w_tangent, adjoint_tangent = matrices_of(changes, n, way)
+    _take_back_root(adjoint, n, root_word)
+    if way == PANELS:
+        scale = panel_tangents.load_vectors(vectors, n, original, v, w_tangent)
+        pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
+        panel_tangents.eliminate(w, n, root_word, pivots, w_tangent, pivot_tangents, tangents)
+        panel_tangents.differentiate(
+            w, n, root_word, pivots, w_tangent, pivot_tangents, adjoint, adjoint_tangent, _log_bound(n), tangents
+        )
+    else:
+        scale = load_vectors(vectors, n, original, 0.0, 1.0, v)
+        _weigh(n, original, v, w_tangent)
+        _eliminate_tangents(w, n, root_word, lines, w_tangent)
+        _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
     if not all_finite(adjoint_tangent, n):
         return False
-    _store_product(values, tangents, n, scale, product)
+    if way == PANELS:
+        changed = v, w_tangent, adjoint_tangent
+        panel_tangents.store_product(n, (w, original, adjoint), changed, scale, tangents.rows, product)
+    else:
+        _store_product((w, original, adjoint), (v, w_tangent, adjoint_tangent), n, scale, product)
     return True
 
 
-@jit
-def _log_item(vectors, n, root_word, values, tangents, lines, product):
+@vector_jit
+def _weigh(n, original, v, w_tangent):
+    """The tangents of the weights before anything is eliminated."""
+    w_tangent[:] = 0.0
+    for j in range(1, n + 1):
+        for i in range(n + 1):
+            w_tangent[j, i] = original[j, i] * v[j, i]
+
+
+@part_jit
+def _multiply_logs(vectors, n, root_word, values, tangents, lines, product):
     """One item in logs, slower and safe for any finite scores."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
     scale = load_vectors(vectors, n, original, -np.inf, 0.0, v)
     _eliminate_log_tangents(w, n, root_word, lines, original, v, adjoint_tangent, w_tangent)
+    _take_back_root(adjoint, n, root_word)
     _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
     _store_log_product(values, tangents, n, scale, product)
 
@@ -111,14 +183,6 @@ def _log_bound(n):
 
 
 @jit
-def _clamp(x, limit):
-    """``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
-    if x > limit:
-        return limit
-    return -limit if x < -limit else x
-
-
-@jit
 def _take_back_root(adjoint, n, root_word):
     """Of the words before the root word, the adjoints of root arcs as they were until it went."""
     if root_word <= n:
@@ -127,12 +191,9 @@ def _take_back_root(adjoint, n, root_word):
 
 
 @vector_jit
-def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
+def _eliminate_tangents(w, n, root_word, lines, w_tangent):
     """The tangents of ``elimination._eliminate``."""
     pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
-    for j in range(1, n + 1):
-        for i in range(n + 1):
-            w_tangent[j, i] = original[j, i] * v[j, i]
     for k in range(n, 0, -1):
         if k == root_word:
             fill_root(w_tangent, k, 0.0)
@@ -151,7 +212,6 @@ def _eliminate_tangents(w, n, root_word, lines, original, v, w_tangent):
 def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
     """The tangents of ``elimination._differentiate``."""
     pivots, gradient_tangent, pivot_tangents = lines[PIVOTS], lines[WORK], lines[PIVOT_TANGENTS]
-    _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         row, row_tangent = w[k], w_tangent[k]
         for i in range(k):
@@ -169,7 +229,7 @@ def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_
         for i in range(k):
             change = gradient_tangent[i] - (dependents_tangent if i >= first else 0.0)
             change = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
-            adjoint_tangent[k, i] = _clamp(change, _log_bound(n) * adjoint[k, i])
+            adjoint_tangent[k, i] = clamp(change, _log_bound(n) * adjoint[k, i])
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
             fill_root(adjoint, k, 0.0)
@@ -230,7 +290,6 @@ def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjo
     """The tangents of ``elimination._differentiate_log``."""
     pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
     change, share, inverse = lines[WORK], lines[SHARES], lines[INVERSE]
-    _take_back_root(adjoint, n, root_word)
     for k in range(1, n + 1):
         dependents_tangent = _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share)
         first = first_head(k, root_word)
@@ -244,7 +303,7 @@ def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjo
                 for i in range(k):
                     change[i] += share[i] * (adjoint_tangent[j, i] + w_tangent[j, k])
         for i in range(k):
-            adjoint_tangent[k, i] = _clamp(change[i] - pivot_tangents[k], _log_bound(n))
+            adjoint_tangent[k, i] = clamp(change[i] - pivot_tangents[k], _log_bound(n))
         adjoint_tangent[k, k] = 0.0
         if k == root_word:
             fill_root(adjoint, k, -np.inf)

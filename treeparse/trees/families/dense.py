@@ -10,7 +10,7 @@ Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``; auto
 import torch
 from torch import Tensor
 
-from treeparse.kernels.sums.elimination import LINEAR_LIMIT
+from treeparse.kernels.sums.item import LINEAR_LIMIT
 from treeparse.trees.checks import arc_mask
 from treeparse.trees.families.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
 

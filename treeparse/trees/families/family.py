@@ -5,7 +5,7 @@ torch). Everything that depends on either is here behind one object; a new backe
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -79,10 +79,12 @@ class Family(ABC):
     Attributes:
         single_root: whether exactly one word hangs from node 0.
         crossing: whether arcs may cross.
+        leaves_rest: whether ``log_partition_marginals_and_rest`` may spare products with the Hessian work.
     """
 
     single_root: bool
     crossing: ClassVar[bool]
+    leaves_rest: ClassVar[bool] = False
 
     @abstractmethod
     def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
@@ -92,9 +94,16 @@ class Family(ABC):
     def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
         """The log partition, and the probability of every part; all 0 where there is no tree."""
 
+    def log_partition_marginals_and_rest(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts, Any]:
+        """The log partition, marginals, and whatever of their making spares ``hessian_vector_product`` work, or None."""
+        return *self.log_partition_and_marginals(parts, lengths), None
+
     @abstractmethod
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
-        """The Hessian of the log partition times vectors: the derivative of the marginals along them."""
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+        """The Hessian of the log partition times vectors: the derivative of the marginals along them.
+
+        ``rest`` is what sums of the same parts have left, or of the first of them where they come again in turn.
+        """
 
     @abstractmethod
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:

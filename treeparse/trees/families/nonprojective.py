@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
@@ -13,10 +14,12 @@ from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import beam
-from treeparse.trees.families.arrays import floats, integers, run
+from treeparse.trees.families.arrays import floats, integers, run, tensors
 from treeparse.trees.families.distinct import DrawKernels
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
+
+MOST_KEPT = 2**25  # numbers, 256 MiB
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Nonprojective(Family):
 
     single_root: bool
     crossing: ClassVar[bool] = True
+    leaves_rest: ClassVar[bool] = True
 
     def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
         return run(elimination.log_partition, *parts, lengths, single_root=self.single_root)
@@ -33,8 +37,20 @@ class Nonprojective(Family):
         log_z, marginals = run(elimination.log_partition_and_marginals, *parts, lengths, single_root=self.single_root)
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
-        return (run(hessian.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
+    def log_partition_marginals_and_rest(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts, Any]:
+        """The rest is kept only while it is small: three matrices an item."""
+        (arcs,) = parts
+        if 3 * arcs.numel() > MOST_KEPT:
+            return *self.log_partition_and_marginals(parts, lengths), None
+        found = elimination.log_partition_marginals_and_elimination(
+            floats(arcs), integers(lengths), single_root=self.single_root, threads=torch.get_num_threads()
+        )
+        log_z, marginals = tensors(found[:2], arcs.device)
+        return log_z, (marginals,), found[2]
+
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+        options = {"single_root": self.single_root, "eliminated": rest}
+        return (run(hessian.hessian_vector_product, *parts, lengths, *vectors, **options),)
 
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
         return (run(conditionals.log_marginals, *parts, lengths, single_root=self.single_root),)

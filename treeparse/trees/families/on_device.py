@@ -1,7 +1,7 @@
 """All dependency trees, crossing arcs included, with sums in torch operations on the scores' device."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -27,7 +27,7 @@ class NonprojectiveOnDevice(Family):
         log_z, marginals = dense.log_partition_and_marginals(arcs, lengths, single_root=self.single_root)
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
         (arcs,), (vector,) = parts, vectors
         return (dense.hessian_vector_product(arcs, lengths, vector, single_root=self.single_root),)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -35,7 +35,7 @@ class Projective(Family):
         )
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
         return (run(inside_outside.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
 
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:

@@ -1,0 +1,46 @@
+"""Products of matrices and vectors that kernels spell out, against numpy, compiled and as plain Python."""
+
+import numpy as np
+import pytest
+
+from treeparse.kernels.compile import jit
+from treeparse.kernels.products import add_product, add_transposed_product
+from treeparse.kernels.vectors import add_multiple, copy_transposed, copy_vector, fill_vector
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("rows", [0, 1, 7, 8, 13])
+@pytest.mark.parametrize("inner", [0, 1, 9])
+def test_products_of_parts_of_matrices(rows: int, inner: int) -> None:
+    total, left, right = np.random.default_rng(1).normal(size=(3, 24, 24))
+    expected, transposed = total.copy(), total.copy()
+    expected[3 : 3 + rows, 8:24] += left[2 : 2 + rows, 5 : 5 + inner] @ right[1 : 1 + inner, :16]
+    transposed[3 : 3 + rows, 8:24] += left[5 : 5 + inner, 2 : 2 + rows].T @ right[1 : 1 + inner, :16]
+    result = total.copy()
+    add_product(result, (3, 8), left, (2, 5), right, (1, 0), (rows, inner, 16))
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-14)
+    result = total.copy()
+    add_transposed_product(result, (3, 8), left, (5, 2), right, (1, 0), (rows, inner, 16))
+    np.testing.assert_allclose(result, transposed, rtol=0, atol=1e-14)
+
+
+@jit
+def _use_vectors(target, source):
+    add_multiple(target, 1, 2.0, source, 3)
+    copy_vector(target, 10, source, 5)
+    fill_vector(target, 20, 7.0)
+    copy_transposed(target, 30, 9, source, 2, 11)
+
+
+@pytest.mark.nojit
+def test_vectors() -> None:
+    target, source = np.random.default_rng(2).normal(size=(2, 110))
+    expected = target.copy()
+    expected[1:9] += 2.0 * source[3:11]
+    expected[10:18] = source[5:13]
+    expected[20:28] = 7.0
+    for row in range(8):
+        for column in range(8):
+            expected[30 + 9 * column + row] = source[2 + 11 * row + column]
+    _use_vectors(target, source)
+    np.testing.assert_allclose(target, expected, rtol=0, atol=1e-14)
