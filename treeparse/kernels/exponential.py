@@ -25,7 +25,7 @@ TAYLOR = [1 / math.factorial(i) for i in range(13, -1, -1)]
 
 @jit
 def exponentiate(values):
-    """``np.exp`` in place of numbers that are at most 700, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
+    """``np.exp`` in place of numbers up to 700, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
     stay_apart()
     whole = len(values) - len(values) % LANES
     for start in range(0, whole, LANES):

@@ -20,7 +20,8 @@ INDEX = ir.IntType(32)
 
 def spelled_out(typed: Callable[..., Any], plain: Callable[..., Any]) -> Any:
     """A function of kernels by its LLVM code, as ``intrinsic`` takes it; ``plain`` is it under NUMBA_DISABLE_JIT=1."""
-    return plain if numba.config.DISABLE_JIT else intrinsic(typed)
+    is_off = numba.njit(plain) is plain
+    return plain if is_off else intrinsic(typed)
 
 
 def pointer_to(context: Any, builder: Any, array: Any, value: Any, index: Any) -> Any:

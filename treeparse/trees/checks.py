@@ -154,7 +154,14 @@ def _limit(scores: Tensor) -> float:
 
 
 def summable(scores: Tensor) -> Tensor:
-    """Float64 scores that were not checked, so that sums of them neither overflow nor are NaN, which becomes -inf."""
+    """Float64 scores that were not checked, so that sums of them neither overflow nor are NaN, which becomes -inf.
+
+    Most of them are summable as they are; to look takes a fifth of the time, but waits for a device.
+    """
+    if scores.device.type == "cpu" and scores.numel() > 0 and not torch.compiler.is_compiling():
+        least, most = scores.detach().aminmax()
+        if least.item() >= -MAX_SUMMABLE and most.item() <= MAX_SUMMABLE:
+            return scores
     return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
 
 

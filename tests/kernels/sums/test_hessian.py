@@ -183,8 +183,8 @@ def test_panels_give_the_products_of_words_one_by_one(single_root: bool) -> None
                 products = hessian_vector_product(scores, lengths, vectors, **options)
                 np.testing.assert_allclose(products, expected, rtol=0, atol=1e-12)
                 *_, eliminated = log_partition_marginals_and_elimination(scores, lengths, **options)
-                twice = (np.concatenate([array, array]) for array in (scores, lengths, vectors))
-                from_sums = hessian_vector_product(*twice, eliminated, single_root=single_root)
+                twice = [np.concatenate([array, array]) for array in (scores, lengths, vectors)]
+                from_sums = hessian_vector_product(*twice, eliminated=eliminated, single_root=single_root)
                 np.testing.assert_array_equal(from_sums, np.concatenate([products, products]))
 
 

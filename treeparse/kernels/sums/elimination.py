@@ -34,6 +34,10 @@ class Eliminated(NamedTuple):
     ways: IntArray  # (B, 2) and the root word
 
 
+UNWANTED = np.empty((1, 0, 0))  # in the place of marginals
+NOTHING = Eliminated(np.empty((0, 3, 0)), np.empty((0, 0)), np.empty((0, 2), np.int64))  # is to be kept
+
+
 def log_partition(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> FloatArray:
@@ -42,8 +46,7 @@ def log_partition(
     Items of ``panels_from`` words or more are eliminated in panels.
     """
     log_z = np.empty(len(lengths))
-    unwanted = np.empty((1, 0, 0))
-    arguments = scores, single_root, panels_from, False, log_z, unwanted, room_for(scores, 0, panels_from)
+    arguments = scores, single_root, panels_from, False, log_z, UNWANTED, NOTHING
     run_batch(_sum_trees, lambda n: n**3 / 3, lengths, *arguments, threads=threads)
     return log_z
 
@@ -52,32 +55,35 @@ def log_partition_and_marginals(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray]:
     """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
-    eliminated = room_for(scores, 0, panels_from)
-    return _log_partition_and_marginals(scores, lengths, eliminated, single_root, threads, panels_from)
+    log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
+    arguments = scores, single_root, panels_from, False, log_z, marginals, NOTHING
+    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
+    return log_z, marginals
 
 
 def log_partition_marginals_and_elimination(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray, Eliminated]:
-    """``log_partition_and_marginals``, and what spares ``hessian_vector_product`` the elimination."""
-    eliminated = room_for(scores, len(lengths), panels_from)
-    sums = _log_partition_and_marginals(scores, lengths, eliminated, single_root, threads, panels_from)
-    return *sums, eliminated
-
-
-def _log_partition_and_marginals(
-    scores: FloatArray, lengths: IntArray, eliminated: Eliminated, single_root: bool, threads: int, panels_from: int
-) -> tuple[FloatArray, FloatArray]:
-    log_z = np.empty(len(lengths))
-    marginals = np.zeros_like(scores)
-    arguments = scores, single_root, panels_from, True, log_z, marginals, eliminated
+    """``log_partition_and_marginals``, and what ``hessian_vector_product`` can go on from."""
+    log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
+    eliminated = _room_for(scores, panels_from)
+    arguments = scores, single_root, panels_from, False, log_z, marginals, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
-    return log_z, marginals
+    return log_z, marginals, eliminated
 
 
-def room_for(scores: FloatArray, count: int, panels_from: int) -> Eliminated:
-    """Room for the elimination of so many items of these sizes."""
-    size = scores.shape[1]
+def eliminate(
+    scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int, in_logs: bool = False
+) -> Eliminated:
+    """That alone, in logs if other ways turned out not to be safe."""
+    eliminated = _room_for(scores, panels_from)
+    arguments = scores, single_root, panels_from, in_logs, np.empty(len(lengths)), UNWANTED, eliminated
+    run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
+    return eliminated
+
+
+def _room_for(scores: FloatArray, panels_from: int) -> Eliminated:
+    count, size = scores.shape[:2]
     matrices = np.empty((count, 3, room(size - 1, panels_from)))
     return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
 
@@ -89,32 +95,32 @@ def room(n, panels_from):
 
 
 @jit
-def _sum_trees(start, stop, lengths, scores, single_root, panels_from, with_marginals, log_z, marginals, eliminated):
+def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, log_z, marginals, eliminated):
     size = scores.shape[1]
-    keep = len(eliminated.ways) > 0
+    keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
     memory, pivots = np.empty((3, 0 if keep else room(size - 1, panels_from))), np.empty(size)
-    vectors, panel = np.empty((2, size)), new_panel(size - 1, panels_from)
+    vectors, panel = np.empty((2, size)), _new_panel(size - 1, panels_from)
     for b in range(start, stop):
         n = lengths[b]
         matrices = eliminated.matrices[b] if keep else memory
         pivots = eliminated.pivots[b] if keep else pivots
-        log_z[b], way, root_word = sum_item(
-            scores[b], n, single_root, panels_from, with_marginals, matrices, pivots, vectors, panel
+        log_z[b], way, root_word = _sum_item(
+            scores[b], n, single_root, panels_from, in_logs, keep or store, matrices, pivots, vectors, panel
         )
         if keep:
             eliminated.ways[b, 0], eliminated.ways[b, 1] = way, root_word
-        if with_marginals:
+        if store:
             _store(n, way, matrices, panel, marginals[b])
 
 
 @part_jit
-def new_panel(n, panels_from):
+def _new_panel(n, panels_from):
     """Working memory for panels, if items of up to n words need it."""
     return panels.new_panel(n if n >= panels_from else 0)
 
 
 @part_jit
-def sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, vectors, panel):
+def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory, pivots, vectors, panel):
     """The log partition of one item, the way in which it was computed with, and the root word.
 
     ``memory`` takes three matrices of that way: eliminated weights, original weights and, if wanted, the adjoint.
@@ -124,7 +130,9 @@ def sum_item(scores, n, single_root, panels_from, with_adjoint, memory, pivots, 
         return shift, NO_TREE, 0
     lines, way = (vectors[0], pivots, vectors[1]), PANELS if n >= panels_from else PLAIN
     matrices = matrices_of(memory, n, way)
-    if way == PANELS:
+    if in_logs:
+        weight, root_word = np.nan, 0
+    elif way == PANELS:
         weight, root_word = panels.linear_item(scores, n, single_root, with_adjoint, matrices, lines, panel)
     else:
         weight, root_word = item.linear_item(scores, n, single_root, with_adjoint, matrices, lines)

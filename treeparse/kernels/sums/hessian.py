@@ -17,25 +17,25 @@ from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums import panel_tangents
 from treeparse.kernels.sums.elimination import (
     LOGS,
+    NO_TREE,
     PANEL_LENGTH,
     PANELS,
-    PLAIN,
     Eliminated,
+    eliminate,
     matrices_of,
-    new_panel,
     room,
-    room_for,
-    sum_item,
 )
-from treeparse.kernels.sums.item import all_finite, clamp, fill_root, first_head, log_item
+from treeparse.kernels.sums.item import all_finite, clamp, fill_root, first_head
 from treeparse.kernels.sums.panel_tangents import MIN_SCALE
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, range_sum
+from treeparse.kernels.weights import range_sum
 
 # Lines of working memory: pivots and their tangents; whatever a step needs; terms' shares of a sum, and minus the log
 # of that sum.
 LINES = 5
 PIVOTS, WORK, PIVOT_TANGENTS, SHARES, INVERSE = range(LINES)
+CHUNK = 2**18  # numbers of items that are eliminated before their products: as many as stay near the processor
+NEVER = 2**60  # words
 MAX_LOG = 600.0  # exp of it, times what it is multiplied by, is finite
 
 
@@ -55,40 +55,58 @@ def hessian_vector_product(
     ``elimination.log_partition_marginals_and_elimination`` has left of the same scores need not be done again.
     """
     product = np.zeros_like(scores)
-    kept = room_for(scores, 0, panels_from) if eliminated is None else eliminated
-    if (kept.ways[:, 0] == PANELS).any():  # however many words that took
-        panels_from = 1
-    arguments = scores, vectors, single_root, panels_from, kept, product
-    run_batch(_multiply, lambda n: 3 * n**3, lengths, *arguments, threads=threads)
+    if eliminated is not None:
+        _multiply(scores, lengths, vectors, eliminated, product, single_root, threads)
+        return product
+    count = max(4 * threads, CHUNK // (3 * room(scores.shape[1] - 1, panels_from)))
+    for start in range(0, len(lengths), count):
+        part = slice(start, start + count)
+        kept = eliminate(scores[part], lengths[part], single_root=single_root, threads=threads, panels_from=panels_from)
+        _multiply(scores[part], lengths[part], vectors[part], kept, product[part], single_root, threads)
     return product
 
 
+def _multiply(
+    scores: FloatArray,
+    lengths: IntArray,
+    vectors: FloatArray,
+    eliminated: Eliminated,
+    product: FloatArray,
+    single_root: bool,
+    threads: int,
+) -> None:
+    """Fill the products of items whose elimination is there, or is to be used again and again in turn."""
+    unsafe, longest = np.zeros(len(lengths), np.int64), scores.shape[1] - 1
+    panels_to = longest if (eliminated.ways[:, 0] == PANELS).any() else 0
+    arguments = lengths, vectors, eliminated, panels_to, product, unsafe
+    run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
+    items = unsafe.nonzero()[0]
+    if len(items):  # tangents may overflow where weights just do not
+        scores, lengths, vectors = scores[items], lengths[items], vectors[items]
+        in_logs = eliminate(scores, lengths, single_root=single_root, threads=threads, panels_from=NEVER, in_logs=True)
+        part = np.zeros_like(scores)
+        arguments = lengths, vectors, in_logs, 0, part, unsafe
+        run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
+        product[items] = part
+
+
 @jit
-def _multiply(start, stop, lengths, scores, vectors, single_root, panels_from, eliminated, product):
-    size, kept = scores.shape[1], len(eliminated.ways)
-    room_of_all = room(size - 1, panels_from)
-    memory, changes, maxima = np.empty((3, room_of_all)), np.empty((3, room_of_all)), np.empty((2, size))
-    lines, panel = np.empty((LINES, size)), new_panel(size - 1, panels_from)
-    tangents = panel_tangents.new_tangents(size - 1 if size > panels_from else 0)
+def _multiply_items(start, stop, lengths, vectors, eliminated, panels_to, product, unsafe):
+    size, kept = vectors.shape[1], len(eliminated.ways)
+    entries = eliminated.matrices.shape[2]
+    memory, changes, lines = np.empty((3, entries)), np.empty((3, entries)), np.empty((LINES, size))
+    tangents = panel_tangents.new_tangents(panels_to)
     for b in range(start, stop):
-        n, values = lengths[b], memory
-        if kept > 0:
-            values, root_word, way = _recall(n, b % kept, eliminated, memory, lines[PIVOTS])
-        else:
-            _, way, root_word = sum_item(
-                scores[b], n, single_root, panels_from, True, memory, lines[PIVOTS], maxima, panel
-            )
-        if way in (PLAIN, PANELS) and not _multiply_plainly(
-            vectors[b], n, way, root_word, values, changes, lines, tangents, product[b]
-        ):
-            values, way = memory, LOGS
-            column_maxima(scores[b], n, maxima[0])
-            matrices, own_lines = matrices_of(memory, n, LOGS), (maxima[0], lines[PIVOTS], lines[WORK])
-            _, root_word = log_item(scores[b], n, single_root, True, matrices, own_lines)
+        n = lengths[b]
+        values, root_word, way = _recall(n, b % kept, eliminated, memory, lines[PIVOTS])
         if way == LOGS:
             _multiply_logs(
-                vectors[b], n, root_word, matrices_of(values, n, LOGS), matrices_of(changes, n, LOGS), lines, product[b]
+                vectors[b], n, root_word, matrices_of(values, n, way), matrices_of(changes, n, way), lines, product[b]
             )
+        elif way != NO_TREE and not _multiply_plainly(
+            vectors[b], n, way, root_word, values, changes, lines, tangents, product[b]
+        ):
+            unsafe[b] = 1
 
 
 @part_jit

@@ -1,4 +1,4 @@
-"""The tangents of elimination and of its reverse in panels of eight words: the loops of ``hessian``, as ``panels`` has them.
+"""The tangents of elimination and of its reverse in panels of eight words: ``hessian``'s loops as ``panels`` has them.
 
 A tangent of a product has two terms, so every product of ``panels`` stands here twice: a row of the panel ends as
 ``mix`` of the tangents that the panel found, and as ``blend`` of the rows themselves.
@@ -287,7 +287,7 @@ def _differentiate_among(first, last, begin, root_word, pivots, pivots_t, limit,
     for k in range(first, last + 1):
         place, start = k - begin, max(first_head(k, root_word) - begin, 0)
         line, pivot_t = place * WORDS, pivots_t[k]
-        rest = -_add_totals(squares, first - begin, place) - panel.rows[place, k]
+        rest = -_add_totals(squares, first - begin, place, limit) - panel.rows[place, k]
         copy_vector(squares, ADJOINTS_T * WORDS + line, panel.rows, place * width + begin)
         for i in range(start, WORDS):
             squares[ADJOINTS_T + place, i] += rest
@@ -315,7 +315,7 @@ def _differentiate_among(first, last, begin, root_word, pivots, pivots_t, limit,
 
 
 @part_jit
-def _add_totals(squares, first, place):
+def _add_totals(squares, first, place, limit):
     """Fill a column of the tangents of the adjoints in a panel; returns by how much its word's dependents grow."""
     dependents_t = 0.0
     for m in range(first, place):
@@ -323,6 +323,7 @@ def _add_totals(squares, first, place):
         for i in range(place):
             total += squares[ADJOINTS_T + m, i] * squares[OWN + place, i]
             total += squares[ADJOINTS + m, i] * squares[OWN_T + place, i]
+        total = clamp(total, limit * squares[ADJOINTS + m, place])
         squares[ADJOINTS_T + m, place] = total
         dependents_t += total * squares[GIVEN + m, place] + squares[ADJOINTS + m, place] * squares[GIVEN_T + m, place]
     return dependents_t

@@ -376,8 +376,8 @@ def pack_rows(w, first, last, begin, packed):
 def _differentiate_among(first, last, begin, root_word, pivots, panel):
     """Turn what a panel's rows have from the adjoints before it into their adjoints.
 
-    Left are, among the squares, those of arcs from heads in the panel's vector; and for every row, of which rows to take
-    how much, and what to add, for all other arcs.
+    Left are, among the squares, those of arcs from heads in the panel's vector; and for all other arcs, how much of
+    which rows to take for each row, and what to add.
     """
     squares, width = panel.squares, panel.rows.shape[1]
     for k in range(first, last + 1):
@@ -387,6 +387,7 @@ def _differentiate_among(first, last, begin, root_word, pivots, panel):
             total = squares[SHARED + m, place]
             for i in range(place):
                 total += squares[ADJOINTS + m, i] * squares[OWN + place, i]
+            total = 0.0 if total < 0.0 else total  # NaN stays, to be found
             squares[ADJOINTS + m, place] = total
             dependents += squares[GIVEN + m, place] * total
         rest = 1.0 - dependents
@@ -405,7 +406,7 @@ def _differentiate_among(first, last, begin, root_word, pivots, panel):
         divide(squares, SHARED + place, pivots[k])
         for i in range(place):
             value = squares[ADJOINTS + place, i] / pivots[k]
-            squares[ADJOINTS + place, i] = 0.0 if value < 0.0 else value  # NaN stays, to be found
+            squares[ADJOINTS + place, i] = 0.0 if value < 0.0 else value
         squares[ADJOINTS + place, place] = 0.0
 
 

@@ -95,7 +95,7 @@ class Family(ABC):
         """The log partition, and the probability of every part; all 0 where there is no tree."""
 
     def log_partition_marginals_and_rest(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts, Any]:
-        """The log partition, marginals, and whatever of their making spares ``hessian_vector_product`` work, or None."""
+        """The log partition, marginals, and whatever of their making ``hessian_vector_product`` can use, or None."""
         return *self.log_partition_and_marginals(parts, lengths), None
 
     @abstractmethod
