@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.emulator import Emulator
 from helpers.oracles import all_trees
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
+from treeparse.trees.families import Family
+from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
+
+
+class EmulatedCRF(NonProjectiveCRF):
+    """With the kernels for CUDA devices, run on the CPU."""
+
+    @cached_property
+    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return NonprojectiveOnCuda(self.single_root, Emulator())
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,8 @@ class Kind:
 NUMBA = Kind("numba", partial(NonProjectiveCRF, backend="numba"), crossing=True)
 TORCH = Kind("torch", partial(NonProjectiveCRF, backend="torch"), crossing=True)
 PROJECTIVE = Kind("projective", ProjectiveCRF, crossing=False)
-KINDS = (NUMBA, TORCH, PROJECTIVE)  # one more here, and the suite runs over it
+EMULATED = Kind("emulated", EmulatedCRF, crossing=True)
+KINDS = (NUMBA, TORCH, EMULATED, PROJECTIVE)  # one more here, and the suite runs over it
 
 
 @dataclass(frozen=True)

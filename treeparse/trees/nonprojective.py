@@ -25,8 +25,8 @@ class NonProjectiveCRF(TreeCRF):
         scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
-        backend: "numba", the compiled kernels for CPU memory, or "torch", which stays on the scores' device; None takes
-            the kernels for CPU tensors and torch for others.
+        backend: "numba", the compiled kernels for CPU memory; "torch", whose sums stay on the scores' device; "cuda",
+            kernels for CUDA devices; None takes what is fastest where the scores are.
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 

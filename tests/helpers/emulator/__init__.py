@@ -1,0 +1,91 @@
+"""Runs the CUDA sources on the CPU: compiled by a C++20 compiler on top of ``emulator.h``, called through ctypes.
+
+The libraries are kept beside this file, in ``__pycache__``, until any source changes.
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from torch import Tensor
+
+from treeparse.device import sources
+from treeparse.device.launcher import Shape, words_of
+
+HERE = Path(__file__).parent
+COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
+LANES = 4  # of a warp
+FLAGS = (f"-DWARP={LANES}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC", "-fno-gnu-unique")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run CUDA sources with")
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """A ``Launcher`` of tensors in CPU memory."""
+
+    most_shared_bytes: int = 1 << 18
+    most_warps: int = 2
+    most_blocks: int = 2
+    flags: tuple[str, ...] = ()
+
+    def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
+        for argument in arguments:
+            assert not isinstance(argument, Tensor) or argument.device.type == "cpu"
+        function = getattr(_library(sources.kernels()[kernel], self.flags), f"launch_{kernel}")
+        threads = shape.warps * LANES
+        fits = function(shape.blocks, threads, shape.shared_bytes, words_of(arguments))
+        assert fits, f"{kernel} writes past the end of shared memory"
+
+
+@cache
+def _library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
+    return ctypes.CDLL(str(compiled(source, flags)))
+
+
+def compiled(source: Path, flags: tuple[str, ...] = ()) -> Path:
+    """The library of one of the sources, compiled if it is not there."""
+    code = program(source)
+    options = [*FLAGS, *flags]
+    key = [sources.digest(), (HERE / "emulator.h").read_text(encoding="utf-8"), code, COMPILER, *options]
+    digest = hashlib.sha256(repr(key).encode()).hexdigest()
+    path = _folder() / f"{source.stem}-{digest[:16]}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # two processes may do this at once
+            entry, library = Path(folder, "program.cpp"), Path(folder, "program.so")
+            entry.write_text(code, encoding="utf-8")
+            subprocess.run([str(COMPILER), *options, str(entry), "-o", str(library)], check=True)
+            os.replace(library, path)
+    return path
+
+
+def program(source: Path) -> str:
+    """One of the sources on top of the emulator, and a function for every kernel that runs it."""
+    names = [name for name, path in sources.kernels().items() if path == source]
+    launches = [
+        f'extern "C" int launch_{name}(int grid, int threads, int bytes, const std::uint64_t* values) '
+        f"{{ return emulator::launch({name}, grid, threads, bytes, values); }}"
+        for name in names
+    ]
+    return "\n".join([f'#include "{HERE / "emulator.h"}"', f'#include "{source}"', *launches, ""])
+
+
+def _folder() -> Path:
+    folder = HERE / "__pycache__"
+    try:
+        folder.mkdir(exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return _temporary_folder()
+    return folder
+
+
+@cache
+def _temporary_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="treeparse-emulator-"))

@@ -1,0 +1,81 @@
+"""CUDA sources to machine code, by NVRTC; what is compiled is kept in the user's cache folder."""
+
+import hashlib
+import os
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from numba.misc.appdirs import AppDirs
+
+from treeparse.core import TreeparseError
+from treeparse.device import sources
+
+# No contraction: a product is rounded before it is added to, unless a source says fma. So results are the CPU's bits.
+OPTIONS = ("--std=c++17", "--fmad=false")
+
+
+def machine_code(source: Path, architecture: str) -> bytes:
+    """The code of one of the sources for an architecture such as sm_90, compiled if it is not kept.
+
+    Raises:
+        ImportError: without the Python package cuda-bindings.
+        TreeparseError: where the compiler refuses the source or the architecture.
+    """
+    path = _folder() / f"{source.stem}-{architecture}-{_digest()[:32]}.cubin"
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = compile_source(source, architecture)
+        _keep(code, path)
+        return code
+
+
+def compile_source(source: Path, architecture: str) -> bytes:
+    """The code of one of the sources, always compiled anew; errors as for ``machine_code``."""
+    nvrtc = import_module("cuda.bindings.nvrtc")
+    program = _checked(nvrtc.nvrtcCreateProgram(source.read_bytes(), source.name.encode(), 0, None, None))
+    options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={sources.FOLDER}"]
+    (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    if int(status):
+        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
+        _checked(nvrtc.nvrtcGetProgramLog(program, log))
+        raise TreeparseError(f"NVRTC cannot compile {source.name} for {architecture} ({status.name}): {log.decode()}")
+    code = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
+    _checked(nvrtc.nvrtcGetCUBIN(program, code))
+    _checked(nvrtc.nvrtcDestroyProgram(program))
+    return code
+
+
+def version() -> tuple[int, int]:
+    """That of NVRTC."""
+    return _checked(import_module("cuda.bindings.nvrtc").nvrtcVersion())
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    """What a call of NVRTC gives besides its status."""
+    status, *values = result
+    if int(status):
+        raise TreeparseError(f"NVRTC, the compiler of CUDA sources, failed: {status.name}.")
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _digest() -> str:
+    return hashlib.sha256(repr((sources.digest(), OPTIONS, version())).encode()).hexdigest()
+
+
+def _folder() -> Path:
+    return Path(AppDirs("treeparse", appauthor=False).user_cache_dir)
+
+
+def _keep(code: bytes, path: Path) -> None:
+    """Write a file in one step; where there is no room for it, the next process compiles again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(handle, "wb") as file:
+            file.write(code)
+        os.replace(name, path)
+    except OSError:
+        pass

@@ -1,0 +1,94 @@
+"""Runs the kernels on a CUDA device, on torch's current stream."""
+
+import ctypes
+import logging
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treeparse.core import TreeparseError
+from treeparse.device import compiler, sources
+from treeparse.device.launcher import Shape, words_of
+
+LOG = logging.getLogger("treeparse.device")
+LANES = 32
+MOST_WARPS = 16  # as in sources/block.cuh
+BLOCKS_A_PROCESSOR = 4  # of those whose working memory does not lie on the chip
+NOT_COMPILED = (
+    "Kernels for %s cannot be compiled or loaded, so operations of torch and the CPU serve in their place, which are "
+    "slower: %s Kernels need cuda-bindings of torch's version of CUDA (pip install 'treeparse[cuda]' "
+    "'cuda-bindings==%s.*')."
+)
+
+
+@cache
+def launcher_of(index: int) -> "CudaLauncher":
+    """The launcher of the device of this number; the first call compiles the kernels, or finds them compiled.
+
+    Raises:
+        Exception: whatever hinders that, from a missing package to a driver that is too old.
+    """
+    return CudaLauncher(index, import_module("cuda.bindings.driver"))
+
+
+@cache
+def launcher_or_none(index: int) -> "CudaLauncher | None":
+    """``launcher_of``, or None where it fails for whatever reason, with a warning in the log, once."""
+    try:
+        return launcher_of(index)
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        LOG.warning(NOT_COMPILED, f"cuda:{index}", f"{reason.rstrip('.')}.", (torch.version.cuda or "").split(".")[0])
+        return None
+
+
+class CudaLauncher:
+    """A ``Launcher`` of one device.
+
+    Args:
+        index: the device's number.
+        driver: NVIDIA's bindings of the CUDA driver, ``cuda.bindings.driver``.
+    """
+
+    def __init__(self, index: int, driver: Any) -> None:
+        self._device, self._driver = torch.device("cuda", index), driver
+        with torch.cuda.device(self._device):
+            properties = torch.cuda.get_device_properties(self._device)
+            self._context = self._call("cuDevicePrimaryCtxRetain", self._call("cuDeviceGet", index))
+            self._call("cuCtxSetCurrent", self._context)
+            most = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+            self.most_shared_bytes: int = self._call("cuDeviceGetAttribute", most, self._call("cuDeviceGet", index))
+            self.most_warps: int = MOST_WARPS
+            self.most_blocks: int = BLOCKS_A_PROCESSOR * properties.multi_processor_count
+            self._functions = self._load(f"sm_{properties.major}{properties.minor}")
+
+    def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
+        words = words_of(arguments)
+        start = ctypes.addressof(words)
+        places = (ctypes.c_void_p * len(words))(*(start + 8 * place for place in range(len(words))))
+        with torch.cuda.device(self._device):
+            self._call("cuCtxSetCurrent", self._context)  # in a new thread there is none
+            stream = torch.cuda.current_stream(self._device).cuda_stream
+            sizes = shape.blocks, 1, 1, LANES * shape.warps, 1, 1, shape.shared_bytes
+            self._call("cuLaunchKernel", self._functions[kernel], *sizes, stream, ctypes.addressof(places), 0)
+
+    def _load(self, architecture: str) -> dict[str, Any]:
+        """All kernels, each of which may take all the shared memory that there is."""
+        most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        functions, modules = {}, {}
+        for name, source in sources.kernels().items():
+            if source not in modules:
+                modules[source] = self._call("cuModuleLoadData", compiler.machine_code(source, architecture))
+            functions[name] = self._call("cuModuleGetFunction", modules[source], name.encode())
+            self._call("cuFuncSetAttribute", functions[name], most, self.most_shared_bytes)
+        return functions
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        """What a function of the driver gives besides its status."""
+        status, *values = getattr(self._driver, name)(*arguments)
+        if int(status):
+            raise TreeparseError(f"The CUDA driver's {name} failed on {self._device}: {status.name}.")
+        return values[0] if values else None

@@ -1,0 +1,82 @@
+"""Sums over non-projective trees on a CUDA device: ``treeparse.kernels.sums`` once more, a block a sentence.
+
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` of the launcher's device and give tensors
+there; none waits for the device, autograd sees nothing of what is done, and an item's results do not depend on its
+batch.
+"""
+
+import torch
+from torch import Tensor
+
+from treeparse.device.launcher import Launcher, Shape
+
+# The layout of ``Work`` in sources/item.cuh: a matrix, lines of the matrix' numbers, lines of doubles.
+NUMBER_LINES, DOUBLE_LINES = 13, 3
+
+
+def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+    log_z = _like(scores, len(scores))
+    _launch("nonprojective_log_partition", scores, lengths, log_z, single_root=single_root, launcher=launcher)
+    return log_z
+
+
+def log_partition_and_marginals(
+    scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher
+) -> tuple[Tensor, Tensor]:
+    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    results = _like(scores, len(scores)), _like(scores, *scores.shape)
+    _launch("nonprojective_marginals", scores, lengths, *results, single_root=single_root, launcher=launcher)
+    return results
+
+
+def hessian_vector_product(
+    scores: Tensor, lengths: Tensor, vectors: Tensor, *, single_root: bool, launcher: Launcher
+) -> Tensor:
+    """The Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``: the marginals' derivative along them.
+
+    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
+    """
+    product = _like(scores, *scores.shape)
+    directions = vectors.detach().contiguous()
+    options = {"single_root": single_root, "launcher": launcher, "is_dual": True}
+    _launch("nonprojective_product", scores, lengths, directions, product, **options)
+    return product
+
+
+def _launch(
+    kernel: str,
+    scores: Tensor,
+    lengths: Tensor,
+    *arguments: Tensor,
+    single_root: bool,
+    launcher: Launcher,
+    is_dual: bool = False,
+) -> None:
+    items, size, _ = scores.shape
+    if not items:
+        return
+    words, warps = _doubles(size - 1, is_dual), min(_warps(size - 1), launcher.most_warps)
+    if 8 * words <= launcher.most_shared_bytes:
+        shape, work = Shape(items, warps, 8 * words), None
+    else:
+        shape = Shape(min(items, launcher.most_blocks), warps, 0)
+        work = _like(scores, shape.blocks, words)
+    constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+    launcher.launch(kernel, shape, *constants, work, words, *arguments)
+
+
+def _doubles(n: int, is_dual: bool) -> int:
+    """How many doubles, an even number, a block needs for a sentence of n words."""
+    stride = (n + 1) | 1
+    total = (n + NUMBER_LINES) * stride * (2 if is_dual else 1) + DOUBLE_LINES * stride
+    return total + total % 2
+
+
+def _warps(n: int) -> int:
+    """A warp for every eight words: so many rows each of them has to update in a step."""
+    return min(max((n + 7) // 8, 2), 16)
+
+
+def _like(scores: Tensor, *shape: int) -> Tensor:
+    return torch.empty(shape, dtype=torch.float64, device=scores.device)
