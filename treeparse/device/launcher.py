@@ -15,17 +15,22 @@ class Shape(NamedTuple):
 
 
 class Launcher(Protocol):
-    """Runs kernels by name, one after the other, on the tensors of one device.
+    """Runs kernels by name, one after the other, on the tensors of one device."""
 
-    Attributes:
-        most_shared_bytes: the most shared memory that a block can have.
-        most_warps: the most warps that a block should have.
-        most_blocks: of those whose working memory does not lie on the chip, so many run at once.
-    """
+    @property
+    def most_shared_bytes(self) -> int:
+        """The most shared memory that a block can have."""
+        ...
 
-    most_shared_bytes: int
-    most_warps: int
-    most_blocks: int
+    @property
+    def most_warps(self) -> int:
+        """The most warps that a block should have."""
+        ...
+
+    @property
+    def most_blocks(self) -> int:
+        """How many blocks to start where their working memory does not lie on the chip."""
+        ...
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
         """Start a kernel; tensors are contiguous and passed as pointers, None as a null pointer, bool as int."""

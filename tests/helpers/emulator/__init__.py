@@ -23,7 +23,6 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 LANES = 4  # of a warp
 FLAGS = (f"-DWARP={LANES}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC", "-fno-gnu-unique")
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler to run CUDA sources with")
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,12 @@ class Emulator:
         assert fits, f"{kernel} writes past the end of shared memory"
 
 
+def needs_compiler() -> None:
+    """Skip the test where there is no C++ compiler."""
+    if COMPILER is None:
+        pytest.skip("no C++ compiler, which runs CUDA sources on the CPU")
+
+
 @cache
 def _library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiled(source, flags)))
@@ -51,6 +56,7 @@ def _library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
 
 def compiled(source: Path, flags: tuple[str, ...] = ()) -> Path:
     """The library of one of the sources, compiled if it is not there."""
+    needs_compiler()
     code = program(source)
     options = [*FLAGS, *flags]
     key = [sources.digest(), (HERE / "emulator.h").read_text(encoding="utf-8"), code, COMPILER, *options]

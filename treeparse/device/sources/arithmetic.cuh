@@ -24,7 +24,7 @@ struct Dual {
     double value, slope;
 };
 
-// Numbers and their derivatives, for what is the same for both.
+// Numbers and their derivatives, for what is the same for both. What is slow is not inlined: that would be long to compile.
 __device__ inline void set(double& number, double value, double) { number = value; }
 __device__ inline void set(Dual& number, double value, double slope) { number = {value, slope}; }
 __device__ inline double value_of(double number) { return number; }
@@ -46,14 +46,14 @@ __device__ inline Dual from_lane(Dual number, int offset) {
 __device__ inline Dual warp_sum(Dual number) { return {warp_sum(number.value), warp_sum(number.slope)}; }
 
 // log(exp(x) + exp(y))
-__device__ inline double log_add(double x, double y) {
+__device__ __noinline__ inline double log_add(double x, double y) {
     double larger = x > y ? x : y, smaller = x > y ? y : x;
     if (larger == -INF || smaller - larger < NEGLIGIBLE) return larger;
     return larger + log1p(exp(smaller - larger));
 }
 
 // log(exp(x) + number) clamped at -inf; number may be negative, x large.
-__device__ inline double log_add_number(double x, double number) {
+__device__ __noinline__ inline double log_add_number(double x, double number) {
     if (number == 0.0) return x;
     if (x > 0.0) {
         double ratio = number * exp(-x);
@@ -74,6 +74,7 @@ struct Plain {
     static constexpr bool in_logs = false;
 
     __device__ static Number zero() { return 0.0; }
+    __device__ static Number one() { return 1.0; }
     __device__ static Number of(double log_weight, double) { return exponential(log_weight); }
     __device__ static bool is_zero(Number x) { return x == 0.0; }
     __device__ static double log(Number x) { return ::log(x); }
@@ -97,6 +98,7 @@ struct PlainDual {
     static constexpr bool in_logs = false;
 
     __device__ static Number zero() { return {0.0, 0.0}; }
+    __device__ static Number one() { return {1.0, 0.0}; }
     __device__ static Number of(double log_weight, double slope) {
         double weight = exponential(log_weight);
         return {weight, weight * slope};
@@ -128,6 +130,7 @@ struct Log {
     static constexpr bool in_logs = true;
 
     __device__ static Number zero() { return -INF; }
+    __device__ static Number one() { return 0.0; }
     __device__ static Number of(double log_weight, double) { return log_weight; }
     __device__ static bool is_zero(Number x) { return x == -INF; }
     __device__ static double log(Number x) { return x; }
@@ -149,6 +152,7 @@ struct LogDual {
     static constexpr bool in_logs = true;
 
     __device__ static Number zero() { return {-INF, 0.0}; }
+    __device__ static Number one() { return {0.0, 0.0}; }
     __device__ static Number of(double log_weight, double slope) { return {log_weight, slope}; }
     __device__ static bool is_zero(Number x) { return x.value == -INF; }
     __device__ static double log(Number x) { return x.value; }
@@ -156,7 +160,7 @@ struct LogDual {
         double number = exp(x.value);
         return {number, number * x.slope};
     }
-    __device__ static Number add(Number x, Number y) {
+    __device__ __noinline__ static Number add(Number x, Number y) {
         if (is_zero(x)) return y;
         if (is_zero(y)) return x;
         double total = log_add(x.value, y.value);
@@ -165,7 +169,7 @@ struct LogDual {
     __device__ static Number multiply(Number x, Number y) { return {x.value + y.value, x.slope + y.slope}; }
     __device__ static Number divide(Number x, Number y) { return {x.value - y.value, x.slope - y.slope}; }
     __device__ static Number add_product(Number sum, Number x, Number y) { return add(sum, multiply(x, y)); }
-    __device__ static Number add_rest(Number sum, Real dependents) {
+    __device__ __noinline__ static Number add_rest(Number sum, Real dependents) {
         double total = log_add_number(sum.value, 1.0 - dependents.value);
         if (total == -INF) return zero();
         double slope = -dependents.slope * exp(fmin(-total, MAX_LOG));

@@ -12,7 +12,7 @@
 constexpr int MOST_WARPS = 16;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(MOST_WARPS * WARP)
+#define KERNEL extern "C" __global__ void __launch_bounds__(MOST_WARPS * WARP, 2)
 #define INF __longlong_as_double(0x7ff0000000000000LL)
 #define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000LL)
 

@@ -34,7 +34,8 @@ class NonprojectiveOnCuda(Family):
         return (nonprojective.hessian_vector_product(arcs, lengths, vector, **self._options),)
 
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
-        return self._others.log_marginals(parts, lengths)
+        (arcs,) = parts
+        return (nonprojective.log_marginals(arcs, lengths, **self._options),)
 
     def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
         return self._others.best_trees(parts, lengths)
