@@ -39,8 +39,9 @@ class Emulator:
             assert not isinstance(argument, Tensor) or argument.device.type == "cpu"
         function = getattr(_library(sources.kernels()[kernel], self.flags), f"launch_{kernel}")
         threads = shape.warps * LANES
-        fits = function(shape.blocks, threads, shape.shared_bytes, words_of(arguments))
-        assert fits, f"{kernel} writes past the end of shared memory"
+        function.restype = ctypes.c_char_p
+        wrong = function(shape.blocks, threads, shape.shared_bytes, words_of(arguments))
+        assert wrong is None, f"{kernel}: {wrong.decode()}"
 
 
 def needs_compiler() -> None:
@@ -75,7 +76,7 @@ def program(source: Path) -> str:
     """One of the sources on top of the emulator, and a function for every kernel that runs it."""
     names = [name for name, path in sources.kernels().items() if path == source]
     launches = [
-        f'extern "C" int launch_{name}(int grid, int threads, int bytes, const std::uint64_t* values) '
+        f'extern "C" const char* launch_{name}(int grid, int threads, int bytes, const std::uint64_t* values) '
         f"{{ return emulator::launch({name}, grid, threads, bytes, values); }}"
         for name in names
     ]

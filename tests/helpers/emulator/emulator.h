@@ -1,18 +1,24 @@
-// Lets a C++20 compiler run CUDA sources: one OS thread a CUDA thread, one block after the other.
+// Lets a C++20 compiler run CUDA sources, one block after the other. A CUDA thread is a coroutine of one OS thread that
+// runs until it has to wait; with EMULATOR_THREADS it is an OS thread, so that ThreadSanitizer sees what runs at once.
 //
-// Barriers and shuffles wait as on a device, so a thread that misses one hangs or, where a barrier is missing, races,
-// which ThreadSanitizer finds. Shared memory is one array, filled with NaN before every block.
+// Barriers and shuffles wait as on a device; a wait that can never end is found. Shared memory is one array, filled with
+// NaN before every block. Kernels' arguments are 64 bits each.
 #pragma once
 
-#include <barrier>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#ifdef EMULATOR_THREADS
+#include <barrier>
+#include <thread>
+#else
+#include <ucontext.h>
+#endif
 
 #define __global__
 #define __device__
@@ -28,34 +34,75 @@ struct Index {
     unsigned x;
 };
 
+struct Thread;
+inline thread_local Thread* current;
+
+#ifdef EMULATOR_THREADS
+using Gate = std::barrier<>;
+struct Coroutine {};
+#else
+constexpr int STACK = 1 << 16;  // bytes
+
+struct Coroutine {
+    ucontext_t context;
+    std::unique_ptr<char[]> stack{new char[STACK]};
+    bool has_ended = false;
+};
+
+inline ucontext_t scheduler;
+inline bool has_moved;  // whether any thread got on since this was last looked at
+void give_way();
+
+struct Gate {
+    explicit Gate(int size) : size(size) {}
+    void arrive_and_wait() {
+        unsigned own = round;
+        if (++count == size) {
+            count = 0;
+            round++;
+            has_moved = true;
+        }
+        while (round == own) give_way();
+    }
+    int size, count = 0;
+    unsigned round = 0;
+};
+#endif
+
 struct Warp {
-    explicit Warp(int lanes) : gate(lanes), slots(2 * lanes) {}
-    std::barrier<> gate;
-    std::vector<std::uint64_t> slots;  // two sets in turn, so that one barrier an exchange does
+    Gate gate{WARP};
+    std::uint64_t slots[2][WARP];  // two sets in turn, so that one wait an exchange does
 };
 
 struct Block {
-    Block(int threads, int lanes) : gate(threads), votes(2 * threads) {
-        for (int first = 0; first < threads; first += lanes) warps.push_back(std::make_unique<Warp>(lanes));
+    explicit Block(int threads) : gate(threads), votes(2 * threads) {
+        for (int first = 0; first < threads; first += WARP) warps.push_back(std::make_unique<Warp>());
     }
-    std::barrier<> gate;
+    Gate gate;
     std::vector<int> votes;
     std::vector<std::unique_ptr<Warp>> warps;
 };
 
-inline thread_local Block* block;
-inline thread_local unsigned exchanges, counts;
+struct Thread {
+    Index thread, block;
+    Block* memory;
+    unsigned exchanges = 0, counts = 0;
+    Coroutine coroutine;
+    Warp& warp() { return *memory->warps[thread.x / WARP]; }
+};
 
 }  // namespace emulator
 
-inline thread_local emulator::Index threadIdx, blockIdx;
+#define threadIdx (emulator::current->thread)
+#define blockIdx (emulator::current->block)
 inline emulator::Index blockDim, gridDim;
 alignas(16) inline double shared_memory[1 << 15];
 
-inline void __syncthreads() { emulator::block->gate.arrive_and_wait(); }
+inline void __syncthreads() { emulator::current->memory->gate.arrive_and_wait(); }
+inline void __syncwarp(unsigned = ~0u) { emulator::current->warp().gate.arrive_and_wait(); }
 
 inline int __syncthreads_count(int vote) {
-    int *votes = emulator::block->votes.data() + emulator::counts++ % 2 * blockDim.x, total = 0;
+    int *votes = &emulator::current->memory->votes[emulator::current->counts++ % 2 * blockDim.x], total = 0;
     votes[threadIdx.x] = vote != 0;
     __syncthreads();
     for (unsigned i = 0; i < blockDim.x; i++) total += votes[i];
@@ -65,13 +112,10 @@ inline int __syncthreads_count(int vote) {
 inline int __syncthreads_and(int vote) { return __syncthreads_count(vote) == int(blockDim.x); }
 inline int __syncthreads_or(int vote) { return __syncthreads_count(vote) > 0; }
 
-inline emulator::Warp& own_warp() { return *emulator::block->warps[threadIdx.x / WARP]; }
-inline void __syncwarp(unsigned = ~0u) { own_warp().gate.arrive_and_wait(); }
-
-// All lanes put a value up; the slots that every lane may read until the exchange after the next.
+// All lanes put a value up, each into its slot.
 template <class T>
 const std::uint64_t* put_up(T value) {
-    std::uint64_t* slots = own_warp().slots.data() + emulator::exchanges++ % 2 * WARP;
+    std::uint64_t* slots = emulator::current->warp().slots[emulator::current->exchanges++ % 2];
     std::memcpy(&(slots[threadIdx.x % WARP] = 0), &value, sizeof value);
     __syncwarp();
     return slots;
@@ -114,6 +158,56 @@ inline double __longlong_as_double(long long bits) {
 
 namespace emulator {
 
+#ifdef EMULATOR_THREADS
+template <class Body>
+bool run(std::vector<Thread>& threads, Body body) {
+    std::vector<std::thread> running;
+    for (Thread& thread : threads) {
+        running.emplace_back([&] {
+            current = &thread;
+            body();
+        });
+    }
+    for (auto& thread : running) thread.join();
+    return true;
+}
+#else
+inline void give_way() { swapcontext(&current->coroutine.context, &scheduler); }
+
+template <class Body>
+Body* to_run;
+
+template <class Body>
+void run_current() {
+    (*to_run<Body>)();
+    current->coroutine.has_ended = has_moved = true;
+}
+
+// Returns whether all threads came to their end, each of them run in turn as far as it gets.
+template <class Body>
+bool run(std::vector<Thread>& threads, Body body) {
+    to_run<Body> = &body;
+    for (auto& [thread, block, memory, exchanges, counts, coroutine] : threads) {
+        getcontext(&coroutine.context);
+        coroutine.context.uc_stack = {coroutine.stack.get(), 0, STACK};
+        coroutine.context.uc_link = &scheduler;
+        makecontext(&coroutine.context, run_current<Body>, 0);
+    }
+    for (has_moved = true; has_moved;) {
+        has_moved = false;
+        for (Thread& thread : threads) {
+            if (thread.coroutine.has_ended) continue;
+            current = &thread;
+            swapcontext(&scheduler, &thread.coroutine.context);
+        }
+    }
+    for (Thread& thread : threads) {
+        if (!thread.coroutine.has_ended) return false;
+    }
+    return true;
+}
+#endif
+
 template <class... Arguments, std::size_t... I>
 void call(void (*kernel)(Arguments...), const std::uint64_t* values, std::index_sequence<I...>) {
     std::tuple<Arguments...> arguments;
@@ -121,33 +215,29 @@ void call(void (*kernel)(Arguments...), const std::uint64_t* values, std::index_
     std::apply(kernel, arguments);
 }
 
-// Run a kernel whose arguments are given as 64 bits each. Returns whether shared memory was left alone past its end.
+// Run a kernel; returns what was wrong, or null.
 template <class... Arguments>
-int launch(void (*kernel)(Arguments...), int grid, int threads, int shared_bytes, const std::uint64_t* values) {
-    gridDim.x = grid;
-    blockDim.x = threads;
+const char* launch(void (*kernel)(Arguments...), int blocks, int count, int shared_bytes, const std::uint64_t* values) {
+    gridDim.x = blocks;
+    blockDim.x = count;
     std::memset(shared_memory, 0xff, sizeof shared_memory);
-    Block memory(threads, WARP);
-    auto run = [&](int index) {
-        block = &memory;
-        threadIdx.x = index;
-        exchanges = counts = 0;
+    Block memory(count);
+    std::vector<Thread> threads(count);
+    for (int i = 0; i < count; i++) threads[i].thread.x = i, threads[i].memory = &memory;
+    bool all_ended = run(threads, [&] {
         for (blockIdx.x = 0; blockIdx.x < gridDim.x; blockIdx.x++) {
             call(kernel, values, std::index_sequence_for<Arguments...>{});
             __syncthreads();
-            if (index == 0) std::memset(shared_memory, 0xff, shared_bytes);
+            if (threadIdx.x == 0) std::memset(shared_memory, 0xff, shared_bytes);
             __syncthreads();
         }
-    };
-    std::vector<std::thread> others;
-    for (int index = 1; index < threads; index++) others.emplace_back(run, index);
-    run(0);
-    for (auto& thread : others) thread.join();
+    });
+    if (!all_ended) return "threads wait for each other at different barriers";
     auto bytes = reinterpret_cast<const unsigned char*>(shared_memory);
     for (std::size_t i = shared_bytes; i < sizeof shared_memory; i++) {
-        if (bytes[i] != 0xff) return 0;
+        if (bytes[i] != 0xff) return "it writes past the end of its shared memory";
     }
-    return 1;
+    return nullptr;
 }
 
 }  // namespace emulator
