@@ -6,7 +6,8 @@ import math
 import pytest
 import torch
 from helpers.derivatives import assert_derivatives
-from helpers.tree_cases import CASES, NUMBA, TORCH, Case, Distribution, Enumerated, every_case
+from helpers.tree_cases import CASES, NUMBA, TORCH, Case, Distribution, Enumerated
+from helpers.tree_cases import every_case_and_emulated as every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import kl_divergence
