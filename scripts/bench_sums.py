@@ -103,6 +103,7 @@ def second_derivative(method: Method, leaf: Tensor) -> Callable[[], object]:
     """The call that differentiates marginals, taken beforehand, in one direction."""
     marginals = method.marginals(leaf)
     direction = torch.randn(marginals.shape, dtype=marginals.dtype, generator=torch.Generator().manual_seed(1))
+    direction = direction.to(marginals.device)
     return lambda: torch.autograd.grad(marginals, leaf, direction, retain_graph=True)
 
 
@@ -119,9 +120,9 @@ def errors(method: Method, scores: Array) -> tuple[str, ...]:
     leaf = method.lay_out(scores).requires_grad_()
     log_z = method.log_partition(leaf)
     (gradient,) = torch.autograd.grad(log_z.sum(), leaf)
-    log_z_error = np.abs(log_z.detach().double().numpy() - true_log_z)
+    log_z_error = np.abs(log_z.detach().double().cpu().numpy() - true_log_z)
     loops = np.eye(scores.shape[-1]) == 1
-    difference = np.abs(method.restore(gradient.double().numpy()) - true_marginals)
+    difference = np.abs(method.restore(gradient.double().cpu().numpy()) - true_marginals)
     error = np.where(loops, 0.0, difference)[:, :, 1:].max((1, 2))
     wrong = ~((log_z_error < WRONG_BY) & (error < WRONG_BY))  # NaN too
     return largest(log_z_error), largest(error), f"{wrong.sum()} of {len(wrong)}"

@@ -34,18 +34,24 @@ def machine_code(source: Path, architecture: str) -> bytes:
 
 def compile_source(source: Path, architecture: str) -> bytes:
     """The code of one of the sources, always compiled anew; errors as for ``machine_code``."""
+    return compile_and_report(source, architecture)[0]
+
+
+def compile_and_report(source: Path, architecture: str, *more_options: str) -> tuple[bytes, str]:
+    """The code, and what the compiler said."""
     nvrtc = import_module("cuda.bindings.nvrtc")
     program = _checked(nvrtc.nvrtcCreateProgram(source.read_bytes(), source.name.encode(), 0, None, None))
-    options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={sources.FOLDER}"]
+    options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={source.parent}", *more_options]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
+    _checked(nvrtc.nvrtcGetProgramLog(program, log))
+    said = log.decode().rstrip("\0")
     if int(status):
-        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
-        _checked(nvrtc.nvrtcGetProgramLog(program, log))
-        raise TreeparseError(f"NVRTC cannot compile {source.name} for {architecture} ({status.name}): {log.decode()}")
+        raise TreeparseError(f"NVRTC cannot compile {source.name} for {architecture} ({status.name}): {said}")
     code = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
     _checked(nvrtc.nvrtcGetCUBIN(program, code))
     _checked(nvrtc.nvrtcDestroyProgram(program))
-    return code
+    return code, said
 
 
 def version() -> tuple[int, int]:

@@ -70,9 +70,7 @@ __device__ typename A::Number sum_of_parts(const typename A::Number* first, int 
 // Put the derivative of log Z' in every weight in the place of the weight: the reverse of `eliminate`.
 template <class A>
 __device__ void differentiate(Work<A>& work, int root_word) {
-    prepare_step<A>(work, 1);
-    __syncthreads();
-    for (int k = 1; k <= work.n; k++) {
+    for (int k = 1; k <= work.n; k++) {  // step 1 needs nothing
         const auto *shares = work.shares(k), *throughs = work.throughs(k);
         int chunks = (k + WARP - 1) / WARP;
         for (int task = warp(); task < 2 * PARTS * chunks; task += warps()) {

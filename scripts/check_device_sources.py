@@ -1,0 +1,118 @@
+#!/usr/bin/env python
+"""Check the CUDA sources without a device: barriers by ThreadSanitizer, and that NVRTC, if it is there, compiles them.
+
+    python scripts/check_device_sources.py --plant
+
+All kernels run once on the CPU, one OS thread a CUDA thread, over sentences of several lengths and kinds. With
+``--plant`` they run again without each barrier in turn, which must be found, or else nobody needs it.
+"""
+
+import argparse
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the emulator lies
+
+from helpers.hostile_scores import prefer_each_other
+from support.device.sanitizer import Sanitizer
+
+from treeparse.core import TreeparseError
+from treeparse.device import compiler, nonprojective, sources
+from treeparse.device.launcher import Launcher
+
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+BARRIER = re.compile(r"__sync(threads|warp)\(\);")
+ENTRY = re.compile(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", re.DOTALL)
+
+
+def run_all(launcher: Launcher) -> None:
+    """Run every kernel over items in plain weights, in log space, with a root word and without a tree."""
+    stream = np.random.default_rng(1)
+    scores = stream.normal(size=(5, 10, 10))
+    prefer_each_other(scores[1], [(1, 2), (3, 5)], 900.0)
+    scores[2, 1:, 3] = -np.inf
+    scores[3, :, 2] = -np.inf
+    arcs, vectors = torch.from_numpy(scores), torch.from_numpy(stream.normal(size=scores.shape))
+    lengths = torch.tensor([9, 6, 4, 3, 1])
+    for single_root in (True, False):
+        options = {"single_root": single_root, "launcher": launcher}
+        nonprojective.log_partition(arcs, lengths, **options)
+        nonprojective.log_partition_and_marginals(arcs, lengths, **options)
+        nonprojective.hessian_vector_product(arcs, lengths, vectors, **options)
+        nonprojective.log_marginals(arcs, lengths, **options)
+
+
+def find_races() -> None:
+    """Raise where two threads race, or where a kernel is not run."""
+    with tempfile.TemporaryDirectory() as folder:
+        for most_shared_bytes in (1 << 18, 0):
+            launcher = Sanitizer(Path(folder), most_shared_bytes=most_shared_bytes)
+            run_all(launcher)
+            if missing := sources.kernels().keys() - set(launcher.runs):
+                raise TreeparseError(f"Kernels that this script does not run: {', '.join(sorted(missing))}.")
+    print(f"ThreadSanitizer: nothing in {', '.join(sources.kernels())}")
+
+
+def plant() -> bool:
+    """Take out each barrier in turn, say whether that was found, and return whether all were."""
+    found_all = True
+    for path in sorted(sources.FOLDER.iterdir()):
+        text = path.read_text(encoding="utf-8")
+        for barrier in BARRIER.finditer(text):
+            found = _race_without(path.name, text[: barrier.start()] + ";" + text[barrier.end() :])
+            line = text.count("\n", 0, barrier.start()) + 1
+            print(f"without {barrier[0][:-1]} in {path.name}, line {line}: {found or 'NOTHING FOUND'}", flush=True)
+            found_all = found_all and bool(found)
+    return found_all
+
+
+def _race_without(name: str, text: str) -> str:
+    """What is wrong with such a text in the place of one of the sources; nothing if nothing is found."""
+    with tempfile.TemporaryDirectory() as folder:
+        changed, programs = Path(folder, "sources"), Path(folder, "programs")
+        shutil.copytree(sources.FOLDER, changed)
+        programs.mkdir()
+        (changed / name).write_text(text, encoding="utf-8")
+        try:
+            run_all(Sanitizer(programs, changed))
+        except TreeparseError as error:
+            return " ".join(re.sub("=+", "", str(error)).split())[:100]
+    return ""
+
+
+def compile_all() -> Iterator[str]:
+    """A line for every kernel and architecture: its registers and what it spills."""
+    for architecture in ARCHITECTURES:
+        for source in sorted(set(sources.kernels().values())):
+            code, said = compiler.compile_and_report(source, architecture, "--ptxas-options=-v")
+            yield f"{source.name} for {architecture}: {len(code) / 1024:.0f} KiB"
+            for kernel, spilled, registers in ENTRY.findall(said):
+                yield f"    {kernel}: {registers} registers, {spilled} bytes spilled"
+
+
+def main() -> None:
+    """Check, and leave with an error where something is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--plant", action="store_true", help="also take out each barrier in turn (minutes)")
+    options = parser.parse_args()
+    find_races()
+    try:
+        print(f"NVRTC {'.'.join(map(str, compiler.version()))}")
+    except (ImportError, RuntimeError) as error:  # of the bindings, which find no library
+        print(f"NVRTC is not installed: {error}")
+    else:
+        for line in compile_all():
+            print(line)
+    if options.plant and not plant():
+        raise SystemExit("A barrier could be taken out without anything found.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Checks of the CUDA sources where there is no device."""
