@@ -2,6 +2,7 @@
 
 import ctypes
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -78,11 +79,13 @@ class CudaLauncher:
     def _load(self, architecture: str) -> dict[str, Any]:
         """All kernels, each of which may take all the shared memory that there is."""
         most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        functions, modules = {}, {}
-        for name, source in sources.kernels().items():
-            if source not in modules:
-                modules[source] = self._call("cuModuleLoadData", compiler.machine_code(source, architecture))
-            functions[name] = self._call("cuModuleGetFunction", modules[source], name.encode())
+        files = sorted(set(sources.kernels().values()))
+        with ThreadPoolExecutor() as pool:  # compiling takes seconds a file
+            codes = pool.map(lambda file: compiler.machine_code(file, architecture), files)
+        modules = {file: self._call("cuModuleLoadData", code) for file, code in zip(files, codes, strict=True)}
+        functions = {}
+        for name, file in sources.kernels().items():
+            functions[name] = self._call("cuModuleGetFunction", modules[file], name.encode())
             self._call("cuFuncSetAttribute", functions[name], most, self.most_shared_bytes)
         return functions
 

@@ -144,6 +144,11 @@ inline int __all_sync(unsigned mask, int vote) { return __ballot_sync(mask, vote
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 
+template <class T>
+T __ldg(const T* place) {
+    return *place;
+}
+
 inline long long __double_as_longlong(double x) {
     long long bits;
     std::memcpy(&bits, &x, sizeof x);

@@ -19,6 +19,7 @@ __device__ inline int first_head(int k, int root_word) { return k <= root_word ?
 // Eliminate the words behind `kept`, the last one first; one barrier a word.
 template <class A>
 __device__ Eliminated eliminate(Work<A>& work, int kept, bool single_root) {
+    constexpr int ROWS = A::in_logs ? 1 : sizeof(typename A::Number) > 8 ? 2 : 4;
     int root_word = single_root ? 1 : work.n + 1;
     for (int k = work.n; k > kept; k--) {
         auto pivot = A::zero();
@@ -33,9 +34,20 @@ __device__ Eliminated eliminate(Work<A>& work, int kept, bool single_root) {
         if (thread() == 0) work.pivots()[k] = pivot;
         for (int i = lane(); i < k; i += WARP) {
             auto share = A::divide(work.at(k, i), pivot);
-            for (int j = 1 + warp(); j < k; j += warps()) {
-                auto weight = is_root_word && i == 0 ? A::zero() : work.at(j, i);
-                work.at(j, i) = A::add_product(weight, work.at(j, k), share);
+            for (int first = 1 + warp(); first < k; first += ROWS * warps()) {
+                typename A::Number sums[ROWS];  // all are loaded before any is stored
+#pragma unroll
+                for (int row = 0; row < ROWS; row++) {
+                    int j = first + row * warps();
+                    if (j >= k) continue;
+                    auto weight = is_root_word && i == 0 ? A::zero() : work.at(j, i);
+                    sums[row] = A::add_product(weight, work.at(j, k), share);
+                }
+#pragma unroll
+                for (int row = 0; row < ROWS; row++) {
+                    int j = first + row * warps();
+                    if (j < k) work.at(j, i) = sums[row];
+                }
             }
         }
         __syncthreads();

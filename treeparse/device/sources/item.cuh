@@ -19,6 +19,9 @@ struct Item {
     // Where a word of the matrix stands in the scores.
     __device__ int node(int j) const { return j == 1 ? skip : j == skip ? 1 : j; }
     __device__ int place(int j, int i) const { return node(i) * size + node(j); }
+    // Loads that no store can change, so that several wait for memory at once.
+    __device__ double score(int j, int i) const { return __ldg(scores + place(j, i)); }
+    __device__ double vector(int j, int i) const { return __ldg(vectors + place(j, i)); }
 };
 
 template <class A>
@@ -46,11 +49,11 @@ struct Work {
     __device__ Number* pivots() const { return lines + (2 * PARTS + 4) * stride; }
 
     __device__ double log_weight(const Item& item, int j, int i) const {
-        return i == j ? -INF : item.scores[item.place(j, i)] - top[j];
+        return i == j ? -INF : item.score(j, i) - top[j];
     }
     __device__ double slope(const Item& item, int j, int i) const {
         if (item.vectors == nullptr || !(log_weight(item, j, i) > -INF)) return 0.0;
-        return item.vectors[item.place(j, i)] / scale - centre[j] / scale;
+        return item.vector(j, i) / scale - centre[j] / scale;
     }
 };
 
@@ -60,11 +63,12 @@ template <class A>
 __device__ double load(const Item& item, Work<A>& work) {
     int n = item.n;
     __syncthreads();  // nobody reads what was in this memory before
-    for (int i = warp(); i <= n; i += warps()) {
-        for (int j = 1 + lane(); j <= n; j += WARP) {
-            double score = i == j ? -INF : item.scores[item.place(j, i)];
+    for (int j = 1 + lane(); j <= n; j += WARP) {
+#pragma unroll 4
+        for (int i = warp(); i <= n; i += warps()) {
+            double score = i == j ? -INF : item.score(j, i);
             bool counts = item.vectors != nullptr && score > -INF;
-            set(work.at(j, i), score, counts ? item.vectors[item.place(j, i)] : 0.0);
+            set(work.at(j, i), score, counts ? item.vector(j, i) : 0.0);
         }
     }
     __syncthreads();

@@ -45,7 +45,6 @@ __device__ void substitute(Work<A>& work, int root_word, typename A::Number* g) 
             auto total = A::zero();
             for (int i = lane(); i < e; i += WARP) total = A::add_product(total, work.at(e, i), g[i]);
             total = A::divide(warp_total<A>(total), work.pivots()[e]);
-            __syncwarp();
             if (lane() == 0) {
                 g[e] = total;
                 if (e == root_word) g[0] = A::zero();
