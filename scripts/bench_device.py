@@ -29,6 +29,7 @@ from support.reports.timing import take_turns
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF
+from treeparse.device import cuda
 from treeparse.trees.families import Backend
 
 Named = tuple[tuple[str, str], Callable[[], object]]  # a call, and what it does by which method
@@ -173,6 +174,7 @@ def main() -> None:
     if options.all:
         run_tests()
     device = torch.device("cuda", torch.cuda.current_device())
+    cuda.launcher_of(torch.cuda.current_device())  # raises where the kernels cannot be had, rather than time others
     methods, clock = methods_on(device, options.supar, options.torch_struct), clock_of(device)
     sizes = options.lengths, options.batches, clock
     tables = [errors_table(methods, kind, options.lengths) for kind in KINDS]

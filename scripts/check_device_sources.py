@@ -106,7 +106,7 @@ def main() -> None:
     try:
         print(f"NVRTC {'.'.join(map(str, compiler.version()))}")
     except (ImportError, RuntimeError) as error:  # of the bindings, which find no library
-        print(f"NVRTC is not installed: {error}")
+        print(f"NVRTC is not installed (pip install 'treeparse[cuda]' nvidia-cuda-nvrtc): {error}")
     else:
         for line in compile_all():
             print(line)

@@ -188,6 +188,7 @@ PARSING_AND_RERANKING = "import treeparse; treeparse.Parser, treeparse.NonProjec
 def test_parsing_needs_no_training_library() -> None:
     loaded, _ = modules_loaded_after(*PARSING_AND_RERANKING)
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
+    assert "treeparse.device" not in loaded  # CUDA tensors alone need it
 
 
 def test_reranking_needs_no_training_library() -> None:

@@ -11,8 +11,9 @@ Which distribution::
     several distributions as one      ``treeparse.trees.combined``: the product of experts, or a mixture
     heads or labels that are known    ``given``; ``within`` where several heads are possible
     several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds
-    CUDA scores                       the same: non-projective sums stay there (``backend="torch"`` takes them so on the
-                                      CPU); projective sums, best trees and lists are computed on the CPU
+    CUDA scores                       the same: non-projective sums stay there, by kernels with ``treeparse[cuda]`` and
+                                      else in torch operations (``backend="torch"``, which the CPU has as well);
+                                      projective sums, best trees and lists are computed on the CPU
 
 Which method::
 
