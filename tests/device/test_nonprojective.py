@@ -116,6 +116,16 @@ def test_hostile_scores(single_root: bool, launcher: Launcher) -> None:
     Batch(items, single_root, launcher).assert_as_kernels()
 
 
+def test_underflow_is_never_silent(launcher: Launcher) -> None:
+    """In plain weights the better trees are lost here, and others are left whose sum is off by 70 nats."""
+    item = np.zeros((5, 5))
+    item[0, 1:], item[1, 1:], item[2, 1:] = (560, 350, 240, -310), (0, -380, -160, -600), (-200, 0, -270, 570)
+    item[3, 1:], item[4, 1:] = (-10, -1260, 0, 40), (-750, 640, 100, 0)
+    batch = Batch([item], True, launcher)
+    batch.assert_as_kernels()
+    assert batch.log_z[0] == pytest.approx(1080)
+
+
 @ROOTS
 def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool, launcher: Launcher) -> None:
     """One batch, in which a word that only the root reaches shows itself at any stage, and many items have no tree."""

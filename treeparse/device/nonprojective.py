@@ -12,6 +12,7 @@ from treeparse.device.launcher import Launcher, Shape
 
 # The layout of ``Work`` in sources/item.cuh: a matrix, lines of the matrix' numbers, lines of doubles.
 NUMBER_LINES, DOUBLE_LINES = 13, 3
+ROWS_A_WARP = 8  # at most, which each warp of a block then updates in a step
 
 
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
@@ -70,14 +71,15 @@ def _launch(
     items, size, _ = scores.shape
     if not items:
         return
-    words, warps = _doubles(size - 1, is_dual), min(_warps(size - 1), launcher.most_warps)
-    if 8 * words <= launcher.most_shared_bytes:
-        shape, work = Shape(items * tasks, warps, 8 * words), None
+    n = size - 1
+    warps, area = min(max(-(-n // ROWS_A_WARP), 2), launcher.most_warps), _doubles(n, is_dual)
+    if 8 * area <= launcher.most_shared_bytes:
+        shape, work = Shape(items * tasks, warps, 8 * area), None
     else:
         shape = Shape(min(items * tasks, launcher.most_blocks), warps, 0)
-        work = _like(scores, shape.blocks, words)
+        work = _like(scores, shape.blocks, area)
     constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
-    launcher.launch(kernel, shape, *constants, work, words, *arguments)
+    launcher.launch(kernel, shape, *constants, work, area, *arguments)
 
 
 def _doubles(n: int, is_dual: bool) -> int:
@@ -85,11 +87,6 @@ def _doubles(n: int, is_dual: bool) -> int:
     stride = (n + 1) | 1
     total = (n + NUMBER_LINES) * stride * (2 if is_dual else 1) + DOUBLE_LINES * stride
     return total + total % 2
-
-
-def _warps(n: int) -> int:
-    """A warp for every eight words: so many rows each of them has to update in a step."""
-    return min(max((n + 7) // 8, 2), 16)
 
 
 def _like(scores: Tensor, *shape: int) -> Tensor:

@@ -32,12 +32,11 @@ class Emulator:
     most_shared_bytes: int = 1 << 18
     most_warps: int = 2
     most_blocks: int = 2
-    flags: tuple[str, ...] = ()
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
         for argument in arguments:
             assert not isinstance(argument, Tensor) or argument.device.type == "cpu"
-        function = getattr(_library(sources.kernels()[kernel], self.flags), f"launch_{kernel}")
+        function = getattr(_library(sources.kernels()[kernel]), f"launch_{kernel}")
         threads = shape.warps * LANES
         function.restype = ctypes.c_char_p
         wrong = function(shape.blocks, threads, shape.shared_bytes, words_of(arguments))
@@ -51,23 +50,24 @@ def needs_compiler() -> None:
 
 
 @cache
-def _library(source: Path, flags: tuple[str, ...]) -> ctypes.CDLL:
-    return ctypes.CDLL(str(compiled(source, flags)))
+def _library(source: Path) -> ctypes.CDLL:
+    return ctypes.CDLL(str(compiled(source)))
 
 
-def compiled(source: Path, flags: tuple[str, ...] = ()) -> Path:
+def compiled(source: Path) -> Path:
     """The library of one of the sources, compiled if it is not there."""
     needs_compiler()
     code = program(source)
-    options = [*FLAGS, *flags]
-    key = [sources.digest(), (HERE / "emulator.h").read_text(encoding="utf-8"), code, COMPILER, *options]
+    key = [sources.digest(), (HERE / "emulator.h").read_text(encoding="utf-8"), code, COMPILER, *FLAGS]
     digest = hashlib.sha256(repr(key).encode()).hexdigest()
     path = _folder() / f"{source.stem}-{digest[:16]}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # two processes may do this at once
             entry, library = Path(folder, "program.cpp"), Path(folder, "program.so")
             entry.write_text(code, encoding="utf-8")
-            subprocess.run([str(COMPILER), *options, str(entry), "-o", str(library)], check=True)
+            subprocess.run([str(COMPILER), *FLAGS, str(entry), "-o", str(library)], check=True)
+            for old in path.parent.glob(f"{source.stem}-*.so"):
+                old.unlink(missing_ok=True)
             os.replace(library, path)
     return path
 

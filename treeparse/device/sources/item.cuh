@@ -98,9 +98,8 @@ __device__ double load(const Item& item, Work<A>& work) {
     for (int i = warp(); i <= n; i += warps()) {
         for (int j = 1 + lane(); j <= n; j += WARP) {
             auto raw = work.at(j, i);
-            double score = value_of(raw);
-            double slope = score > -INF ? slope_of(raw) / work.scale - work.centre[j] / work.scale : 0.0;
-            work.at(j, i) = A::of(score - work.top[j], slope);
+            double slope = slope_of(raw) / work.scale - work.centre[j] / work.scale;
+            work.at(j, i) = A::of(value_of(raw) - work.top[j], slope);
         }
     }
     __syncthreads();

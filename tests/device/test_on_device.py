@@ -1,0 +1,90 @@
+"""What only a CUDA device can show: long sentences, graphs, streams, and threads of autograd."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from treeparse import NonProjectiveCRF
+from treeparse.device import cuda, nonprojective
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+    pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"]),
+]
+
+
+def random_batch(seed: int, words: int, scale: float = 1.0) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    scores = scale * torch.randn(6, words + 1, words + 1, generator=generator, dtype=torch.float64)
+    lengths = torch.randint(1, words + 1, (6,), generator=generator)
+    return scores.cuda(), lengths.cuda()
+
+
+def sums(scores: Tensor, lengths: Tensor, vectors: Tensor, single_root: bool) -> list[Tensor]:
+    options: Any = {"single_root": single_root, "launcher": cuda.launcher_of(torch.cuda.current_device())}
+    return [
+        *nonprojective.log_partition_and_marginals(scores, lengths, **options),
+        nonprojective.hessian_vector_product(scores, lengths, vectors, **options),
+        nonprojective.log_marginals(scores, lengths, **options),
+    ]
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("words", [40, 112, 113, 160, 161, 250])  # up to and past what shared memory holds
+def test_long_sentences(words: int, scale: float, single_root: bool) -> None:
+    scores, lengths = random_batch(words, words, scale)
+    found = sums(scores, lengths, scores.mT.contiguous() / scale, single_root)
+    p = NonProjectiveCRF(scores.cpu(), lengths.cpu(), single_root=single_root)
+    family, parts = p.flat.family, (scores.cpu(),)
+    log_z, marginals = family.log_partition_and_marginals(parts, lengths.cpu())
+    products = family.hessian_vector_product(parts, lengths.cpu(), (scores.mT.contiguous().cpu() / scale,))
+    logs = family.log_marginals(parts, lengths.cpu())
+    error = 1e-14 * scale * words * 5
+    for own, expected in zip(found, (log_z, *marginals, *products, *logs), strict=True):
+        torch.testing.assert_close(own.cpu(), expected, rtol=0, atol=10 * error)
+
+
+def test_a_graph_repeats_all_sums(single_root: bool) -> None:
+    """Nothing waits for the device, so that a graph can hold it; what a graph finds does not depend on its capture."""
+    first, second = random_batch(1, 20), random_batch(2, 20, 1e3)  # the second in log space
+    static = [part.clone() for part in first]
+    sums(*static, static[0], single_root)  # compiles
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = sums(*static, static[0], single_root)
+    for batch in (first, second):
+        for part, value in zip(static, batch, strict=True):
+            part.copy_(value)
+        graph.replay()
+        torch.cuda.synchronize()
+        for own, expected in zip(found, sums(*batch, batch[0], single_root), strict=True):
+            assert torch.equal(own, expected)
+
+
+def test_kernels_run_on_the_current_stream(single_root: bool) -> None:
+    scores, lengths = random_batch(3, 40)
+    expected = sums(scores, lengths, scores, single_root)
+    torch.cuda.synchronize()
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(10_000_000)
+        late = scores * 1.0  # there only when the stream has slept
+        found = sums(late, lengths, late, single_root)
+    stream.synchronize()
+    for own, value in zip(found, expected, strict=True):
+        assert torch.equal(own, value)
+
+
+def test_derivatives_are_taken_in_threads_of_autograd(single_root: bool) -> None:
+    scores, lengths = random_batch(4, 12)
+    gradients = []
+    for tensor, backend in ((scores, "cuda"), (scores.cpu(), "numba")):
+        leaf = tensor.clone().requires_grad_()
+        p = NonProjectiveCRF(leaf, lengths.to(leaf.device), single_root=single_root, backend=backend)
+        (p.entropy().sum() + p.marginals.square().sum()).backward()
+        assert leaf.grad is not None
+        gradients.append(leaf.grad.cpu())
+    torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
