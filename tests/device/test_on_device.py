@@ -8,6 +8,7 @@ from torch import Tensor
 
 from treeparse import NonProjectiveCRF
 from treeparse.device import cuda, nonprojective
+from treeparse.trees.families import Backend
 
 pytestmark = [
     pytest.mark.gpu,
@@ -49,19 +50,20 @@ def test_long_sentences(words: int, scale: float, single_root: bool) -> None:
 
 def test_a_graph_repeats_all_sums(single_root: bool) -> None:
     """Nothing waits for the device, so that a graph can hold it; what a graph finds does not depend on its capture."""
-    first, second = random_batch(1, 20), random_batch(2, 20, 1e3)  # the second in log space
-    static = [part.clone() for part in first]
-    sums(*static, static[0], single_root)  # compiles
+    batches = random_batch(1, 20), random_batch(2, 20, 1e3)  # the second in log space
+    scores, lengths = (part.clone() for part in batches[0])
+    sums(scores, lengths, scores, single_root)  # compiles
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        found = sums(*static, static[0], single_root)
-    for batch in (first, second):
-        for part, value in zip(static, batch, strict=True):
-            part.copy_(value)
+        found = sums(scores, lengths, scores, single_root)
+    for other_scores, other_lengths in batches:
+        scores.copy_(other_scores)
+        lengths.copy_(other_lengths)
         graph.replay()
         torch.cuda.synchronize()
-        for own, expected in zip(found, sums(*batch, batch[0], single_root), strict=True):
-            assert torch.equal(own, expected)
+        expected = sums(other_scores, other_lengths, other_scores, single_root)
+        for own, value in zip(found, expected, strict=True):
+            assert torch.equal(own, value)
 
 
 def test_kernels_run_on_the_current_stream(single_root: bool) -> None:
@@ -81,7 +83,8 @@ def test_kernels_run_on_the_current_stream(single_root: bool) -> None:
 def test_derivatives_are_taken_in_threads_of_autograd(single_root: bool) -> None:
     scores, lengths = random_batch(4, 12)
     gradients = []
-    for tensor, backend in ((scores, "cuda"), (scores.cpu(), "numba")):
+    forms: tuple[tuple[Tensor, Backend], ...] = (scores, "cuda"), (scores.cpu(), "numba")
+    for tensor, backend in forms:
         leaf = tensor.clone().requires_grad_()
         p = NonProjectiveCRF(leaf, lengths.to(leaf.device), single_root=single_root, backend=backend)
         (p.entropy().sum() + p.marginals.square().sum()).backward()
