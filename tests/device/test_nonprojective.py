@@ -126,6 +126,16 @@ def test_underflow_is_never_silent(launcher: Launcher) -> None:
     assert batch.log_z[0] == pytest.approx(1080)
 
 
+def test_tiny_products_are_not_lost(launcher: Launcher) -> None:
+    """Every arc has a weight, but some products of weights do not, so that log marginals need log space."""
+    items = np.full((2, 4, 4), -np.inf)
+    items[0, :, 1:] = [(0, 0, -250), (-np.inf, -300, 0), (0, -200, -30), (-200, -np.inf, 0)]  # in the elimination
+    items[1, :, 1:] = [(0, -300, -300), (0, 0, 0), (-300, -np.inf, -250), (-np.inf, -200, -np.inf)]  # a probability
+    stream, values = np.random.default_rng(3), [0, -30, -100, -200, -250, -300, -np.inf]
+    others = stream.choice(values, size=(100, 5, 5), p=[0.2, 0.1, 0.1, 0.15, 0.15, 0.15, 0.15])
+    Batch([*items, *others], True, launcher).assert_as_kernels()
+
+
 @ROOTS
 def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool, launcher: Launcher) -> None:
     """One batch, in which a word that only the root reaches shows itself at any stage, and many items have no tree."""

@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 LANES = 4  # of a warp
 FLAGS = (f"-DWARP={LANES}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC", "-fno-gnu-unique")
+FLAGS = (*FLAGS, f"-I{sources.FOLDER}")
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,17 @@ class Emulator:
     most_blocks: int = 2
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
-        for argument in arguments:
-            assert not isinstance(argument, Tensor) or argument.device.type == "cpu"
-        function = getattr(_library(sources.kernels()[kernel]), f"launch_{kernel}")
-        threads = shape.warps * LANES
-        function.restype = ctypes.c_char_p
-        wrong = function(shape.blocks, threads, shape.shared_bytes, words_of(arguments))
-        assert wrong is None, f"{kernel}: {wrong.decode()}"
+        run(sources.kernels()[kernel], kernel, shape, *arguments)
+
+
+def run(source: Path, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
+    """Run a kernel of any file, which may include the sources."""
+    for argument in arguments:
+        assert not isinstance(argument, Tensor) or argument.device.type == "cpu"
+    function = getattr(_library(source), f"launch_{kernel}")
+    function.restype = ctypes.c_char_p
+    wrong = function(shape.blocks, shape.warps * LANES, shape.shared_bytes, words_of(arguments))
+    assert wrong is None, f"{kernel}: {wrong.decode()}"
 
 
 def needs_compiler() -> None:
@@ -55,10 +60,10 @@ def _library(source: Path) -> ctypes.CDLL:
 
 
 def compiled(source: Path) -> Path:
-    """The library of one of the sources, compiled if it is not there."""
+    """The library of a file of kernels, compiled if it is not there."""
     needs_compiler()
-    code = program(source)
-    key = [sources.digest(), (HERE / "emulator.h").read_text(encoding="utf-8"), code, COMPILER, *FLAGS]
+    code, texts = program(source), [path.read_bytes() for path in (source, HERE / "emulator.h")]
+    key = [sources.digest(), *texts, code, COMPILER, *FLAGS]
     digest = hashlib.sha256(repr(key).encode()).hexdigest()
     path = _folder() / f"{source.stem}-{digest[:16]}.so"
     if not path.exists():
@@ -73,8 +78,8 @@ def compiled(source: Path) -> Path:
 
 
 def program(source: Path) -> str:
-    """One of the sources on top of the emulator, and a function for every kernel that runs it."""
-    names = [name for name, path in sources.kernels().items() if path == source]
+    """A file of kernels on top of the emulator, and for every kernel a function that runs it."""
+    names = sources.KERNEL.findall(source.read_text(encoding="utf-8"))
     launches = [
         f'extern "C" const char* launch_{name}(int grid, int threads, int bytes, const std::uint64_t* values) '
         f"{{ return emulator::launch({name}, grid, threads, bytes, values); }}"

@@ -54,6 +54,12 @@ __device__ void substitute(Work<A>& work, int root_word, typename A::Number* g) 
     __syncthreads();
 }
 
+// What the probability of head i of the item's first word is proportional to.
+template <class A>
+__device__ typename A::Number head_weight(const Item& item, const Work<A>& work, int i, const typename A::Number* g) {
+    return A::multiply(A::of(work.log_weight(item, 1, i), 0.0), g[i]);
+}
+
 // Store the log probabilities of the heads of the item's first word; returns whether this arithmetic served.
 template <class A>
 __device__ bool store_heads(const Item& item, double* memory, bool single_root, double* result) {
@@ -65,19 +71,20 @@ __device__ bool store_heads(const Item& item, double* memory, bool single_root, 
     auto* g = work.totals(0);
     substitute(work, root_word, g);
     auto total = A::zero();
-    for (int i = lane(); i <= item.n; i += WARP) {
-        total = A::add_product(total, A::of(work.log_weight(item, 1, i), 0.0), g[i]);
-    }
+    for (int i = lane(); i <= item.n; i += WARP) total = A::add(total, head_weight<A>(item, work, i, g));
     total = warp_total<A>(total);
     if (!A::in_logs) {
-        bool safe = total > 0.0 && total < INF;
-        for (int i = 1 + thread(); i <= item.n; i += threads()) safe = safe && is_safe(g[i]);
+        bool safe = total > 0.0;
+        for (int i = thread(); i <= item.n; i += threads()) {
+            double weight = head_weight<A>(item, work, i, g);
+            // Not so, too, where something is infinite.
+            safe = safe && (i == 0 || is_safe(g[i])) && (weight == 0.0 || weight / total >= SMALL * SMALL);
+        }
         if (!__syncthreads_and(safe) || !is_matrix_safe(work)) return false;
     }
     if (A::is_zero(total)) return true;
     for (int i = thread(); i <= item.n; i += threads()) {
-        auto weight = A::of(work.log_weight(item, 1, i), 0.0);
-        result[item.place(1, i)] = A::log(A::divide(A::multiply(weight, g[i]), total));
+        result[item.place(1, i)] = A::log(A::divide(head_weight<A>(item, work, i, g), total));
     }
     return true;
 }
