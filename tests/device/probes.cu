@@ -6,7 +6,8 @@ KERNEL exponentials(const double* x, double* result, long long count) {
 }
 
 // Log Z' by plain weights, not a number where these do not serve.
-KERNEL plain_sums(const double* scores, const long long* lengths, long long size, long long single_root, double* log_z) {
+KERNEL plain_sums(const double* scores, const long long* lengths, long long size, long long single_root,
+                  double* log_z) {
     int b = blockIdx.x;
     Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1};
     Work<Plain> work(shared_memory, item.n);

@@ -128,9 +128,11 @@ def test_underflow_is_never_silent(launcher: Launcher) -> None:
 
 def test_tiny_products_are_not_lost(launcher: Launcher) -> None:
     """Every arc has a weight, but some products of weights do not, so that log marginals need log space."""
-    items = np.full((2, 4, 4), -np.inf)
-    items[0, :, 1:] = [(0, 0, -250), (-np.inf, -300, 0), (0, -200, -30), (-200, -np.inf, 0)]  # in the elimination
-    items[1, :, 1:] = [(0, -300, -300), (0, 0, 0), (-300, -np.inf, -250), (-np.inf, -200, -np.inf)]  # a probability
+    items = [np.full((4, 4), -np.inf) for _ in range(2)] + [np.full((5, 5), -np.inf)]
+    items[0][:, 1:] = [(0, 0, -250), (-np.inf, -300, 0), (0, -200, -30), (-200, -np.inf, 0)]
+    items[1][:, 1:] = [(0, -300, -300), (0, 0, 0), (-300, -np.inf, -250), (-np.inf, -200, -np.inf)]
+    items[2][:3, 1:] = (0, -30, -100, -300), (-30, -30, 0, -250), (-np.inf, 0, -np.inf, -200)
+    items[2][3:, 1:] = (-300, 0, -200, 0), (-np.inf, -250, -300, -100)
     stream, values = np.random.default_rng(3), [0, -30, -100, -200, -250, -300, -np.inf]
     others = stream.choice(values, size=(100, 5, 5), p=[0.2, 0.1, 0.1, 0.15, 0.15, 0.15, 0.15])
     Batch([*items, *others], True, launcher).assert_as_kernels()

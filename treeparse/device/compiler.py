@@ -77,6 +77,8 @@ def _folder() -> Path:
 
 def _keep(code: bytes, path: Path) -> None:
     """Write a file in one step; where there is no room for it, the next process compiles again."""
+    if not path.is_absolute():  # of a user who has no home
+        return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")

@@ -1,12 +1,13 @@
 // The four kinds of numbers on which one and the same elimination runs: weights as they are or as logarithms, alone or
-// with their derivative along a direction. Run on such dual numbers, what gives marginals gives Hessian-vector products.
+// with their derivative along a direction. Run on such dual numbers, what gives marginals gives products with the
+// Hessian.
 //
-// In log space -inf stands for 0, and nothing makes NaN of it; a derivative that goes with 0 is finite and of no effect.
-// Sums are symmetric in their terms to the bit, so that all lanes of a warp get the same one.
+// In log space -inf stands for 0, and nothing makes NaN of it; a derivative that goes with 0 is finite and of no
+// effect. Sums are symmetric in their terms to the bit, so that all lanes of a warp get the same one.
 //
 // An arithmetic has the types Number, which is stored, and Real, a plain number, with its derivative if there is one:
 //   of           the number of an arc, from its log weight and its derivative
-//   value        by which numbers are compared, and log, their logarithm, both without derivative
+//   log          a number's logarithm, without its derivative, and real, the number itself
 //   add_product  sum + x * y
 //   add_rest     sum + (1 - dependents), the only subtraction: at least 0, as in truth
 //   bounded      a number whose logarithm changes no faster than a limit
@@ -20,11 +21,11 @@
 constexpr double NEGLIGIBLE = -40.0;  // exp of it is below half a unit in the last place of 1
 constexpr double MAX_LOG = 600.0;     // exp of it, times what it is multiplied by, is finite
 
-struct Dual {
+struct alignas(16) Dual {  // so that one load gets both
     double value, slope;
 };
 
-// Numbers and their derivatives, for what is the same for both. What is slow is not inlined: that would be long to compile.
+// Plain numbers, alone or with their derivatives. What is slow is not inlined below: that would take long to compile.
 __device__ inline void set(double& number, double value, double) { number = value; }
 __device__ inline void set(Dual& number, double value, double slope) { number = {value, slope}; }
 __device__ inline double value_of(double number) { return number; }

@@ -1,8 +1,8 @@
 // What every kernel stands on: threads, warps and the memory of a block.
 //
-// A kernel is KERNEL name(...), its arguments are 64 bits each (long long, double, pointers), and a block has any number
-// of warps up to MOST_WARPS. Results must not depend on that number, so what many threads add up is added in an order
-// that the item's size alone fixes. All shared memory is the one dynamic array.
+// A kernel is KERNEL name(...), its arguments are 64 bits each (long long, double, pointers), and a block has any
+// number of warps up to MOST_WARPS. Results must not depend on that number, so what many threads add up is added in an
+// order that the item's size alone fixes. All shared memory is the one dynamic array.
 #pragma once
 
 #ifndef WARP
@@ -16,7 +16,7 @@ constexpr unsigned ALL_LANES = 0xffffffffu;
 #define INF __longlong_as_double(0x7ff0000000000000LL)
 #define NOT_A_NUMBER __longlong_as_double(0x7ff8000000000000LL)
 
-extern __shared__ double shared_memory[];  // of 16-byte alignment, as all numbers need
+alignas(16) extern __shared__ double shared_memory[];
 
 __device__ inline int thread() { return threadIdx.x; }
 __device__ inline int threads() { return blockDim.x; }

@@ -1,8 +1,8 @@
 // One sentence in the memory of its block: the matrix on which elimination runs, and lines of a number for every node.
 //
-// Matrices are dependent-major: at(j, i) is the weight of the arc i -> j, node 0 the root; there is no row 0, and at(j, j)
-// is no arc. Strides are odd, so that neither rows nor columns meet in the banks of shared memory. The layout is
-// computed again in treeparse/device/nonprojective.py.
+// Matrices are dependent-major: at(j, i) is the weight of the arc i -> j, node 0 the root; there is no row 0, and
+// at(j, j) is no arc. Strides are odd, so that neither rows nor columns meet in the banks of shared memory. The layout
+// is computed again in treeparse/device/nonprojective.py.
 #pragma once
 
 #include "arithmetic.cuh"

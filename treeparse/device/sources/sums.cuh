@@ -28,7 +28,8 @@ __device__ void store(const Item& item, Work<A>& work, double* result) {
     }
 }
 
-// Log Z of an item with one kind of numbers, not a number where that does not serve; arcs' values go to the result, if any.
+// Log Z of an item with one kind of numbers, not a number where that does not serve. Arcs' values go to the result, if
+// any.
 template <class A>
 __device__ double sum_with(const Item& item, double* memory, bool single_root, double* result) {
     Work<A> work(memory, item.n);
@@ -39,7 +40,7 @@ __device__ double sum_with(const Item& item, double* memory, bool single_root, d
     return shift + log_z;
 }
 
-// Log Z of an item, by plain weights where that is safe. Only shared memory that is called by its name is known as such.
+// Log Z of an item, by plain weights where that is safe. The compiler knows shared memory as such only by its name.
 template <class Linear, class Logarithmic>
 __device__ double sum_trees(const Item& item, double* memory, bool single_root, double* result) {
     double log_z = memory == shared_memory ? sum_with<Linear>(item, shared_memory, single_root, result)
