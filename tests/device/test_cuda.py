@@ -1,6 +1,7 @@
 """The loader and launcher of CUDA kernels, with a driver in the place of NVIDIA's that runs them by the emulator."""
 
 import ctypes
+import inspect
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from treeparse.trees.families.on_device import NonprojectiveOnDevice
 
 SHARED_BYTES = 1500
 LANES = 32
+LAUNCH_ARGUMENTS = 11  # the kernel, six sizes, shared bytes, the stream, the arguments' places, and none besides
 
 
 class Status(int):
@@ -71,6 +73,7 @@ class Driver:
 
     def cuLaunchKernel(self, function: str, *sizes_and_rest: int) -> tuple[Status]:
         assert self.context == "context of device 3"
+        assert len(sizes_and_rest) == LAUNCH_ARGUMENTS - 1
         *sizes, stream, places, extra = sizes_and_rest
         blocks, *ones, threads, one, another, shared_bytes = sizes
         assert (*ones, one, another, extra) == (1, 1, 1, 1, 0)
@@ -84,6 +87,17 @@ class Driver:
         words = [ctypes.c_uint64.from_address(pointer or 0).value for pointer in pointers]
         Emulator().launch(function, self.shapes[-1], *words)
         return (self.status,)
+
+
+def test_the_driver_takes_as_many_arguments() -> None:
+    """NVIDIA's bindings begin their functions' documentation with the signature."""
+    bindings: Any = pytest.importorskip("cuda.bindings.driver")
+    names = [name for name in vars(Driver) if name.startswith("cu")]
+    assert len(names) == 8
+    for name in names:
+        own = inspect.signature(getattr(Driver, name)).parameters
+        count = LAUNCH_ARGUMENTS if name == "cuLaunchKernel" else len(own) - 1
+        assert getattr(bindings, name).__doc__.splitlines()[0].count(",") == count - 1
 
 
 @pytest.fixture

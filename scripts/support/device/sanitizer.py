@@ -9,14 +9,14 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from helpers.emulator import COMPILER, HERE, LANES
+from helpers.emulator import COMPILER, HERE, LANES, OPTIONS
 from torch import Tensor
 
 from treeparse.core import TreeparseError
 from treeparse.device import sources
 from treeparse.device.launcher import Shape, words_of
 
-FLAGS = (f"-DWARP={LANES}", "-DEMULATOR_THREADS", "-std=c++20", "-O1", "-g", "-ffp-contract=off", "-fsanitize=thread")
+SANITIZED = "-g", "-DEMULATOR_THREADS", "-fsanitize=thread"
 PATIENCE = 60  # seconds, after which threads are taken to wait for ever
 # The arguments lie in a file: of each its number of bytes and these; no bytes are a number, which follows.
 MAIN = """
@@ -84,7 +84,7 @@ class Sanitizer:
             entry = path.with_suffix(".cpp")
             lines = f'#include "{HERE / "emulator.h"}"', f'#include "{source}"', f"#define KERNEL_NAME {kernel}", MAIN
             entry.write_text("\n".join(lines), encoding="utf-8")
-            subprocess.run([str(COMPILER), *FLAGS, str(entry), "-o", str(path)], check=True)
+            subprocess.run([str(COMPILER), *OPTIONS, *SANITIZED, str(entry), "-o", str(path)], check=True)
         return path
 
 

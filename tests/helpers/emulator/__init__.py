@@ -22,8 +22,8 @@ from treeparse.device.launcher import Shape, words_of
 HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 LANES = 4  # of a warp
-FLAGS = (f"-DWARP={LANES}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread", "-shared", "-fPIC", "-fno-gnu-unique")
-FLAGS = (*FLAGS, f"-I{sources.FOLDER}")
+OPTIONS = (f"-DWARP={LANES}", f"-I{sources.FOLDER}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread")
+LIBRARY = "-shared", "-fPIC"
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ def compiled(source: Path) -> Path:
     """The library of a file of kernels, compiled if it is not there."""
     needs_compiler()
     code, texts = program(source), [path.read_bytes() for path in (source, HERE / "emulator.h")]
-    key = [sources.digest(), *texts, code, COMPILER, *FLAGS]
+    key = [sources.digest(), *texts, code, COMPILER, *OPTIONS]
     digest = hashlib.sha256(repr(key).encode()).hexdigest()
     path = _folder() / f"{source.stem}-{digest[:16]}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:  # two processes may do this at once
             entry, library = Path(folder, "program.cpp"), Path(folder, "program.so")
             entry.write_text(code, encoding="utf-8")
-            subprocess.run([str(COMPILER), *FLAGS, str(entry), "-o", str(library)], check=True)
+            subprocess.run([str(COMPILER), *OPTIONS, *LIBRARY, str(entry), "-o", str(library)], check=True)
             for old in path.parent.glob(f"{source.stem}-*.so"):
                 old.unlink(missing_ok=True)
             os.replace(library, path)
