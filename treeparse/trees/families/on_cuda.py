@@ -1,4 +1,4 @@
-"""All dependency trees, crossing arcs included, with sums by CUDA kernels on the scores' device."""
+"""All dependency trees, crossing arcs included, by CUDA kernels on the scores' device."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from treeparse.device import nonprojective
+from treeparse.device import best, nonprojective
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.on_device import NonprojectiveOnDevice
@@ -14,7 +14,7 @@ from treeparse.trees.families.on_device import NonprojectiveOnDevice
 
 @dataclass(frozen=True)
 class NonprojectiveOnCuda(Family):
-    """Sums by kernels; for all else the family serves that works on any device."""
+    """Sums and best trees by kernels; for all else the family serves that works on any device."""
 
     single_root: bool
     launcher: Launcher
@@ -38,7 +38,8 @@ class NonprojectiveOnCuda(Family):
         return (nonprojective.log_marginals(arcs, lengths, **self._options),)
 
     def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
-        return self._others.best_trees(parts, lengths)
+        (arcs,) = parts
+        return best.best_trees(arcs, lengths, **self._options)
 
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
         return self._others.k_best(parts, lengths)
@@ -61,7 +62,7 @@ class NonprojectiveOnCuda(Family):
         return self._others.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return self._others.are_trees(heads, lengths)
+        return best.are_trees(heads, lengths, **self._options)
 
     @property
     def _options(self) -> Any:
