@@ -5,6 +5,7 @@
 // with NaN before every block. Kernels' arguments are 64 bits each.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -26,7 +27,7 @@
 #define __launch_bounds__(...)
 #define __noinline__
 
-using std::fabs, std::fma, std::fmax, std::fmin, std::isnan;
+using std::fabs, std::fma, std::fmax, std::fmin, std::isnan, std::max, std::min;
 
 namespace emulator {
 

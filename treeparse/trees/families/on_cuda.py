@@ -4,17 +4,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from treeparse.device import best, nonprojective
+from treeparse.device import best, nonprojective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.on_device import NonprojectiveOnDevice
+from treeparse.trees.families.samplers import check_method
 
 
 @dataclass(frozen=True)
 class NonprojectiveOnCuda(Family):
-    """Sums and best trees by kernels; for all else the family serves that works on any device."""
+    """Sums, best trees and samples with replacement by kernels; for all else the family serves that works anywhere."""
 
     single_root: bool
     launcher: Launcher
@@ -47,7 +49,12 @@ class NonprojectiveOnCuda(Family):
     def sample(
         self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
     ) -> Tensor:
-        return self._others.sample(parts, lengths, seeds, count, method)
+        if method in ("wilson_reject", "colbourn"):
+            return self._others.sample(parts, lengths, seeds, count, method)
+        check_method(method, single_root=self.single_root)
+        (arcs,) = parts
+        way = "walks" if method in ("wilson", "wilson_marginal") else method
+        return samples.sample_trees(arcs, lengths, seeds_on(arcs.device, seeds), count, method=way, **self._options)
 
     def sample_without_replacement(
         self,
@@ -71,3 +78,8 @@ class NonprojectiveOnCuda(Family):
     @property
     def _others(self) -> NonprojectiveOnDevice:
         return NonprojectiveOnDevice(self.single_root)
+
+
+def seeds_on(device: torch.device, seeds: np.ndarray) -> Tensor:
+    """The bits of uint64 seeds as int64; nothing waits for the copy."""
+    return torch.from_numpy(seeds.view(np.int64)).to(device, non_blocking=True)
