@@ -34,7 +34,7 @@ struct Stages {
 
     __device__ Stages(const Item& item, double* memory) : item(item), work(memory, item.n), exists(false) {}
 
-    __device__ void set_up(double* memory, bool single_root) {
+    __device__ __noinline__ void set_up(double* memory, bool single_root) {
         in_logs = false;
         double log_z = set_up_with<Plain>(memory, single_root);
         if (isnan(log_z)) {
@@ -117,7 +117,7 @@ __device__ inline int find_log_stage(const Stages& stages, int i, int j, int sto
 }
 
 // The word through which the arc i -> j, new among the words up to both, leads first; n + 1 if none.
-__device__ inline int draw_stage(const Stages& stages, int i, int j, Bits& stream) {
+__device__ __noinline__ inline int draw_stage(const Stages& stages, int i, int j, Bits& stream) {
     int n = stages.item.n, root_word = stages.root_word;
     int stop = i == 0 && j < root_word && root_word <= n ? root_word + 1 : n + 1;
     double u = uniform(stream);
@@ -135,7 +135,7 @@ __device__ inline int draw_root(const Stages& stages, Bits& stream, const Nodes&
 }
 
 // The first head of word k at which the sum of shares gets above u times the whole.
-__device__ inline int search_head(const Stages& stages, int k, double u) {
+__device__ __noinline__ inline int search_head(const Stages& stages, int k, double u) {
     double target = u * stages.totals()[k], reached = 0.0;
     int head = first_head(k, stages.root_word);
     for (; head < k - 1; head++) {
@@ -158,7 +158,7 @@ __device__ inline void find_joined(int k, const Nodes& nodes) {
 }
 
 // The first joined head at which the sum of their shares gets above u times the whole.
-__device__ inline int find_joined_head(const Stages& stages, int k, double u, const Nodes& nodes) {
+__device__ __noinline__ inline int find_joined_head(const Stages& stages, int k, double u, const Nodes& nodes) {
     int first = first_head(k, stages.root_word), head = first;
     double top = stages.in_logs ? -INF : 0.0, total = 0.0, reached = 0.0;
     for (int i = first; i < k && stages.in_logs; i++) {

@@ -46,7 +46,7 @@ __device__ inline void pair_bins(const Bins& bins, int j) {
 }
 
 // By all threads of the block.
-__device__ inline void fill_bins(const Item& item, const Bins& bins) {
+__device__ __noinline__ inline void fill_bins(const Item& item, const Bins& bins) {
     __syncthreads();  // nobody reads what was in this memory before
     for (int i = bins.first + warp(); i <= item.n; i += warps()) {
         for (int j = 1 + lane(); j <= item.n; j += WARP) {
@@ -71,7 +71,7 @@ __device__ inline void fill_bins(const Item& item, const Bins& bins) {
 }
 
 // Draw the heads of a tree below a root word, or below node 0; false if there is none after so many steps.
-__device__ inline bool walk(const Bins& bins, int root, long long limit, Bits& stream, const Nodes& nodes) {
+__device__ __noinline__ inline bool walk(const Bins& bins, int root, long long limit, Bits& stream, const Nodes& nodes) {
     for (int j = 0; j <= bins.n; j++) nodes.joined(j) = j == root;
     nodes.head(root) = 0;
     int count = bins.n + 1 - bins.first;
