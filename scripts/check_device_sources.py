@@ -24,7 +24,7 @@ from helpers.hostile_scores import prefer_each_other
 from support.device.sanitizer import Sanitizer
 
 from treeparse.core import TreeparseError
-from treeparse.device import compiler, nonprojective, sources
+from treeparse.device import best, compiler, nonprojective, samples, sources
 from treeparse.device.launcher import Launcher
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -47,6 +47,10 @@ def run_all(launcher: Launcher) -> None:
         nonprojective.log_partition_and_marginals(arcs, lengths, **options)
         nonprojective.hessian_vector_product(arcs, lengths, vectors, **options)
         nonprojective.log_marginals(arcs, lengths, **options)
+        heads = best.best_trees(arcs, lengths, **options)
+        best.are_trees(heads, lengths, **options)
+        for method in (None, "expansion", "walks"):
+            samples.sample_trees(arcs, lengths, lengths, 10, method=method, **options)
 
 
 def find_races() -> None:

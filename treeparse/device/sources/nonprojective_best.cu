@@ -36,6 +36,7 @@ struct Graph {
         top = walk + lines;
         entries = reinterpret_cast<Entry*>(top + lines);
     }
+    __device__ double score(int i, int j) const { return __ldg(scores + i * size + j); }  // no store can change it
     __device__ double& value(int kind, int node) { return values[kind * lines + node]; }
     __device__ int& word(int kind, int node) { return words[kind * lines + node]; }
     __device__ double* row(int word) { return rows + word * size; }
@@ -47,15 +48,25 @@ struct Graph {
 
 // Every word's best arcs from another word and from the root.
 __device__ inline void find_word_arcs(Graph& graph) {
+    constexpr int ROWS = 8;
     for (int j = lane(); j < graph.lines; j += WARP) graph.parent[j] = 0;
     for (int j = lane(); j <= graph.n; j += WARP) {
         Best best;
-        for (int i = 1; i <= graph.n && j > 0; i++) {
-            if (i != j) best.offer(graph.scores[i * graph.size + j], i, [=](int head) { return arc_key(head, j); });
+        for (int first = 1; first <= graph.n && j > 0; first += ROWS) {
+            double scores[ROWS];  // all are loaded before any is looked at
+#pragma unroll
+            for (int row = 0; row < ROWS; row++) {
+                int i = first + row;
+                scores[row] = i <= graph.n && i != j ? graph.score(i, j) : -INF;
+            }
+#pragma unroll
+            for (int row = 0; row < ROWS; row++) {
+                best.offer(scores[row], first + row, [=](int head) { return arc_key(head, j); });
+            }
         }
         graph.value(BY_WORD, j) = best.value;
         graph.heads[j] = best.place;
-        graph.value(BY_ROOT, j) = j > 0 ? graph.scores[j] : 0.0;
+        graph.value(BY_ROOT, j) = j > 0 ? graph.score(0, j) : 0.0;
         graph.word(BY_WORD, j) = graph.word(BY_ROOT, j) = graph.home[j] = graph.top[j] = j;
         graph.offsets[j] = 0;
     }
@@ -74,7 +85,7 @@ __device__ inline bool choose(Graph& graph, int node) {
 
 __device__ inline void load_row(Graph& graph, int word) {
     for (int i = lane(); i <= graph.n; i += WARP) {
-        graph.row(word)[i] = graph.scores[i * graph.size + word];
+        graph.row(word)[i] = graph.score(i, word);
         graph.entries_of(word)[i] = word;
     }
     __syncwarp();
