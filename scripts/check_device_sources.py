@@ -24,7 +24,7 @@ from helpers.hostile_scores import prefer_each_other
 from support.device.sanitizer import Sanitizer
 
 from treeparse.core import TreeparseError
-from treeparse.device import best, compiler, nonprojective, samples, sources
+from treeparse.device import best, compiler, nonprojective, projective, samples, sources
 from treeparse.device.launcher import Launcher
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
@@ -43,10 +43,11 @@ def run_all(launcher: Launcher) -> None:
     lengths = torch.tensor([9, 6, 4, 3, 1])
     for single_root in (True, False):
         options = {"single_root": single_root, "launcher": launcher}
-        nonprojective.log_partition(arcs, lengths, **options)
-        nonprojective.log_partition_and_marginals(arcs, lengths, **options)
-        nonprojective.hessian_vector_product(arcs, lengths, vectors, **options)
-        nonprojective.log_marginals(arcs, lengths, **options)
+        for sums in (nonprojective, projective):
+            sums.log_partition(arcs, lengths, **options)
+            sums.log_partition_and_marginals(arcs, lengths, **options)
+            sums.hessian_vector_product(arcs, lengths, vectors, **options)
+            sums.log_marginals(arcs, lengths, **options)
         heads = best.best_trees(arcs, lengths, **options)
         best.are_trees(heads, lengths, **options)
         for method in (None, "expansion", "walks"):

@@ -17,6 +17,7 @@ from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
+from treeparse.trees.families.projective_on_cuda import ProjectiveOnCuda
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
 
@@ -29,6 +30,16 @@ class EmulatedCRF(NonProjectiveCRF):
         if self.scores.is_cuda:
             return families.nonprojective(self.scores.device, single_root=self.single_root, backend="cuda")
         return NonprojectiveOnCuda(self.single_root, Emulator())
+
+
+class EmulatedProjectiveCRF(ProjectiveCRF):
+    """The same of projective trees."""
+
+    @cached_property
+    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if self.scores.is_cuda:
+            return families.projective(self.scores.device, single_root=self.single_root)
+        return ProjectiveOnCuda(self.single_root, Emulator())
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,7 @@ NUMBA = Kind("numba", partial(NonProjectiveCRF, backend="numba"), crossing=True)
 TORCH = Kind("torch", partial(NonProjectiveCRF, backend="torch"), crossing=True)
 PROJECTIVE = Kind("projective", ProjectiveCRF, crossing=False)
 EMULATED = Kind("emulated", EmulatedCRF, crossing=True)
+EMULATED_PROJECTIVE = Kind("emulated-projective", EmulatedProjectiveCRF, crossing=False)
 KINDS = (NUMBA, TORCH, PROJECTIVE)  # one more here, and the suite runs over it
 
 
@@ -115,7 +127,12 @@ every_sampled_labeled_case = pytest.mark.parametrize(
 every_sampled_case = pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.name)
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 # The contract suite alone runs over the kernels for CUDA devices as well: the emulator takes its time.
-EMULATED_CASES = [Case(True, EMULATED), Case(False, EMULATED), Case(True, EMULATED, 2)]
+EMULATED_CASES = [
+    Case(True, EMULATED),
+    Case(False, EMULATED),
+    Case(True, EMULATED, 2),
+    Case(True, EMULATED_PROJECTIVE),
+]
 every_case_and_emulated = pytest.mark.parametrize("case", CASES + EMULATED_CASES, ids=lambda case: case.name)
 
 

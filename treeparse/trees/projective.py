@@ -12,10 +12,10 @@ class ProjectiveCRF(TreeCRF):
 
     Node 0 stands left of all words, so no arc may cross one from the root. Arguments are those of ``TreeCRF``. Sums
     take O(n^3) by inside and outside passes over Eisner's chart and are right at any score scale; the best tree takes
-    O(n^3) too. All of it is computed in CPU memory, to which CUDA tensors are copied, and comes back to their device.
+    O(n^3) too. CUDA tensors have kernels of their own; what these do not do is done in CPU memory.
     The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
     """
 
     @cached_property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return families.projective(single_root=self.single_root)
+        return families.projective(self.scores.device, single_root=self.single_root)

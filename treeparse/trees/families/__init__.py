@@ -1,6 +1,6 @@
 """Families of trees, each with a backend: all that a distribution asks of them, and the only place that chooses."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
@@ -14,6 +14,9 @@ from treeparse.trees.families.family import Parts as Parts
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_device import NonprojectiveOnDevice
 from treeparse.trees.families.projective import Projective
+
+if TYPE_CHECKING:
+    from treeparse.device.launcher import Launcher
 
 Backend = Literal["numba", "torch", "cuda"]
 
@@ -31,26 +34,31 @@ def nonprojective(device: torch.device, *, single_root: bool, backend: Backend |
         TreeparseError: for "cuda" and scores that are elsewhere; also whatever hinders the CUDA kernels.
     """
     if backend == "cuda" or (backend is None and device.type == "cuda"):
-        family = _nonprojective_on_cuda(device, single_root=single_root, is_wanted=backend == "cuda")
-        if family is not None:
-            return family
+        launcher = _launcher(device, is_wanted=backend == "cuda")
+        if launcher is not None:
+            from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
+
+            return NonprojectiveOnCuda(single_root, launcher)
     if backend == "torch" or (backend is None and device.type != "cpu"):
         return NonprojectiveOnDevice(single_root)
     return Nonprojective(single_root)
 
 
-def _nonprojective_on_cuda(device: torch.device, *, single_root: bool, is_wanted: bool) -> Family | None:
-    """The family by CUDA kernels; None where they cannot be had and nobody asked for them by name."""
+def projective(device: torch.device, *, single_root: bool) -> Family:
+    """Trees without crossing arcs, by the compiled kernels of CUDA devices or of the CPU."""
+    launcher = _launcher(device, is_wanted=False) if device.type == "cuda" else None
+    if launcher is None:
+        return Projective(single_root)
+    from treeparse.trees.families.projective_on_cuda import ProjectiveOnCuda
+
+    return ProjectiveOnCuda(single_root, launcher)
+
+
+def _launcher(device: torch.device, *, is_wanted: bool) -> "Launcher | None":
+    """What runs CUDA kernels on a device; None where they cannot be had and nobody asked for them by name."""
     if device.type != "cuda":
         raise TreeparseError(f"The backend 'cuda' is for scores on a CUDA device, not for {device.type!r}.")
     from treeparse.device import cuda  # only now, for CUDA tensors
-    from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
 
     index = torch.cuda.current_device() if device.index is None else device.index
-    launcher = cuda.launcher_of(index) if is_wanted else cuda.launcher_or_none(index)
-    return None if launcher is None else NonprojectiveOnCuda(single_root, launcher)
-
-
-def projective(*, single_root: bool) -> Family:
-    """Trees without crossing arcs, by the compiled kernels wherever the scores are."""
-    return Projective(single_root)
+    return cuda.launcher_of(index) if is_wanted else cuda.launcher_or_none(index)

@@ -1,0 +1,83 @@
+"""Sums over projective trees on a CUDA device: ``treeparse.kernels.sums.inside_outside`` once more, a block a sentence.
+
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` of the launcher's device and give tensors
+there; none waits for the device, autograd sees nothing of what is done, and an item's results do not depend on its
+batch.
+"""
+
+import torch
+from torch import Tensor
+
+from treeparse.device.blocks import blocks_for
+from treeparse.device.launcher import Launcher
+
+LINES = 4  # as in sources/inside_outside.cuh
+INSIDE_CHARTS, CHARTS = 4, 8  # of spans' weights, and with their derivatives
+LANES_A_NODE = 4  # at most, which work on spans of one width at once
+LANES = 32  # of a warp
+LOG_PARTITION, MARGINALS, LOG_MARGINALS = range(3)  # what is wanted
+
+
+def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+    log_z = torch.empty_like(lengths, dtype=torch.float64)
+    options = {"charts": INSIDE_CHARTS, "single_root": single_root, "launcher": launcher}
+    _launch("projective_sums", scores, lengths, LOG_PARTITION, log_z, None, **options)
+    return log_z
+
+
+def log_partition_and_marginals(
+    scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher
+) -> tuple[Tensor, Tensor]:
+    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    results = torch.empty_like(lengths, dtype=torch.float64), _like(scores)
+    _launch("projective_sums", scores, lengths, MARGINALS, *results, single_root=single_root, launcher=launcher)
+    return results
+
+
+def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
+
+    Right to relative accuracy however improbable the arc.
+    """
+    logs = _like(scores)
+    _launch("projective_sums", scores, lengths, LOG_MARGINALS, None, logs, single_root=single_root, launcher=launcher)
+    return logs
+
+
+def hessian_vector_product(
+    scores: Tensor, lengths: Tensor, vectors: Tensor, *, single_root: bool, launcher: Launcher
+) -> Tensor:
+    """The Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``: the marginals' derivative along them.
+
+    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
+    """
+    product = _like(scores)
+    options = {"is_dual": True, "single_root": single_root, "launcher": launcher}
+    _launch("projective_product", scores, lengths, vectors.detach().contiguous(), product, **options)
+    return product
+
+
+def _launch(
+    kernel: str,
+    scores: Tensor,
+    lengths: Tensor,
+    *arguments: Tensor | int | None,
+    single_root: bool,
+    launcher: Launcher,
+    charts: int = CHARTS,
+    is_dual: bool = False,
+) -> None:
+    items, size, _ = scores.shape
+    if not items:
+        return
+    area = LINES * size + charts // 2 * size * ((size + 1) | 1) * (2 if is_dual else 1)
+    area += area % 2
+    warps = min(-(-LANES_A_NODE * size // LANES), launcher.most_warps)
+    shape, work = blocks_for(items, warps, area, launcher, scores.device)
+    constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+    launcher.launch(kernel, shape, *constants, work, area, *arguments)
+
+
+def _like(scores: Tensor) -> Tensor:
+    return torch.empty(scores.shape, dtype=torch.float64, device=scores.device)

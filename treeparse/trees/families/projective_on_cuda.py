@@ -1,0 +1,72 @@
+"""Dependency trees without crossing arcs, by CUDA kernels on the scores' device."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from treeparse.device import projective
+from treeparse.device.launcher import Launcher
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.projective import Projective
+
+
+@dataclass(frozen=True)
+class ProjectiveOnCuda(Family):
+    """Sums by kernels; for all else tensors are copied to the CPU and back."""
+
+    single_root: bool
+    launcher: Launcher
+    crossing: ClassVar[bool] = False
+
+    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+        (arcs,) = parts
+        return projective.log_partition(arcs, lengths, **self._options)
+
+    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+        (arcs,) = parts
+        log_z, marginals = projective.log_partition_and_marginals(arcs, lengths, **self._options)
+        return log_z, (marginals,)
+
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+        (arcs,), (vector,) = parts, vectors
+        return (projective.hessian_vector_product(arcs, lengths, vector, **self._options),)
+
+    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+        (arcs,) = parts
+        return (projective.log_marginals(arcs, lengths, **self._options),)
+
+    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+        return self._others.best_trees(parts, lengths)
+
+    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+        return self._others.k_best(parts, lengths)
+
+    def sample(
+        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
+    ) -> Tensor:
+        return self._others.sample(parts, lengths, seeds, count, method)
+
+    def sample_without_replacement(
+        self,
+        parts: Parts,
+        lengths: Tensor,
+        seeds: np.ndarray,
+        count: int,
+        *,
+        method: DistinctMethod | None = None,
+        labels: LabelDraws | None = None,
+    ) -> DistinctTrees:
+        return self._others.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+
+    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        return self._others.are_trees(heads, lengths)
+
+    @property
+    def _options(self) -> Any:
+        return {"single_root": self.single_root, "launcher": self.launcher}
+
+    @property
+    def _others(self) -> Projective:
+        return Projective(self.single_root)
