@@ -1,6 +1,7 @@
 """Best trees and tree checks by the CUDA sources against the compiled kernels, which are tested by enumeration."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,46 +14,59 @@ from helpers.ranking import KINDS, random_graph
 
 from treeparse.device import best
 from treeparse.device.launcher import Launcher
-from treeparse.kernels.best import arborescence, gabow_tarjan
+from treeparse.kernels.best import arborescence, eisner, gabow_tarjan
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+CROSSING = pytest.mark.parametrize("crossing", [True, False], ids=["all-trees", "projective"])
 
 
-def assert_as_kernels(items: Sequence[Array], single_root: bool, launcher: Launcher) -> None:
+def assert_as_kernels(items: Sequence[Array], crossing: bool, single_root: bool, launcher: Launcher) -> None:
     """The same heads for every item, in one batch."""
     scores, lengths = padded(items)
+    find = best.best_trees if crossing else best.best_projective_trees
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
-    found = best.best_trees(*arguments, single_root=single_root, launcher=launcher)
-    if single_root:
+    found = find(*arguments, single_root=single_root, launcher=launcher)
+    if not crossing:
+        expected = eisner.best_trees(scores, lengths, single_root=single_root)
+    elif single_root:
         expected = gabow_tarjan.best_trees(scores, lengths)
     else:
         expected = arborescence.best_trees(scores, lengths, single_root=False)
     np.testing.assert_array_equal(found.cpu().numpy(), expected)
 
 
+@CROSSING
 @ROOTS
 @pytest.mark.parametrize("forbidden", [0.0, 0.4, 0.8])
-def test_heads_are_those_of_the_kernels_ties_included(single_root: bool, forbidden: float, launcher: Launcher) -> None:
+def test_heads_are_those_of_the_kernels_ties_included(
+    crossing: bool, single_root: bool, forbidden: float, launcher: Launcher
+) -> None:
     stream = np.random.default_rng(1)
     items = [random_graph(stream, 1 + trial % 12, kind, forbidden) for kind in KINDS for trial in range(96)]
-    assert_as_kernels(items, single_root, launcher)
+    assert_as_kernels(items, crossing, single_root, launcher)
 
 
+@CROSSING
 @ROOTS
-def test_scores_that_tie_but_for_rounding(single_root: bool, launcher: Launcher) -> None:
+def test_scores_that_tie_but_for_rounding(crossing: bool, single_root: bool, launcher: Launcher) -> None:
     """Whether 0.1 + 0.2 and 0.3 tie depends on the order of all that is added: it is the same."""
     stream = np.random.default_rng(2)
     items = [0.1 * stream.integers(0, 5, size=(n + 1, n + 1)).astype(float) for n in (4, 7, 10) for _ in range(200)]
-    assert_as_kernels(items, single_root, launcher)
+    assert_as_kernels(items, crossing, single_root, launcher)
 
 
+@CROSSING
 @ROOTS
-def test_every_pattern_of_forbidden_arcs_over_three_words(single_root: bool, launcher: Launcher) -> None:
-    assert_as_kernels(list(forbidden_arcs()), single_root, launcher)
+def test_every_pattern_of_forbidden_arcs_over_three_words(
+    crossing: bool, single_root: bool, launcher: Launcher
+) -> None:
+    assert_as_kernels(list(forbidden_arcs()), crossing, single_root, launcher)
 
 
-def test_a_longer_sentence(launcher: Launcher) -> None:
-    assert_as_kernels([random_graph(np.random.default_rng(3), 70, "rootward", 0.1)], True, launcher)
+@CROSSING
+def test_a_longer_sentence(crossing: bool, launcher: Launcher) -> None:
+    item = random_graph(np.random.default_rng(3), 50, "rootward", 0.1)
+    assert_as_kernels([item], crossing, True, launcher)
 
 
 def test_warps_of_one_block_do_not_share_memory() -> None:
@@ -63,7 +77,7 @@ def test_warps_of_one_block_do_not_share_memory() -> None:
             super().launch(kernel, shape._replace(warps=2, shared_bytes=2 * shape.shared_bytes), *arguments)
 
     items = [random_graph(np.random.default_rng(4), n, "tied", 0.1) for n in (7, 9, 8, 3, 5)]
-    assert_as_kernels(items, True, Doubling())
+    assert_as_kernels(items, True, True, Doubling())
 
 
 @ROOTS
@@ -79,9 +93,12 @@ def test_checks_are_those_of_the_kernels(single_root: bool, launcher: Launcher) 
             heads[item, 1 : n + 1] = np.maximum(heads[item, 1 : n + 1], np.arange(n) > 0)
             heads[item, stream.integers(0, 12)] = stream.integers(-2, 14)
     arguments = on_device(heads, launcher), on_device(lengths, launcher)
-    found = best.are_trees(*arguments, single_root=single_root, launcher=launcher).cpu().numpy()
+    options: Any = {"single_root": single_root, "launcher": launcher}
+    found = best.are_trees(*arguments, **options).cpu().numpy()
     np.testing.assert_array_equal(found, arborescence.are_trees(heads, lengths, single_root=single_root))
-    assert 0.2 < found.mean() < 0.8
+    projective = best.are_trees(*arguments, crossing=False, **options).cpu().numpy()
+    np.testing.assert_array_equal(projective, eisner.are_projective_trees(heads, lengths, single_root=single_root))
+    assert 0.1 < projective.mean() < found.mean() < 0.8
 
 
 def test_tensors_may_lie_in_any_way_in_memory(launcher: Launcher) -> None:

@@ -7,9 +7,10 @@ the device.
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import blocks_for
+from treeparse.device.blocks import blocks_for, chart_doubles, chart_warps
 from treeparse.device.launcher import Launcher
 
+PROJECTIVE_CHARTS = 8  # of sources/projective_best.cu, of scores and of keys
 CHECKED_AT_ONCE = 4  # head lists a block
 
 
@@ -26,8 +27,25 @@ def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: 
     return heads
 
 
-def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool."""
+def best_projective_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
+    """The same of trees without crossing arcs."""
+    items, size, _ = scores.shape
+    heads = torch.empty(items, size, dtype=torch.int64, device=scores.device)
+    if items:
+        doubles = chart_doubles(PROJECTIVE_CHARTS, size) + 2 * size  # a span and a head a node: four ints
+        shape, work = blocks_for(items, chart_warps(size, launcher), doubles, launcher, scores.device)
+        constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+        launcher.launch("projective_best_trees", shape, *constants, work, doubles, heads)
+    return heads
+
+
+def are_trees(
+    heads: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher, crossing: bool = True
+) -> Tensor:
+    """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool.
+
+    Unless ``crossing``, arcs must not cross, with node 0 left of all words.
+    """
     items, size = heads.shape
     result = torch.empty(items, dtype=torch.bool, device=heads.device)
     if items:
@@ -35,5 +53,5 @@ def are_trees(heads: Tensor, lengths: Tensor, *, single_root: bool, launcher: La
         tasks = (items + warps - 1) // warps
         shape, work = blocks_for(tasks, warps, warps * size, launcher, heads.device)
         constants = heads.to(torch.int64).contiguous(), lengths.contiguous(), items, size, single_root
-        launcher.launch("are_trees", shape, *constants, work, size, result)
+        launcher.launch("are_trees", shape, *constants, work, size, crossing, result)
     return result

@@ -8,13 +8,11 @@ batch.
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import blocks_for
+from treeparse.device.blocks import blocks_for, chart_doubles, chart_warps
 from treeparse.device.launcher import Launcher
 
 LINES = 4  # as in sources/inside_outside.cuh
 INSIDE_CHARTS, CHARTS = 4, 8  # of spans' weights, and with their derivatives
-LANES_A_NODE = 4  # at most, which work on spans of one width at once
-LANES = 32  # of a warp
 LOG_PARTITION, MARGINALS, LOG_MARGINALS = range(3)  # what is wanted
 
 
@@ -71,10 +69,9 @@ def _launch(
     items, size, _ = scores.shape
     if not items:
         return
-    area = LINES * size + charts // 2 * size * ((size + 1) | 1) * (2 if is_dual else 1)
+    area = LINES * size + chart_doubles(charts, size) * (2 if is_dual else 1)
     area += area % 2
-    warps = min(-(-LANES_A_NODE * size // LANES), launcher.most_warps)
-    shape, work = blocks_for(items, warps, area, launcher, scores.device)
+    shape, work = blocks_for(items, chart_warps(size, launcher), area, launcher, scores.device)
     constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
     launcher.launch(kernel, shape, *constants, work, area, *arguments)
 

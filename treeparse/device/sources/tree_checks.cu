@@ -1,4 +1,4 @@
-// Which head lists are trees, a warp a list.
+// Which head lists are trees, or trees without crossing arcs, a warp a list.
 #include "block.cuh"
 
 // Heads are followed from all nodes at once: every round doubles how far up one is, and after so many rounds as make up
@@ -33,11 +33,25 @@ __device__ inline bool is_tree(const long long* heads, int n, int size, bool sin
     return fits && is_joined && (roots == 1 || !single_root);
 }
 
+// Whether no arc of a tree leaves what another one spans, with node 0 left of all words.
+__device__ inline bool is_projective(const long long* heads, int n) {
+    bool fits = true;
+    for (int j = 1 + lane(); j <= n && fits; j += WARP) {
+        int head = int(heads[j]), first = min(head, j), last = max(head, j);
+        for (int inside = first + 1; inside < last && fits; inside++) {
+            fits = first <= heads[inside] && heads[inside] <= last;
+        }
+    }
+    return __all_sync(ALL_LANES, fits);
+}
+
 KERNEL are_trees(const long long* heads, const long long* lengths, long long items, long long size,
-                 long long single_root, double* work, long long area, bool* result) {
+                 long long single_root, double* work, long long area, long long crossing, bool* result) {
     double* memory = block_memory(work, warps() * area) + warp() * area;
     for (long long b = blockIdx.x * warps() + warp(); b < items; b += gridDim.x * warps()) {
-        bool found = is_tree(heads + b * size, int(lengths[b]), int(size), single_root, reinterpret_cast<int*>(memory));
+        int n = int(lengths[b]);
+        bool found = is_tree(heads + b * size, n, int(size), single_root, reinterpret_cast<int*>(memory));
+        if (found && !crossing) found = is_projective(heads + b * size, n);
         if (lane() == 0) result[b] = found;
         __syncwarp();
     }

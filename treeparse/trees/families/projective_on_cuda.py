@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from treeparse.device import projective
+from treeparse.device import best, projective
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.projective import Projective
@@ -14,7 +14,7 @@ from treeparse.trees.families.projective import Projective
 
 @dataclass(frozen=True)
 class ProjectiveOnCuda(Family):
-    """Sums by kernels; for all else tensors are copied to the CPU and back."""
+    """Sums and best trees by kernels; for all else tensors are copied to the CPU and back."""
 
     single_root: bool
     launcher: Launcher
@@ -38,7 +38,8 @@ class ProjectiveOnCuda(Family):
         return (projective.log_marginals(arcs, lengths, **self._options),)
 
     def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
-        return self._others.best_trees(parts, lengths)
+        (arcs,) = parts
+        return best.best_projective_trees(arcs, lengths, **self._options)
 
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
         return self._others.k_best(parts, lengths)
@@ -61,7 +62,7 @@ class ProjectiveOnCuda(Family):
         return self._others.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return self._others.are_trees(heads, lengths)
+        return best.are_trees(heads, lengths, crossing=False, **self._options)
 
     @property
     def _options(self) -> Any:
