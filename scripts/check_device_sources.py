@@ -54,6 +54,7 @@ def run_all(launcher: Launcher) -> None:
         best.are_trees(heads, lengths, crossing=False, **options)
         for method in (None, "expansion", "walks"):
             samples.sample_trees(arcs, lengths, lengths, 10, method=method, **options)
+        samples.sample_projective_trees(arcs, lengths, lengths, 10, **options)
 
 
 def find_races() -> None:

@@ -18,8 +18,10 @@ from treeparse import TreeparseError
 from treeparse.device import samples
 from treeparse.device.launcher import Launcher
 from treeparse.kernels.samples import nonprojective as sampling
+from treeparse.kernels.samples import projective
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
+from treeparse.trees.families.projective_on_cuda import ProjectiveOnCuda
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 METHODS = pytest.mark.parametrize("method", [None, "expansion", "walks"])
@@ -92,6 +94,22 @@ def test_trees_do_not_depend_on_blocks_and_memory() -> None:
     for launcher in (Emulator(most_warps=1, most_blocks=1), Emulator(most_warps=5), Emulator(most_shared_bytes=3000)):
         for method in (None, "walks"):
             assert_as_kernels(items, 23, True, method, launcher)
+
+
+@ROOTS
+def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: Launcher) -> None:
+    stream = np.random.default_rng(7)
+    items = [random_graph(stream, 1 + trial % 11, kind, 0.2 * (trial % 4)) for kind in KINDS for trial in range(12)]
+    items += [hostile_scores(stream, int(stream.integers(2, 8))) for _ in range(80)]
+    scores, lengths = padded(items)
+    seeds = stream.integers(0, 2**64, size=len(items), dtype=np.uint64)
+    parts, words = (on_device(scores, launcher),), on_device(lengths, launcher)
+    for count in (1, 11):
+        expected = projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
+        found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, seeds, count)
+        np.testing.assert_array_equal(found.cpu().numpy(), expected)
+    with pytest.raises(TreeparseError, match="drawn in one way"):
+        ProjectiveOnCuda(single_root, launcher).sample(parts, words, seeds, 1, "expansion")
 
 
 @ROOTS

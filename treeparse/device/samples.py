@@ -10,15 +10,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from treeparse.device.blocks import LANES, chart_doubles, chart_warps
 from treeparse.device.launcher import Launcher, Shape
 from treeparse.device.nonprojective import DOUBLE_LINES, NUMBER_LINES
+from treeparse.device.projective import INSIDE_CHARTS, LINES
 
 Method = Literal["expansion", "walks"]
 
-LANES = 32  # of a warp
 MOST_DRAWERS = 256  # threads a block that draw
 FIRST_WALK = 3  # as in sources/nonprojective_samples.cu
-NODE_LINES = 3  # of ``Nodes`` in sources/expansion.cuh
+NODE_LINES = 3  # of ``Lines`` in sources/drawn.cuh
 
 
 def sample_trees(
@@ -41,26 +42,50 @@ def sample_trees(
     if not heads.numel():
         return heads
     with_bins = method == "walks" or (method is None and (count > FIRST_WALK or not single_root))
-    warps = min(max(_warps(size - 1), -(-count // LANES)), MOST_DRAWERS // LANES, launcher.most_warps)
-    drawers = min(LANES * warps, count)
-    shape, *memory = _memory(items * -(-count // drawers), warps, size - 1, drawers, with_bins, launcher, scores.device)
+    warps, drawers = _drawers(count, max(size // 8, 2), launcher)
+    n, stride = size - 1, size | 1
+    area = (n + NUMBER_LINES + DOUBLE_LINES) * stride
+    more = _lines(size, drawers) + (size * stride + -(-n * stride // 2) if with_bins else 0)
+    shape, *memory = _memory(items * -(-count // drawers), warps, area, more, launcher, scores.device)
     constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
     options = (None, "expansion", "walks").index(method), count, with_bins
     launcher.launch("nonprojective_samples", shape, *constants, *memory, seeds.contiguous(), *options, heads)
     return heads
 
 
-def _memory(
-    tasks: int, warps: int, n: int, drawers: int, with_bins: bool, launcher: Launcher, device: torch.device
-) -> tuple[Shape, Tensor | None, int, Tensor | None, int]:
-    """The blocks' shape; working memory, and how many doubles a block, for elimination and for what drawing needs.
+def sample_projective_trees(
+    scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, *, single_root: bool, launcher: Launcher
+) -> Tensor:
+    """The same of trees without crossing arcs, of which there is one method."""
+    items, size, _ = scores.shape
+    heads = torch.empty(items, count, size, dtype=torch.int64, device=scores.device)
+    if heads.numel():
+        warps, drawers = _drawers(count, chart_warps(size, launcher), launcher)
+        area, more = LINES * size + chart_doubles(INSIDE_CHARTS, size), _lines(size, drawers)
+        shape, *memory = _memory(items * -(-count // drawers), warps, area, more, launcher, scores.device)
+        constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
+        launcher.launch("projective_samples", shape, *constants, *memory, seeds.contiguous(), count, heads)
+    return heads
 
-    Elimination is the first to have a place on the chip.
+
+def _drawers(count: int, warps: int, launcher: Launcher) -> tuple[int, int]:
+    """A block's warps, at least so many, and how many trees of an item it draws at a time."""
+    warps = min(max(warps, min(-(-count // LANES), MOST_DRAWERS // LANES)), launcher.most_warps)
+    return warps, min(LANES * warps, count)
+
+
+def _lines(size: int, drawers: int) -> int:
+    """How many doubles a block needs for what its threads keep of nodes."""
+    return -(-NODE_LINES * (size + 1) * drawers // 4)
+
+
+def _memory(
+    tasks: int, warps: int, area: int, more: int, launcher: Launcher, device: torch.device
+) -> tuple[Shape, Tensor | None, int, Tensor | None, int]:
+    """The blocks' shape; working memory, and how many doubles a block, for sums and for what drawing needs.
+
+    Sums are the first to have a place on the chip.
     """
-    stride = (n + 1) | 1
-    area = (n + NUMBER_LINES + DOUBLE_LINES) * stride
-    entries = NODE_LINES * (n + 2) * drawers
-    more = -(-entries // 4) + ((n + 1) * stride + -(-2 * n * stride // 4) if with_bins else 0)
     most = launcher.most_shared_bytes // 8
     if area + more <= most:
         return Shape(tasks, warps, 8 * (area + more)), None, area, None, more
@@ -70,8 +95,3 @@ def _memory(
         return Shape(blocks, warps, 8 * area), None, area, more_work, more
     work = torch.empty(blocks, area, dtype=torch.float64, device=device)
     return Shape(blocks, warps, 0), work, area, more_work, more
-
-
-def _warps(n: int) -> int:
-    """As many as elimination has a use for."""
-    return max((n + 7) // 8, 2)

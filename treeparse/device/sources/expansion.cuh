@@ -2,22 +2,12 @@
 // the same streams, from stages that agree within rounding.
 #pragma once
 
+#include "drawn.cuh"
 #include "elimination.cuh"
-#include "random.cuh"
-
-using Entry = unsigned short;  // a node's number in what there is much of
 
 constexpr int HEAD_TRIES = 3;  // heads drawn from all words before those that hang together with node 0 are found
 
-// What one thread keeps of the nodes of its tree, beside what other threads keep of the same node.
-struct Nodes {
-    static constexpr int LINES = 3;
-
-    Entry* memory;
-    int drawers, drawer, count;  // trees drawn at a time, which of them this is, and nodes, one past the last included
-
-    __device__ Entry& at(int line, int node) const { return memory[(line * count + node) * drawers + drawer]; }
-    __device__ Entry& head(int node) const { return at(0, node); }
+struct Nodes : Lines {
     __device__ Entry& next(int node) const { return at(1, node); }  // on the list of words that a word is on
     __device__ Entry& root_stage(int node) const { return at(1, node); }  // where the root's arc moves on: read before
     __device__ Entry& first(int node) const { return at(2, node); }   // of the words whose arcs lead through a word

@@ -70,22 +70,14 @@ KERNEL nonprojective_samples(const double* scores, const long long* lengths, lon
                              long long with_bins, long long* heads) {
     double* matrix = block_memory(work, area);
     double* more = more_work == nullptr ? matrix + area : more_work + blockIdx.x * more_area;
-    int drawers = min(threads(), int(count));
-    long long chunks = (count + drawers - 1) / drawers;
-    for (long long task = blockIdx.x; task < items * chunks; task += gridDim.x) {
-        long long b = task / chunks;
-        int n = int(lengths[b]), first = int(task % chunks) * drawers, drawn = min(drawers, int(count) - first);
+    Share share(count);
+    for (long long task = blockIdx.x; task < items * share.chunks; task += gridDim.x) {
+        long long b = share.item(task);
+        int n = int(lengths[b]), stride = (n + 1) | 1;
         Draws draws{{scores + b * size * size, nullptr, n, int(size), 1}, seeds[b], int(method), single_root != 0};
-        int stride = (n + 1) | 1;
         double* behind_bins = more + (with_bins ? (n + 1) * stride + (2 * n * stride + 3) / 4 : 0);
-        Nodes nodes{reinterpret_cast<Entry*>(behind_bins), drawers, thread(), n + 2};
-        bool exists = draw(draws, first, drawn, int(count), matrix, more, nodes);
-        __syncthreads();
-        for (int place = warp(); place < drawn; place += warps()) {
-            Nodes found{nodes.memory, drawers, place, n + 2};
-            long long* result = heads + (b * count + first + place) * size;
-            for (int j = lane(); j < size; j += WARP) result[j] = exists && 1 <= j && j <= n ? found.head(j) : -1;
-        }
-        __syncthreads();
+        Nodes nodes{{reinterpret_cast<Entry*>(behind_bins), share.drawers, thread(), n + 2}};
+        bool exists = draw(draws, share.first(task), share.drawn(task), share.count, matrix, more, nodes);
+        share.store(task, nodes, n, int(size), exists, heads);
     }
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,6 +31,11 @@ def tensors(found: Any, device: torch.device) -> Any:
     if isinstance(found, tuple):
         return tuple(torch.from_numpy(array).to(device) for array in found)
     return torch.from_numpy(found).to(device)
+
+
+def seeds_on(device: torch.device, seeds: np.ndarray) -> Tensor:
+    """The bits of uint64 seeds as int64; nothing waits for the copy."""
+    return torch.from_numpy(seeds.view(np.int64)).to(device, non_blocking=True)
 
 
 def _array(tensor: Tensor) -> FloatArray | IntArray:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from treeparse.device import best, nonprojective, samples
 from treeparse.device.launcher import Launcher
+from treeparse.trees.families.arrays import seeds_on
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.on_device import NonprojectiveOnDevice
 from treeparse.trees.families.samplers import check_method
@@ -78,8 +78,3 @@ class NonprojectiveOnCuda(Family):
     @property
     def _others(self) -> NonprojectiveOnDevice:
         return NonprojectiveOnDevice(self.single_root)
-
-
-def seeds_on(device: torch.device, seeds: np.ndarray) -> Tensor:
-    """The bits of uint64 seeds as int64; nothing waits for the copy."""
-    return torch.from_numpy(seeds.view(np.int64)).to(device, non_blocking=True)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from treeparse.core import TreeparseError
 from treeparse.kernels.best import eisner
 from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
@@ -16,7 +15,7 @@ from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.arrays import floats, integers, run
 from treeparse.trees.families.distinct import DrawKernels
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
-from treeparse.trees.families.samplers import check_distinct_method, draw_on_cpu
+from treeparse.trees.families.samplers import check_distinct_method, check_projective_method, draw_on_cpu
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,7 @@ class Projective(Family):
     def sample(
         self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
     ) -> Tensor:
-        if method is not None:
-            raise TreeparseError(f"Projective trees are drawn in one way: leave out the sampler {method!r}.")
+        check_projective_method(method)
         return run(sampling.sample_trees, *parts, lengths, seeds, count, single_root=self.single_root)
 
     def sample_without_replacement(

@@ -6,15 +6,17 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
-from treeparse.device import best, projective
+from treeparse.device import best, projective, samples
 from treeparse.device.launcher import Launcher
+from treeparse.trees.families.arrays import seeds_on
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.samplers import check_projective_method
 
 
 @dataclass(frozen=True)
 class ProjectiveOnCuda(Family):
-    """Sums and best trees by kernels; for all else tensors are copied to the CPU and back."""
+    """Sums, best trees and samples with replacement by kernels; for all else tensors are copied to the CPU and back."""
 
     single_root: bool
     launcher: Launcher
@@ -47,7 +49,10 @@ class ProjectiveOnCuda(Family):
     def sample(
         self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
     ) -> Tensor:
-        return self._others.sample(parts, lengths, seeds, count, method)
+        check_projective_method(method)
+        (arcs,) = parts
+        drawn = samples.sample_projective_trees
+        return drawn(arcs, lengths, seeds_on(arcs.device, seeds), count, **self._options)
 
     def sample_without_replacement(
         self,

@@ -42,6 +42,12 @@ def check_method(method: str | None, *, single_root: bool) -> None:
         raise TreeparseError(f"The sampler {method!r} draws trees with a single root: choose 'wilson'.")
 
 
+def check_projective_method(method: str | None) -> None:
+    """Raise for any sampler of projective trees that is named."""
+    if method is not None:
+        raise TreeparseError(f"Projective trees are drawn in one way: leave out the sampler {method!r}.")
+
+
 def check_distinct_method(method: str | None, *, crossing: bool) -> None:
     """Raise for a sampler without replacement that does not exist, or not for these trees."""
     _check_name(method, get_args(DistinctMethod))
