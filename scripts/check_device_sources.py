@@ -50,7 +50,9 @@ def run_all(launcher: Launcher) -> None:
             sums.log_marginals(arcs, lengths, **options)
         heads = best.best_trees(arcs, lengths, **options)
         best.are_trees(heads, lengths, **options)
-        best.best_projective_trees(arcs, lengths, **options)
+        for scores in (arcs, arcs.round()):  # which tie
+            best.best_trees(scores, lengths, **options)
+            best.best_projective_trees(scores, lengths, **options)
         best.are_trees(heads, lengths, crossing=False, **options)
         for method in (None, "expansion", "walks"):
             samples.sample_trees(arcs, lengths, lengths, 10, method=method, **options)

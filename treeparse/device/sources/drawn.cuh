@@ -36,6 +36,5 @@ struct Share {
             long long* result = heads + (item(task) * count + first(task) + place) * size;
             for (int j = lane(); j < size; j += WARP) result[j] = exists && 1 <= j && j <= n ? found.head(j) : -1;
         }
-        __syncthreads();
     }
 };

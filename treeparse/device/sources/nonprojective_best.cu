@@ -21,7 +21,7 @@ struct Graph {
     int* heads;            // of every node's best arc from a word; in the end of every word
     int* words;            // (2, lines) those that the best arcs enter
     int *choice, *parent, *home, *walk;  // of every node: the arc chosen, the cycle it is in, the word whose row it uses
-    int* top;                            // of every word the node it is in now
+    int *top, *met;                      // of every word the node it is in now; what `find_cycle` found
     Entry* entries;                      // as the rows: the words entered
 
     __device__ Graph(const double* scores, int n, int size, double* memory)
@@ -34,6 +34,7 @@ struct Graph {
         home = parent + lines;
         walk = home + lines;
         top = walk + lines;
+        met = top + size;
         entries = reinterpret_cast<Entry*>(top + lines);
     }
     __device__ double score(int i, int j) const { return __ldg(scores + i * size + j); }  // no store can change it
@@ -73,22 +74,25 @@ __device__ inline void find_word_arcs(Graph& graph) {
     __syncwarp();
 }
 
-// Choose the better of the two arcs into a node; false if both are forbidden.
-__device__ inline bool choose(Graph& graph, int node) {
+// Whether any arc into a node is allowed.
+__device__ inline bool has_arc(Graph& graph, int node) {
+    return graph.value(BY_WORD, node) != -INF || graph.value(BY_ROOT, node) != -INF;
+}
+
+// Choose the better of the two arcs into a node.
+__device__ inline void choose(Graph& graph, int node) {
     double by_word = graph.value(BY_WORD, node), by_root = graph.value(BY_ROOT, node);
-    if (by_word == -INF && by_root == -INF) return false;
     bool is_root = by_root > by_word;
     if (by_root == by_word) is_root = graph.key(BY_ROOT, node) > graph.key(BY_WORD, node);
     graph.choice[node] = is_root ? BY_ROOT : BY_WORD;
-    return true;
 }
 
+// Every lane loads what it is going to merge.
 __device__ inline void load_row(Graph& graph, int word) {
     for (int i = lane(); i <= graph.n; i += WARP) {
         graph.row(word)[i] = graph.score(i, word);
         graph.entries_of(word)[i] = word;
     }
-    __syncwarp();
 }
 
 // Take from every head the better way into a node: so far, by the row of `home`, or by another node of its cycle.
@@ -124,7 +128,6 @@ __device__ inline void enclose(Graph& graph, int node, int home) {
             row[word] = -INF;
         }
     }
-    __syncwarp();
     const Entry* entries = graph.entries_of(home);
     auto key_of = [&](int i) { return graph.key_of(i, entries[i]); };
     Best best;
@@ -169,10 +172,12 @@ __device__ inline int find_cycle(Graph& graph, int& first, int node) {
             if (first == graph.n) break;
             node = graph.top[++first];
         }
+        graph.met[0] = first;
+        graph.met[1] = node;
     }
     __syncwarp();
-    first = __shfl_sync(ALL_LANES, first, 0, WARP);
-    return __shfl_sync(ALL_LANES, node, 0, WARP);
+    first = graph.met[0];
+    return graph.met[1];
 }
 
 // Contract cycles of chosen arcs until there are none; the number of nodes, or 0 if there is no tree.
@@ -185,8 +190,8 @@ __device__ inline int contract_cycles(Graph& graph, int count) {
         if (node == 0) return count;
         contract(graph, node, count);
         node = count++;
-        bool exists = lane() > 0 || choose(graph, node);
-        if (!__all_sync(ALL_LANES, exists)) return 0;
+        if (lane() == 0) choose(graph, node);
+        if (!has_arc(graph, node)) return 0;
     }
 }
 
@@ -211,7 +216,10 @@ __device__ inline int cheapest_swap(Graph& graph, int& roots) {
 __device__ inline int solve(Graph& graph, bool single_root) {
     find_word_arcs(graph);
     bool exists = true;
-    for (int j = 1 + lane(); j <= graph.n; j += WARP) exists = choose(graph, j) && exists;
+    for (int j = 1 + lane(); j <= graph.n; j += WARP) {
+        choose(graph, j);
+        exists = exists && has_arc(graph, j);
+    }
     if (!__all_sync(ALL_LANES, exists)) return 0;
     for (int count = graph.n + 1;;) {
         count = contract_cycles(graph, count);
@@ -220,7 +228,6 @@ __device__ inline int solve(Graph& graph, bool single_root) {
         if (roots == 1) return count;
         if (node == 0) return 0;
         if (lane() == 0) graph.choice[node] = BY_WORD;
-        __syncwarp();
     }
 }
 
@@ -250,6 +257,6 @@ KERNEL nonprojective_best_trees(const double* scores, const long long* lengths, 
         for (int j = lane(); j < size; j += WARP) {
             heads[b * size + j] = count > 0 && 1 <= j && j <= graph.n ? graph.top[j] : -1;
         }
-        __syncwarp();
+        __syncwarp();  // lanes that find no tree are done first
     }
 }

@@ -160,7 +160,6 @@ struct Eisner {
             Span first{BETWEEN, i, k}, second{kind, k, j};
             if (kind == LEFT) first = {BETWEEN, k, j}, second = {LEFT, i, k};
             if (kind == BETWEEN) first = {RIGHT, i, k}, second = {LEFT, k + 1, j};
-            __syncwarp();
             if (lane() == 0 && kind != BETWEEN) heads[k] = kind == RIGHT ? i : j;
             push(first, stack, depth);
             push(second, stack, depth);
@@ -192,6 +191,5 @@ KERNEL projective_best_trees(const double* scores, const long long* lengths, lon
             find<true>(own, n, int(size), single_root, charts, stack, found);
         }
         for (int j = thread(); j < size; j += threads()) heads[b * size + j] = found[j];
-        __syncthreads();
     }
 }

@@ -24,8 +24,8 @@ __device__ inline bool is_tree(const long long* heads, int n, int size, bool sin
         long long head = j < size ? heads[j] : -1;
         bool is_word = 1 <= j && j <= n, is_inside = 0 <= head && head <= n;
         fits = fits && (is_word ? is_inside : head == -1);
-        if (j <= n) memory[j] = is_word && is_inside ? int(head) : 0;
         roots += __popc(__ballot_sync(ALL_LANES, is_word && head == 0));
+        if (j <= n) memory[j] = is_word && is_inside ? int(head) : 0;
     }
     __syncwarp();
     bool is_joined = reaches_root(memory, memory + size, n);
@@ -53,6 +53,5 @@ KERNEL are_trees(const long long* heads, const long long* lengths, long long ite
         bool found = is_tree(heads + b * size, n, int(size), single_root, reinterpret_cast<int*>(memory));
         if (found && !crossing) found = is_projective(heads + b * size, n);
         if (lane() == 0) result[b] = found;
-        __syncwarp();
     }
 }
