@@ -47,6 +47,7 @@ __device__ inline void pair_bins(const Bins& bins, int j) {
 
 // By all threads of the block.
 __device__ __noinline__ inline void fill_bins(const Item& item, const Bins& bins) {
+    __syncthreads();  // nobody reads what was in this memory before, such as other trees
     for (int i = bins.first + warp(); i <= item.n; i += warps()) {
         for (int j = 1 + lane(); j <= item.n; j += WARP) {
             bins.keep(j, i) = i == j ? -INF : item.score(j, i);
