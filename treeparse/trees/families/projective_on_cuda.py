@@ -31,7 +31,7 @@ class ProjectiveOnCuda(Family):
         log_z, marginals = projective.log_partition_and_marginals(arcs, lengths, **self._options)
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts) -> Parts:
+    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
         (arcs,), (vector,) = parts, vectors
         return (projective.hessian_vector_product(arcs, lengths, vector, **self._options),)
 
