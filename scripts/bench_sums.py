@@ -39,13 +39,11 @@ SUMS = (
     "log partition with gradient",
     "log partition",
     "marginals, differentiable",
-    "marginals with backward",
     "Hessian-vector product",
     "covariance",
     "entropy with gradient",
     "log marginals",
 )
-RACES = ("log partition with gradient", "marginals with backward")
 TIME_CELLS = "ms a batch of 32 | times treeparse's | quartiles"
 OPENING = Opening(
     title="Sums over non-projective trees: time a batch of 32 sentences, one thread",
@@ -59,17 +57,7 @@ OPENING = Opening(
     "--output scripts/results/bench_sums.md",
     details="""Errors are the largest finite ones against treeparse's kernel (float64; a method that returns float32
 rounds to it); a sentence is wrong if its log Z, in nats, or a marginal is off by 0.01 or NaN. A Hessian-vector
-product differentiates marginals that are given; "with backward" takes them first. Covariance is the variance of a
-tree's score.""",
-)
-
-RACE = Opening(
-    title="Sums over non-projective trees that training takes: treeparse against peers, one thread",
-    measured="CPU time of log partitions with their gradient, and of marginals differentiated in one direction.",
-    on="batches of 32 sentences of 10 to 160 words whose scores are N(0, 1), and like a trained parser's.",
-    read="medians over rounds in which the methods take turns; how many times as long as treeparse's float64 sums of "
-    "float32 scores the others take in the same round.",
-    repeat=OPENING.repeat.replace("bench_sums.md", "bench_sums_race.md").replace(" --supar", " --race --supar"),
+product differentiates marginals that are given; covariance is the variance of a tree's score.""",
 )
 
 
@@ -105,12 +93,6 @@ def second_derivative(method: Method, leaf: Tensor) -> Callable[[], object]:
     direction = torch.randn(marginals.shape, dtype=marginals.dtype, generator=torch.Generator().manual_seed(1))
     direction = direction.to(marginals.device)
     return lambda: torch.autograd.grad(marginals, leaf, direction, retain_graph=True)
-
-
-def marginals_with_backward(method: Method, leaf: Tensor) -> Callable[[], object]:
-    """The call that takes marginals and then differentiates them in one direction."""
-    direction = torch.randn(leaf.shape, dtype=leaf.dtype, generator=torch.Generator().manual_seed(1))
-    return lambda: torch.autograd.grad(method.marginals(leaf), leaf, direction)
 
 
 def errors(method: Method, scores: Array) -> tuple[str, ...]:
@@ -192,7 +174,6 @@ def calls(method: Method, scores: Array) -> Iterator[tuple[tuple[str, str], Call
     functions = {
         "log partition with gradient": with_gradient(method.log_partition, leaf),
         "marginals, differentiable": lambda: method.marginals(leaf),
-        "marginals with backward": marginals_with_backward(method, leaf),
         "Hessian-vector product": second_derivative(method, leaf),
     }
     if method.entropy is not None:
@@ -202,20 +183,6 @@ def calls(method: Method, scores: Array) -> Iterator[tuple[tuple[str, str], Call
         functions[name] = lambda total=total: total(constant)
     for name, function in functions.items():
         yield (name, method.name), function
-
-
-def race_table(methods: list[Method], kind: str, lengths: Iterable[int]) -> Iterator[str]:
-    """By how much every other method is slower than ours, the first, at the sums that training takes."""
-    yield f"\n## How many times as long as treeparse, float32, others take: {kind}\n"
-    yield f"| n | sum | {' | '.join(method.name for method in methods[1:])} |"
-    yield "|--:|:--|" + "--:|" * (len(methods) - 1)
-    for n, scores in batches(kind, lengths):
-        of_methods = [{name: call for (name, _), call in calls(method, scores)} for method in methods]
-        for name in RACES:
-            entries = [SumRun(each[name], (str(n), name)) for each in of_methods]
-            time_sums(entries)
-            ratios = (f"{entry.over(entries[0])[1]:.2f}" for entry in entries[1:])
-            yield f"| {n} | {name} | {' | '.join(ratios)} |"
 
 
 def batches(kind: str, lengths: Iterable[int]) -> Iterator[tuple[int, Array]]:
@@ -240,9 +207,6 @@ def main() -> None:
     parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
     parser.add_argument("--torch-struct", type=Path, metavar="DIR", help="a clone of torch-struct")
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
-    parser.add_argument(
-        "--race", action="store_true", help="the first tables alone: what training takes, against peers"
-    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -251,12 +215,7 @@ def main() -> None:
     methods += [torch_struct(arguments.torch_struct)] if arguments.torch_struct else []
     methods += [lu(torch.float64), lu(torch.float32)]
     in_double = [methods[0], treeparse(torch.float64), *methods[1:]]
-    race = [race_table([methods[0], *methods[2:]], kind, arguments.lengths) for kind in ("N(0, 1)", TRAINED)]
-    if arguments.race:
-        report(itertools.chain([RACE.text()], *race), arguments.output)
-        return
-    tables = [*race]
-    tables += [log_partition_table(in_double, kind, arguments.lengths) for kind in KINDS]
+    tables = [log_partition_table(in_double, kind, arguments.lengths) for kind in KINDS]
     tables += [sums_table(methods, kind, arguments.lengths) for kind in ("N(0, 1)", TRAINED)]
     report(itertools.chain([OPENING.text()], *tables), arguments.output)
 
