@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from bench_sums import KINDS, SUMS, TRAINED, SumRun, calls, errors, rows
 from support.graphs.random_scores import peaked_scores, random_scores
-from support.peers.sums import Array, Method, lu, supar, torch_struct, treeparse
+from support.peers.sums import Array, Method, add_clone_arguments, clones, lu, treeparse
 from support.reports.markdown import Opening, report, this_machine
 from support.reports.timing import take_turns
 from torch import Tensor
@@ -63,8 +63,7 @@ def methods_on(device: torch.device, supar_at: Path | None, torch_struct_at: Pat
     """The library in its forms, determinants and peers, on scores of a device."""
     on_cpu = dataclasses.replace(treeparse(torch.float32, "numba"), name=BY_CPU)
     found = [treeparse(torch.float32), treeparse(torch.float32, "torch"), on_cpu]
-    found += [supar(supar_at)] if supar_at else []
-    found += [torch_struct(torch_struct_at)] if torch_struct_at else []
+    found += clones(supar_at, torch_struct_at)
     found += [lu(torch.float64), lu(torch.float32)]
     return [dataclasses.replace(method, lay_out=partial(_lay_out, method, device)) for method in found]
 
@@ -165,8 +164,7 @@ def main() -> None:
     """Test, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="also run the tests that need a device")
-    parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
-    parser.add_argument("--torch-struct", type=Path, metavar="DIR", help="a clone of torch-struct")
+    add_clone_arguments(parser)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
     parser.add_argument("--batches", type=int, nargs="+", default=BATCHES, metavar="B", help="sentences a batch")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from support.graphs.random_scores import peaked_scores, random_scores
-from support.peers.sums import Method, Sum, lu, supar, torch_struct, treeparse
+from support.peers.sums import Method, Sum, add_clone_arguments, clones, lu, treeparse
 from support.reports.markdown import Opening, report
 from support.reports.timing import Timed, take_turns
 from torch import Tensor
@@ -204,15 +204,13 @@ def rows(entries: list[SumRun], base: SumRun) -> Iterator[str]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
-    parser.add_argument("--torch-struct", type=Path, metavar="DIR", help="a clone of torch-struct")
+    add_clone_arguments(parser)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     methods = [treeparse(torch.float32), treeparse(torch.float32, "torch")]
-    methods += [supar(arguments.supar)] if arguments.supar else []
-    methods += [torch_struct(arguments.torch_struct)] if arguments.torch_struct else []
+    methods += clones(arguments.supar, arguments.torch_struct)
     methods += [lu(torch.float64), lu(torch.float32)]
     in_double = [methods[0], treeparse(torch.float64), *methods[1:]]
     tables = [log_partition_table(in_double, kind, arguments.lengths) for kind in KINDS]

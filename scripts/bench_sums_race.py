@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 from bench_sums import LENGTHS, TRAINED, SumRun, batches, time_sums, with_gradient
-from support.peers.sums import Method, lu, supar, torch_struct, treeparse
+from support.peers.sums import Method, add_clone_arguments, clones, lu, treeparse
 from support.reports.markdown import Opening, report
 from torch import Tensor
 
@@ -57,15 +57,13 @@ def race_table(methods: list[Method], kind: str, lengths: Iterable[int]) -> Iter
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
-    parser.add_argument("--torch-struct", type=Path, metavar="DIR", help="a clone of torch-struct")
+    add_clone_arguments(parser)
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, metavar="N", help="words a sentence")
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the tables here, as markdown")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     methods = [treeparse(torch.float32)]
-    methods += [supar(arguments.supar)] if arguments.supar else []
-    methods += [torch_struct(arguments.torch_struct)] if arguments.torch_struct else []
+    methods += clones(arguments.supar, arguments.torch_struct)
     methods += [lu(torch.float64), lu(torch.float32)]
     tables = (race_table(methods, kind, arguments.lengths) for kind in ("N(0, 1)", TRAINED))
     report(itertools.chain([OPENING.text()], *tables), arguments.output)

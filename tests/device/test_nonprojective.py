@@ -14,21 +14,13 @@ from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_o
 from helpers.oracles import precise_log_marginals, precise_log_partition, score_scale
 from torch import Tensor
 
-from treeparse.device import cuda, nonprojective
+from treeparse.device import nonprojective
 from treeparse.device.launcher import Launcher
 from treeparse.kernels.sums import conditionals, elimination, hessian
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 SCALES = (1e-3, 1.0, 10.0, 1e2, 1e3, 1e4)
-MEMORIES = {"shared": Emulator(), "global": Emulator(most_shared_bytes=0)}
-ON_DEVICE = pytest.param("cuda", marks=[pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="")])
-
-
-@pytest.fixture(params=[*MEMORIES, ON_DEVICE])
-def launcher(request: pytest.FixtureRequest) -> Launcher:
-    """The emulator with shared memory and without any, and a device."""
-    return cuda.launcher_of(0) if request.param == "cuda" else MEMORIES[request.param]
 
 
 class Batch:
@@ -187,8 +179,8 @@ def test_a_derivative_that_overflows_is_found(single_root: bool, launcher: Launc
 def test_an_item_has_the_same_bits_in_any_batch_block_and_memory(single_root: bool) -> None:
     items = random_items(np.random.default_rng(9), (12, 7, 9), 3.0, 0.1)
     items += random_items(np.random.default_rng(9), (11,), 1e4, 0.1)
-    expected = Batch(items, single_root, MEMORIES["shared"])
-    launchers = [Emulator(most_warps=1), Emulator(most_warps=3), MEMORIES["global"]]
+    expected = Batch(items, single_root, Emulator())
+    launchers = [Emulator(most_warps=1), Emulator(most_warps=3), Emulator(most_shared_bytes=0)]
     for place, item in enumerate(items):
         n = len(item)
         for launcher in launchers:

@@ -1,5 +1,6 @@
 """The ways to sum over non-projective trees that bench_sums.py compares: the library, determinants, and peers."""
 
+import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,3 +103,15 @@ def torch_struct(directory: Path) -> Method:
         lambda scores: crf(scores).marginals,
         restore=restore,
     )
+
+
+def add_clone_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where the peers are that pip does not have."""
+    parser.add_argument("--supar", type=Path, metavar="DIR", help="a clone of SuPar")
+    parser.add_argument("--torch-struct", type=Path, metavar="DIR", help="a clone of torch-struct")
+
+
+def clones(supar_at: Path | None, torch_struct_at: Path | None) -> list[Method]:
+    """The peers that were said to be there."""
+    found = [supar(supar_at)] if supar_at else []
+    return [*found, torch_struct(torch_struct_at)] if torch_struct_at else found
