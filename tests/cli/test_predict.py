@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -15,6 +16,8 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
+from treeparse.core import Sentence
+from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.trees.decoders import Decoder
@@ -219,6 +222,29 @@ def test_who_waits_for_each_parse_gets_it(
     assert seen == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     lines = "a b\nc\nd\n"
     assert seen_by_the_sender(monkeypatch, model, lines, "--format", "text", *options, terminal=terminal) == [0, 1, 2]
+
+
+def test_a_file_is_written_while_the_next_sentences_are_parsed(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, parsed, on_time = Event(), list[str](), list[bool]()
+    parse, with_parse = Parser.parse, ConlluSentence.with_parse
+
+    def seen_parse(self: Parser, sentences: Iterable[Sentence], **options: Any) -> Any:
+        parsed.extend(form for sentence in sentences for form in sentence.forms)
+        if len(parsed) == 2:
+            both.set()
+        return parse(self, sentences, **options)
+
+    def waiting(self: ConlluSentence, *arguments: Any, **options: Any) -> ConlluSentence:
+        on_time.append(both.wait(30))
+        return with_parse(self, *arguments, **options)
+
+    monkeypatch.setattr(Parser, "parse", seen_parse)
+    monkeypatch.setattr(ConlluSentence, "with_parse", waiting)
+    source = written(tmp_path / "in.conllu", conllu(["a"], ["b"]))
+    assert predict(model, source, "-o", tmp_path / "out", "--chunk", "1") == 0
+    assert parsed == ["a", "b"] and on_time == [True, True]
 
 
 def test_closing_line_counts_and_quiet_is_silent(

@@ -120,8 +120,8 @@ def parse_files(
 
     from treeparse.core import TreeparseError
     from treeparse.data.files import expand_paths
-    from treeparse.data.rawtext import RawTextCheck
     from treeparse.data.shards import Shard
+    from treeparse.model.streaming import made_ahead
 
     split = splitter(args)
     models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
@@ -134,7 +134,6 @@ def parse_files(
     parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
     parser = load_models(models, args)
-    check = RawTextCheck(parser.known_words())
     tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
     single_root = parser.networks[0].config.single_root
@@ -142,24 +141,53 @@ def parse_files(
     chunks = _chunks(_checked(read, parser), size, chunk_words or CHUNK_WORDS)
     shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
     with tqdm(total=_size(left), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
-
-        def parsed() -> "Iterator[tuple[ConlluSentence, T] | None]":
-            for given in chunks:
-                sentences = [item.sentence for item in given if item is not None]
-                if args.format == "text" and not args.quiet and (doubt := check.look(s.words.forms for s in sentences)):
-                    bar.write(f"treeparse: warning: {doubt}", file=sys.stderr)
-                chunk, results, fault = _fitting(given, functools.partial(parse, parser), args, tally)
-                tally.add([item.sentence.words for item in chunk if item is not None])
-                found = iter(results)
-                yield from (None if item is None else (item.sentence, next(found)) for item in chunk)
-                if fault is not None:
-                    raise fault
-                bar.update(sum(_bytes_read(sentence, args.format) for sentence in sentences))
-
-        _write_parts(left, parsed(), write, args, tally, bar)
+        if args.format == "text" and not args.quiet:
+            chunks = _looked_at(chunks, parser, bar)
+        parsed = _parsed(chunks, functools.partial(parse, parser), args, tally)
+        if args.output != "-":  # behind which somebody may wait for a parse before the next sentence is sent
+            parsed = made_ahead(parsed, parser.device)
+        _write_parts(left, _shown(parsed, args, bar), write, args, tally, bar)
     if not args.quiet:
         print(tally.summary(time.perf_counter() - started, remark()), file=sys.stderr)
     return 0
+
+
+def _looked_at(
+    chunks: Iterator[list[Placed | None]], parser: "Parser | Ensemble", bar: "tqdm[NoReturn]"
+) -> Iterator[list[Placed | None]]:
+    """The chunks; a warning where they look like raw text, once."""
+    from treeparse.data.rawtext import RawTextCheck
+
+    check = RawTextCheck(parser.known_words())
+    for chunk in chunks:
+        if doubt := check.look(item.sentence.words.forms for item in chunk if item is not None):
+            bar.write(f"treeparse: warning: {doubt}", file=sys.stderr)
+        yield chunk
+
+
+def _parsed(
+    chunks: Iterable[list[Placed | None]],
+    parse: "Callable[[Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    args: argparse.Namespace,
+    tally: "_Tally",
+) -> "Iterator[list[tuple[ConlluSentence, T] | None]]":
+    """The sentences of each chunk with their results, among the marks of the ends of outputs."""
+    for given in chunks:
+        chunk, results, fault = _fitting(given, parse, args, tally)
+        tally.add([item.sentence.words for item in chunk if item is not None])
+        found = iter(results)
+        yield [None if item is None else (item.sentence, next(found)) for item in chunk]
+        if fault is not None:
+            raise fault
+
+
+def _shown(
+    chunks: "Iterable[list[tuple[ConlluSentence, T] | None]]", args: argparse.Namespace, bar: "tqdm[NoReturn]"
+) -> "Iterator[tuple[ConlluSentence, T] | None]":
+    """What the chunks hold; the bar goes on once a chunk is used."""
+    for chunk in chunks:
+        yield from chunk
+        bar.update(sum(_bytes_read(item[0], args.format) for item in chunk if item is not None))
 
 
 def _fitting(

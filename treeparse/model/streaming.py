@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
+from typing import TypeVar
 
 import torch
 
@@ -12,6 +13,8 @@ from treeparse.data.mapping import Words, check_several, each_sentence
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.model.parsing import Model, Request, lists_of
+
+T = TypeVar("T")
 
 
 def stream_of(model: Model, sentences: Iterable[Words], request: Request, ahead: int) -> Iterator[Parse]:
@@ -29,9 +32,13 @@ def stream_of(model: Model, sentences: Iterable[Words], request: Request, ahead:
             yield [parses[0] for parses in lists_of(model, chunk, request, first)]
             first += len(chunk)
 
+    return chain.from_iterable(made_ahead(found(), model.device))
+
+
+def made_ahead(parses: Iterator[T], device: torch.device) -> Iterator[T]:
+    """What a model on the device makes, in order: the next one is made, by another thread, while one is used."""
     # Autocast is of this thread alone.
-    chunks = found() if torch.is_autocast_enabled(model.device.type) else prefetched(found())
-    return chain.from_iterable(chunks)
+    return parses if torch.is_autocast_enabled(device.type) else prefetched(parses)
 
 
 def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Held]) -> Iterator[Held]:
