@@ -22,7 +22,7 @@ from support.semisup.files import write_constraints
 
 from treeparse.core import Batch
 from treeparse.data import load_treebank
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser, Teacher
 from treeparse.objectives import (
     Divergence,

@@ -40,7 +40,7 @@ from support.peers.parser_race import peer_table
 import treeparse
 from treeparse.core import Sentence
 from treeparse.data import load_treebank
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiaffineScores
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood

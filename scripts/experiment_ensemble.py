@@ -32,7 +32,7 @@ from support.reports.markdown import cpu_name
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, scores_of, train_and_score
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
 from treeparse.model import Ensemble, Parser

@@ -29,7 +29,7 @@ from statistics import mean
 from support.training.options import add_run_options, working_folder
 from support.training.runs import SCORES, Record, append_record, read_records
 
-from treeparse.cli.config import config_file
+from treeparse.cli.configs import config_file
 from treeparse.core import Sentence
 from treeparse.data import NBestList, load_treebank, read_nbest, write_nbest
 from treeparse.data.parses import with_parses

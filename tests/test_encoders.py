@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from treeparse.cli.main import main
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.features import Features, LexicalFeatures
-from treeparse.data.vectors import WordVectors
+from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
 from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
 from treeparse.model.config import scorer_size
 from treeparse.model.encoders import encoder_kind

@@ -13,8 +13,8 @@ from helpers.chi_square import LIMIT, chi_square_z
 from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
 
 from treeparse.core import Sentence, TreeparseError, nonprojective_words
-from treeparse.data.indexer import Indexer
-from treeparse.data.vocabulary import Vocabulary
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.model import Ensemble, Parse, Parser, ParserConfig, parsing
 from treeparse.trees.combined import COMBINATIONS, Combination
 from treeparse.trees.decoders import Decoder

@@ -9,8 +9,8 @@ from helpers.sentences import learnable_sentences
 from torch import nn
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import LexicalFeatures
-from treeparse.data.vectors import WordVectors, read_vectors
+from treeparse.data.features.words import LexicalFeatures
+from treeparse.data.vectors.files import WordVectors, read_vectors
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.objectives import TreeLikelihood

@@ -12,9 +12,9 @@ from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.features import LexicalFeatures
-from treeparse.data.spelled import SpelledSubwords
-from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.features.spelled import SpelledSubwords
+from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.words import LexicalFeatures
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder

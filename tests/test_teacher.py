@@ -13,7 +13,7 @@ from safetensors import safe_open
 from treeparse import Parser
 from treeparse.core import Sentence, TreeparseError
 from treeparse.data import load_treebank
-from treeparse.data.indexer import Indexer
+from treeparse.data.features.indexer import Indexer
 from treeparse.model import Teacher
 from treeparse.objectives import Divergence, SilverTrees
 from treeparse.training import load_config, train

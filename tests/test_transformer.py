@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from treeparse.cli.main import main
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.treebank import load_treebank
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size

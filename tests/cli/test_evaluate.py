@@ -19,7 +19,7 @@ from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
-from treeparse.data.nbest import write_nbest
+from treeparse.data.nbest.files import write_nbest
 from treeparse.data.parses import NBestList, Parse
 from treeparse.metrics import attachment_scores, paired_bootstrap
 from treeparse.model import Parser, ParserConfig

@@ -13,7 +13,7 @@ from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, l
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
-from treeparse.data.nbest import read_nbest
+from treeparse.data.nbest.files import read_nbest
 from treeparse.model import Parser
 from treeparse.trees.decoders import Decoder
 

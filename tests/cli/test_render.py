@@ -10,7 +10,7 @@ from helpers.parsed_files import written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
-from treeparse.data.nbest import read_nbest
+from treeparse.data.nbest.files import read_nbest
 from treeparse.model import Parser
 
 GOLD = """# sent_id = one

@@ -17,7 +17,7 @@ pytest.importorskip("aiohttp")
 
 from treeparse import serve as room
 from treeparse.cli import main as cli
-from treeparse.cli import serve
+from treeparse.cli.commands import serve
 from treeparse.core import TreeparseError
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from treeparse.cli import main as cli
-from treeparse.cli import warm
+from treeparse.cli.commands import warm
 
 TESTS = Path(__file__).parents[1]
 LAST_LINE = r"treeparse: (\d+) kernels compiled, (\d+) were there already, in (.*kernels.*); \d+ s\n"

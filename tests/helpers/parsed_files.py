@@ -7,7 +7,7 @@ import pytest
 from udtools import Validator
 from udtools.incident import Incident
 
-from treeparse.data.nbest import read_nbest
+from treeparse.data.nbest.files import read_nbest
 from treeparse.model import Parse
 
 SENTENCES = [("Noun1", "Adj2", "Verb1"), ("Verb1",), tuple(f"w{word}" for word in range(12)), ("a", "b")]

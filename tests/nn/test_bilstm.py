@@ -7,8 +7,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from treeparse.core import Batch, Sentence
-from treeparse.data.features import LexicalFeatures
-from treeparse.data.indexer import Indexer
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.words import LexicalFeatures
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.nn.bilstm import BiLSTMLayer
 

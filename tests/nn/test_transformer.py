@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, GPT2Config
 
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder

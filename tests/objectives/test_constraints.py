@@ -12,7 +12,7 @@ from helpers.tree_cases import CASES, Case, every_labeled_case
 
 from treeparse import LabeledCRF, NonProjectiveCRF
 from treeparse.core import DataError, Sentence, TreeparseError
-from treeparse.data.yaml_bounds import LONGEST
+from treeparse.data.yaml.bounds import LONGEST
 from treeparse.objectives.constraints import (
     Constraint,
     Distance,

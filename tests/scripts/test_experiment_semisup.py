@@ -10,7 +10,7 @@ import experiment_semisup
 import pytest
 from support.semisup import files
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.objectives import WeightedSum

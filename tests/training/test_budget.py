@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.batching import counted_nodes
+from treeparse.data.batches.batching import counted_nodes
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, EncoderConfig, TransformerConfig
 from treeparse.objectives import TreeLikelihood

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from treeparse import Parser
 from treeparse.core import Batch, Sentence, TreeparseError
-from treeparse.data.indexer import Indexer
-from treeparse.data.layer_cache import WORD_LAYERS, CacheDtype
-from treeparse.data.vocabulary import Vocabulary
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.layer_cache import WORD_LAYERS, CacheDtype
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.model import ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.training import TrainConfig, load_config, train

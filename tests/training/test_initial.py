@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import LexicalFeatures
+from treeparse.data.features.words import LexicalFeatures
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.training import TrainConfig, load_config, train

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.data import load_treebank
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.training import load_config, train

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.core import Batch, DataError, TreeparseError
-from treeparse.data.features import LexicalFeatures
+from treeparse.data.features.words import LexicalFeatures
 from treeparse.data.treebank import load_treebank
 from treeparse.objectives import Objective, Term
 from treeparse.training import load_config, train

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.core import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import HeadSelection

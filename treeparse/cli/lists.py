@@ -50,7 +50,7 @@ def list_files(
         parse: the lists of some sentences, given their places in the whole input.
         conditions: of the trees.
     """
-    from treeparse.data.nbest import NBestList, write_nbest
+    from treeparse.data.nbest.files import NBestList, write_nbest
 
     short = 0
 

@@ -95,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _commands() -> dict[str, ModuleType]:
-    return {name: import_module(f"treeparse.cli.{name.replace('-', '_')}") for name in COMMANDS}
+    return {name: import_module(f"treeparse.cli.commands.{name.replace('-', '_')}") for name in COMMANDS}
 
 
 def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:

@@ -156,7 +156,7 @@ def _looked_at(
     chunks: Iterator[list[Placed | None]], parser: "Parser | Ensemble", bar: "tqdm[NoReturn]"
 ) -> Iterator[list[Placed | None]]:
     """The chunks; a warning where they look like raw text, once."""
-    from treeparse.data.rawtext import RawTextCheck
+    from treeparse.data.text.rawtext import RawTextCheck
 
     check = RawTextCheck(parser.known_words())
     for chunk in chunks:

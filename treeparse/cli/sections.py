@@ -181,7 +181,7 @@ def tree_of(words: "Sentence") -> "Tree":
 
 def section_of(sentence: "ConlluSentence", place: int, figures: "Sequence[Figure]") -> "Section":
     """A sentence with its pictures, under its id or else its number; ``place`` counts from 0."""
-    from treeparse.data.nbest_conllu import key_and_value, split_lines
+    from treeparse.data.nbest.conllu import key_and_value, split_lines
     from treeparse.pictures.page import Section
 
     texts = [value for key, value in map(key_and_value, split_lines(sentence)[0]) if key == "text"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from treeparse.core import DataError, Sentence
     from treeparse.data.conllu import ConlluSentence
-    from treeparse.data.nbest import NBestList
+    from treeparse.data.nbest.files import NBestList
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def read_system(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool = 
 
 def _read_file(path: Path, args: argparse.Namespace, may_be_nbest: bool) -> System:
     from treeparse.data.conllu import ConlluSentence, scan_conllu
-    from treeparse.data.nbest import format_of, read_nbest
-    from treeparse.data.nbest_conllu import is_ranked, join_trees
+    from treeparse.data.nbest.conllu import is_ranked, join_trees
+    from treeparse.data.nbest.files import format_of, read_nbest
 
     if may_be_nbest and format_of(path) == "jsonl":
         return _first_trees(read_nbest(path), args)

@@ -30,7 +30,7 @@ def splitter(args: argparse.Namespace) -> Splitter:
     if args.tokenizer is None:
         return lambda sentence: (sentence,)
     from treeparse.core import TreeparseError
-    from treeparse.data.tokenizers import tokenised, tokenizer_named
+    from treeparse.data.text.tokenizers import tokenised, tokenizer_named
 
     if args.format != "text":
         raise TreeparseError("--tokenizer splits raw text: give --format text, too.")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
-
-from .parses import Parse
+from treeparse.data.parses import Parse
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from treeparse.core import Sentence
-
-from .conllu import ConlluSentence
-from .docs import fill_doc, is_doc
-from .parses import Parse
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.docs import fill_doc, is_doc
+from treeparse.data.parses import Parse
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from treeparse.core import TreeparseError, added_setting
-from treeparse.data.indexer import Indexer
+from treeparse.data.features.indexer import Indexer
 from treeparse.model.encoders import default_encoder, encoder_kind
 from treeparse.model.tagging import TagWeights
 from treeparse.nn import EncoderConfig

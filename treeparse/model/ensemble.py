@@ -8,11 +8,11 @@ from typing import Self, Unpack
 import torch
 
 from treeparse.core import ROOT_LABEL, Batch, Sentence, TreeparseError
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
-from treeparse.data.rawtext import RawTextCheck
-from treeparse.data.vocabulary import Vocabulary
+from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
-from treeparse.data.indexer import allowed_arcs
-from treeparse.data.padding import padded
+from treeparse.data.features.indexer import allowed_arcs
+from treeparse.data.features.padding import padded
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
-from treeparse.data.indexer import Indexer
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
-from treeparse.data.rawtext import RawTextCheck
-from treeparse.data.vectors import WordVectors
-from treeparse.data.vocabulary import Vocabulary
+from treeparse.data.text.rawtext import RawTextCheck
+from treeparse.data.vectors.files import WordVectors
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.given_trees import GivenTrees, as_given

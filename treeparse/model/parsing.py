@@ -15,7 +15,7 @@ from torch import nn
 from treeparse.core import NoTreeError, Sentence, TreeparseError
 from treeparse.data.mapping import Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
-from treeparse.data.rawtext import LOOKED_AT, RawTextCheck
+from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.model.given import Given, UnfitSentenceError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Batch, TreeparseError
-from treeparse.data.features import TAG_COLUMNS
+from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.parses import Parse
 from treeparse.objectives import Term
 

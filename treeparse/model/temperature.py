@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model.config import TEMPERATURES
 from treeparse.model.given_trees import GivenTrees
 from treeparse.model.parser import Parser

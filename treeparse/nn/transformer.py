@@ -47,8 +47,8 @@ class LayerMix(nn.Module):
 class TransformerEncoder(Encoder):
     """Vectors of words from those of their subwords, and a learned one of the root; over them a BiLSTM, if wanted.
 
-    Reads the features of :class:`~treeparse.data.subwords.SubwordFeatures`, or what they came to in a frozen model, see
-    `word_layers`; and of characters and tags, which stand beside a word's vector, those of
+    Reads the features of :class:`~treeparse.data.features.subwords.SubwordFeatures`, or what they came to in a frozen
+    model, see `word_layers`; and of characters and tags, which stand beside a word's vector, those of
     :class:`~treeparse.data.features.LexicalFeatures`, of whose ids there are ``sizes``. Its weights are drawn; raises
     where the settings' architecture is none.
     """

@@ -15,7 +15,7 @@ from typing import Literal
 from treeparse.core import Sentence, TreeparseError, name_among, pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.files import atomic_write
-from treeparse.data.nbest import NBestList, read_nbest, write_nbest
+from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
 from treeparse.data.treebank import load_treebank
 from treeparse.model import Parse, Parser
 from treeparse.training.config import TrainConfig

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from treeparse.core import Sentence, TreeparseError
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
-from treeparse.data.vocabulary import Vocabulary
 from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.core import Batch, Sentence, TreeparseError, added_setting, name_among
-from treeparse.data.features import Features
+from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.data.features.words import Features
 from treeparse.data.parses import NBestList
-from treeparse.data.vocabulary import Vocabulary
 from treeparse.model.encoders import encoder_kind
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.rerank.forests import Forest

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from treeparse.data.annotations import with_probabilities
 from treeparse.data.conllu import ConlluSentence, conllu_texts
-from treeparse.data.nbest import nbest_texts
+from treeparse.data.nbest.files import nbest_texts
 from treeparse.data.parses import NBestList, Parse
 from treeparse.serve.asked import Asked
 from treeparse.version import installed_version

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from treeparse.core import did_you_mean
-from treeparse.data.nbest import Format
+from treeparse.data.nbest.files import Format
 from treeparse.serve.forms import text_of
 from treeparse.serve.limits import Limits, RequestError
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from treeparse.core import Sentence, TreeparseError, pick_device
-from treeparse.data.batching import counted_nodes
-from treeparse.data.mixing import PLAIN, Mixture
+from treeparse.data.batches.batching import counted_nodes
+from treeparse.data.batches.mixing import PLAIN, Mixture
 from treeparse.model import Parser
 from treeparse.objectives import Objective
 from treeparse.training.config import TrainConfig

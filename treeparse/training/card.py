@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from treeparse.data.features import TAG_COLUMNS
+from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import atomic_write
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES

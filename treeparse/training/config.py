@@ -8,8 +8,8 @@ from typing import Any, Literal
 import yaml
 
 from treeparse.core import TreeparseError, added_setting
-from treeparse.data.layer_cache import CacheDtype
-from treeparse.data.mixing import Mixing
+from treeparse.data.batches.mixing import Mixing
+from treeparse.data.features.layer_cache import CacheDtype
 from treeparse.model import ParserConfig
 from treeparse.nn import TransformerConfig
 from treeparse.training.bounds import check_most, check_seed

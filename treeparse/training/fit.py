@@ -12,7 +12,7 @@ import torch
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.core import pick_device
-from treeparse.data.module import TreebankModule
+from treeparse.data.batches.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig
 from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv

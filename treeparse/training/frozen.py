@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError, pick_device
-from treeparse.data.batching import counted_nodes, cut_into_batches
-from treeparse.data.indexer import Indexer
-from treeparse.data.layer_cache import CachedSubwords, LayerCache
-from treeparse.data.spelled import SpelledSubwords
-from treeparse.data.subwords import SubwordFeatures
+from treeparse.data.batches.batching import counted_nodes, cut_into_batches
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
+from treeparse.data.features.spelled import SpelledSubwords
+from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.model import Parser
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.training.config import TrainConfig

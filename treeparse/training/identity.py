@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.core import Sentence, TreeparseError, values_of_before
-from treeparse.data.mixing import PLAIN, Mixture
+from treeparse.data.batches.mixing import PLAIN, Mixture
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import differing_settings
 

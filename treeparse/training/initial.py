@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import TAG_COLUMNS
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import expand_paths
-from treeparse.data.indexer import Indexer
-from treeparse.data.vectors import read_vectors
-from treeparse.data.vocabulary import Vocabulary
+from treeparse.data.vectors.files import read_vectors
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
 from treeparse.training.config import TrainConfig

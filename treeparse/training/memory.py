@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from treeparse.core import Batch, Sentence
-from treeparse.data.batching import counted_nodes
+from treeparse.data.batches.batching import counted_nodes
 from treeparse.model import Parser
 from treeparse.objectives import Objective
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
 from treeparse.core import Sentence, TreeparseError, pick_device
-from treeparse.data.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
 from treeparse.nn.precision import has_bfloat16
 from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import torch
 
 from treeparse.core import TreeparseError
+from treeparse.data.batches.module import TreebankModule
+from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.files import expand_paths
-from treeparse.data.indexer import PLAIN_LABELS, any_tree, with_plain_labels
-from treeparse.data.module import TreebankModule
 from treeparse.training.budget import within_budget
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig

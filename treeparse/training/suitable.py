@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.indexer import has_tree
+from treeparse.data.features.indexer import has_tree
 from treeparse.objectives import Objective
 
 

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from treeparse.core import DataError, TreeparseError
+from treeparse.data.batches.draws import SmoothedDraw
+from treeparse.data.batches.mixing import Mixture
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.draws import SmoothedDraw
-from treeparse.data.mixing import Mixture
+from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.treebank import load_treebank
-from treeparse.data.unlabelled import UnlabelledText
 from treeparse.data.validation import NO_HEAD
 from treeparse.training.config import TrainConfig
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from treeparse.core import Sentence
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 
 BATCH_WORDS = 5000  # of a batch, as Parser.parse has it
 Pair = tuple[str, str]  # the tags of a head and its dependent

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from treeparse.core import Sentence
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser
 
 Array = NDArray[np.float64]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support.training.treebanks import Treebank, part_of
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.model import Parser
 from treeparse.training import load_config, train
 

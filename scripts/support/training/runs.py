@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from treeparse.cli.config import shipped_configs
+from treeparse.cli.configs import shipped_configs
 from treeparse.core import Sentence
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import UNKNOWN, Features, LexicalFeatures
-from treeparse.data.vectors import WordVectors
+from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder, Encoder
 from treeparse.nn.size import EncoderSize, bilstm_size, smaller_bilstms

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import Features
-from treeparse.data.vectors import WordVectors
+from treeparse.data.features.words import Features
+from treeparse.data.vectors.files import WordVectors
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
 

@@ -11,8 +11,8 @@ from typing import Any, Self
 import torch
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import Features, LexicalFeatures
-from treeparse.data.vectors import WordVectors
+from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize

@@ -15,7 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.data.subwords import SpecialSubwords
+from treeparse.data.features.subwords import SpecialSubwords
 from treeparse.model.snapshots import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 

@@ -7,10 +7,10 @@ from typing import Any, Self
 import torch
 
 from treeparse.core import Sentence, TreeparseError
-from treeparse.data.features import Features, LexicalFeatures
-from treeparse.data.spelled import SpelledSubwords
-from treeparse.data.subwords import SubwordFeatures
-from treeparse.data.vectors import WordVectors
+from treeparse.data.features.spelled import SpelledSubwords
+from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.data.vectors.files import WordVectors
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder

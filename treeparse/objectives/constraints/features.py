@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from treeparse.core import EMPTY, Batch, Sentence, TreeparseError, did_you_mean
-from treeparse.data.padding import padded
+from treeparse.data.features.padding import padded
 from treeparse.trees import LabeledCRF
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums

@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 
 from treeparse.core import DataError, TreeparseError
-from treeparse.data.yaml_nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
+from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 
 from .constraint import ROOT, Constraint, Direction, Distance, Root, Target, Words, direction_named
 

@@ -1,0 +1,123 @@
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from treeparse.core import TreeparseError
+from treeparse.data.batches.batching import BucketBatchSampler
+
+
+def random_lengths(seed: int) -> list[int]:
+    stream = random.Random(seed)
+    return [min(int(stream.expovariate(0.08)) + 1, 250) for _ in range(stream.randint(1, 300))]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_every_index_once_and_bounds_hold(seed: int, shuffle: bool) -> None:
+    lengths = random_lengths(seed)
+    stream = random.Random(seed + 1000)
+    max_words = stream.choice([1, 30, 200, 1000])
+    max_squared = stream.choice([None, 1, 900, 20000])
+    sampler = BucketBatchSampler(lengths, max_words=max_words, max_squared=max_squared, shuffle=shuffle, seed=seed)
+    for epoch in range(3):
+        sampler.set_epoch(epoch)
+        batches = list(sampler)
+        assert len(batches) == len(sampler)
+        assert sorted(place for batch in batches for place in batch) == list(range(len(lengths)))
+        for batch in batches:
+            nodes = max(lengths[place] for place in batch) + 1
+            fits = nodes * len(batch) <= max_words and (max_squared is None or nodes**2 * len(batch) <= max_squared)
+            assert fits or len(batch) == 1
+
+
+def test_a_bound_is_reached_exactly() -> None:
+    lengths = [9] * 20
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=50, step=1)] == [5, 5, 5, 5]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=49, step=1)] == [4, 4, 4, 4, 4]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=1000, max_squared=400, step=1)] == [4, 4, 4, 4, 4]
+    assert [len(b) for b in BucketBatchSampler(lengths, max_words=1000, max_squared=399, step=1)] == [3] * 6 + [2]
+
+
+def batches_of(epoch: int, *, seed: int = 5, history: tuple[int, ...] = ()) -> list[list[int]]:
+    sampler = BucketBatchSampler(random_lengths(1), max_words=100, shuffle=True, seed=seed)
+    for other in history:
+        sampler.set_epoch(other)
+        list(sampler)
+    sampler.set_epoch(epoch)
+    return list(sampler)
+
+
+def test_batches_depend_on_seed_and_epoch_alone() -> None:
+    random.seed(1)
+    expected = batches_of(3)
+    random.seed(2)
+    assert batches_of(3) == expected
+    assert batches_of(3, history=(0, 3, 7, 1)) == expected
+    assert BucketBatchSampler(random_lengths(1), max_words=100, shuffle=True, seed=5)._batches == batches_of(0)
+    assert batches_of(4) != expected
+    assert batches_of(3, seed=6) != expected
+
+
+def test_batches_of_different_epochs_hold_different_sentences_not_only_another_order() -> None:
+    lengths = [random.Random(place).randint(1, 40) for place in range(2000)]
+    sampler = BucketBatchSampler(lengths, max_words=400, shuffle=True)
+    first = {frozenset(batch) for batch in sampler}
+    sampler.set_epoch(1)
+    assert len(first & {frozenset(batch) for batch in sampler}) < len(first) / 10
+
+
+def test_batches_of_different_epochs_have_the_same_shapes() -> None:
+    lengths = random_lengths(1)
+    shapes = [sorted((len(batch), max(lengths[p] for p in batch) // 4) for batch in batches_of(e)) for e in (0, 1)]
+    assert shapes[0] == shapes[1]
+
+
+def test_iterating_leaves_the_batches_as_they_are() -> None:
+    sampler = BucketBatchSampler(random_lengths(2), max_words=100, shuffle=True)
+    assert list(sampler) == list(sampler)
+
+
+def test_batches_do_not_depend_on_the_process_or_its_hash_seed() -> None:
+    lengths = random_lengths(1)
+    code = (
+        "from treeparse.data.batches.batching import BucketBatchSampler\n"
+        f"print(list(BucketBatchSampler({lengths}, max_words=100, shuffle=True, seed=5)))"
+    )
+    environment = os.environ | {"PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{batches_of(0)}\n"
+
+
+def test_without_shuffling_the_longest_come_first_and_ties_in_their_order() -> None:
+    sampler = BucketBatchSampler([2, 5, 2, 7, 5], max_words=12, step=1)
+    assert list(sampler) == [[3], [1, 4], [0, 2]]
+    sampler.set_epoch(9)
+    assert list(sampler) == [[3], [1, 4], [0, 2]]
+
+
+def test_lengths_in_a_batch_are_alike() -> None:
+    stream = random.Random(3)
+    lengths = [stream.randint(1, 60) for _ in range(3000)]
+    for step, shuffle, bound in ((1, False, 1.02), (1, True, 1.02), (4, False, 1.08), (4, True, 1.08)):
+        sampler = BucketBatchSampler(lengths, max_words=1000, step=step, shuffle=shuffle)
+        nodes = sum((max(lengths[place] for place in batch) + 1) * len(batch) for batch in sampler)
+        assert nodes / sum(length + 1 for length in lengths) < bound
+        for batch in sampler:
+            multiples = {-(-(lengths[place] + 1) // step) for place in batch}
+            assert max(multiples) - min(multiples) <= (1 if step == 4 else 3)
+
+
+def test_no_sentence_makes_no_batch() -> None:
+    sampler = BucketBatchSampler([], max_words=10, shuffle=True)
+    assert list(sampler) == []
+    assert len(sampler) == 0
+
+
+@pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}, {"max_words": 5, "step": 0}])
+def test_bounds_without_room_are_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(TreeparseError, match="needs room"):
+        BucketBatchSampler([1], **bounds)

@@ -1,0 +1,135 @@
+import random
+from pathlib import Path
+
+import pytest
+import torch
+
+from treeparse.core import Batch, DataError, Sentence
+from treeparse.data.batches.mixing import PLAIN, Mixing, Mixture
+from treeparse.data.batches.module import TreebankModule
+from treeparse.data.features.indexer import Indexer
+from treeparse.data.features.words import LexicalFeatures
+from treeparse.data.text.unlabelled import UnlabelledText
+
+
+@pytest.fixture
+def sentences() -> list[Sentence]:
+    stream = random.Random(5)
+    lengths = [stream.randint(1, 9) for _ in range(30)]
+    return [
+        Sentence(
+            forms=tuple(f"w{stream.randint(1, 20)}" for _ in range(length)),
+            heads=tuple(range(length)),
+            labels=("root",) + ("dep",) * (length - 1),
+        )
+        for length in lengths
+    ]
+
+
+def make(
+    sentences: list[Sentence],
+    workers: int = 0,
+    start_method: str | None = None,
+    seed: int = 3,
+    mixture: Mixture = PLAIN,
+    tags: tuple[str, ...] = (),
+) -> TreebankModule:
+    indexer = Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1, tags=tags))
+    return TreebankModule(
+        sentences,
+        sentences[:5],
+        indexer.collate,
+        batch_words=25,
+        workers=workers,
+        start_method=start_method,
+        seed=seed,
+        mixture=mixture,
+        check=indexer.features.check,
+    )
+
+
+def with_text(path: Path, mixing: Mixing) -> Mixture:
+    stream = random.Random(6)
+    lines = [" ".join(f"w{stream.randint(1, 30)}" for _ in range(stream.randint(1, 9))) for _ in range(50)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return Mixture(None, UnlabelledText([path], words=100, max_words=100), mixing, ratio=0.7)
+
+
+def epoch(module: TreebankModule, number: int) -> list[Batch]:
+    module.sampler.set_epoch(number)
+    return list(module.train_dataloader())
+
+
+def same(first: Batch, second: Batch) -> bool:
+    tensors = [
+        (batch.lengths, batch.indices, batch.heads, batch.labels, *(batch.features[name] for name in first.features))
+        for batch in (first, second)
+    ]
+    return first.sentences == second.sentences and all(
+        a is b if a is None or b is None else torch.equal(a, b) for a, b in zip(*tensors, strict=True)
+    )
+
+
+def test_an_epoch_holds_every_sentence_once_and_follows_seed_and_epoch(sentences: list[Sentence]) -> None:
+    module = make(sentences)
+    first, second = epoch(module, 0), epoch(module, 1)
+    for batches in (first, second):
+        assert sorted(place for batch in batches for place in batch.indices.tolist()) == list(range(len(sentences)))
+    order = [batch.indices.tolist() for batch in first]
+    assert order != [batch.indices.tolist() for batch in second]
+    assert order == [batch.indices.tolist() for batch in epoch(make(sentences), 0)]
+    assert order != [batch.indices.tolist() for batch in epoch(make(sentences, seed=4), 0)]
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning:torch.utils.data")  # on one core
+@pytest.mark.parametrize(
+    ("start_method", "mixing"), [("fork", None), ("spawn", None), ("fork", "turns"), ("spawn", "together")]
+)
+def test_batches_do_not_depend_on_workers(
+    sentences: list[Sentence], start_method: str, mixing: Mixing | None, tmp_path: Path
+) -> None:
+    mixtures = [PLAIN if mixing is None else with_text(tmp_path / "text.txt", mixing) for _ in range(2)]
+    alone = make(sentences, mixture=mixtures[0])
+    workers = 2 if start_method == "fork" else 1  # a process that is spawned takes seconds to import torch
+    helped = make(sentences, workers=workers, start_method=start_method, mixture=mixtures[1])
+    for number in range(2):
+        expected, found = epoch(alone, number), epoch(helped, number)
+        assert len(expected) == len(found)
+        assert all(map(same, expected, found))
+
+
+def test_loading_leaves_the_default_generator_alone(sentences: list[Sentence]) -> None:
+    torch.manual_seed(1)
+    before = torch.get_rng_state()
+    epoch(make(sentences, workers=1, start_method="fork"), 0)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_dev_batches_keep_to_the_bounds_and_say_their_places(sentences: list[Sentence]) -> None:
+    batches = list(make(sentences).val_dataloader())
+    assert sorted(place for batch in batches for place in batch.indices.tolist()) == list(range(5))
+    for batch in batches:
+        assert batch.lengths.tolist() == [len(sentences[place]) for place in batch.indices.tolist()]
+
+
+def test_unlabelled_sentences_of_a_batch(sentences: list[Sentence], tmp_path: Path) -> None:
+    mixture = with_text(tmp_path / "text.txt", "together")
+    lines = [tuple(line.split()) for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
+    mixed = 0
+    for batch in epoch(make(sentences, mixture=mixture), 2):
+        assert (batch.heads is not None and batch.labels is not None) or not batch.is_labelled().any()
+        mixed += 0 < int(batch.is_labelled().sum()) < len(batch)
+        for place, sentence, labelled in zip(
+            batch.indices.tolist(), batch.sentences, batch.is_labelled().tolist(), strict=True
+        ):
+            assert labelled == (place < len(sentences))
+            forms = sentences[place].forms if labelled else lines[place - len(sentences)]
+            assert sentence.forms == forms
+    assert mixed > 3
+
+
+def test_text_without_the_tags_that_the_encoder_reads_is_named(sentences: list[Sentence], tmp_path: Path) -> None:
+    tagged = [Sentence(s.forms, upos=("X",) * len(s), heads=s.heads, labels=s.labels) for s in sentences]
+    module = make(tagged, mixture=with_text(tmp_path / "text.txt", "turns"), tags=("upos",))
+    with pytest.raises(DataError, match=r"text\.txt:1: The model reads UPOS, but the sentence that starts with"):
+        module.train_dataloader()

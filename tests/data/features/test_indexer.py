@@ -1,0 +1,143 @@
+import json
+import pickle
+
+import pytest
+import torch
+
+from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.data.features.indexer import Indexer, with_plain_labels
+from treeparse.data.features.words import LexicalFeatures
+
+TRAINING = [
+    Sentence(("the", "dog", "barks"), heads=(2, 3, 0), labels=("det", "nsubj", "root")),
+    Sentence(("go",), heads=(0,), labels=("root",)),
+]
+
+
+def make(sentences: list[Sentence]) -> Indexer:
+    return Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1))
+
+
+def test_a_batch_by_hand() -> None:
+    indexer = make(TRAINING)
+    assert indexer.labels.items == ("root", "det", "nsubj")
+    assert indexer.root_label == 0
+    batch = indexer.collate([TRAINING[1], TRAINING[0]], [7, 4])
+    assert batch.lengths.tolist() == [1, 3]
+    assert batch.indices.tolist() == [7, 4]
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [[-1, 0, -1, -1], [-1, 2, 3, 0]]
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, 0, -1, -1], [-1, 1, 2, 0]]
+    assert torch.equal(batch.features["words"], indexer.features([TRAINING[1], TRAINING[0]])["words"])
+    assert (len(batch), batch.num_words) == (2, 4)
+    assert batch.word_mask().tolist() == [[False, True, False, False], [False, True, True, True]]
+    assert indexer.collate(TRAINING).indices.tolist() == [0, 1]
+
+
+def test_unknown_heads_and_labels_are_minus_one() -> None:
+    indexer = make(TRAINING)
+    batch = indexer.collate([Sentence(("the", "cat", "x"), heads=(2, -1, 0), labels=("_", "vocative", "root"))])
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [[-1, 2, -1, 0]]
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, -1, -1, 0]]
+
+
+def test_the_label_that_says_missing_is_not_learned() -> None:
+    half = Sentence(("a", "b"), heads=(0, 1), labels=("root", "_"))
+    assert make([half]).labels.items == ("root",)
+    with pytest.raises(TreeparseError, match="No training sentence has a label"):
+        make([Sentence(("a",), heads=(0,), labels=("_",))])
+
+
+def test_without_any_tree_the_labels_are_plain() -> None:
+    bare = Sentence(("a", "b"), heads=(-1, -1), labels=("_", "_"))
+    indexer = make([bare])
+    assert indexer.labels.items == ("root", "dep") and indexer.root_label == 0
+    batch = indexer.collate([bare])
+    assert batch.heads is not None and (batch.heads == -1).all() and not batch.is_labelled().any()
+    assert make(TRAINING).extended([bare], indexer.features).labels.items == ("root", "det", "nsubj")
+    assert make([Sentence(("a", "b"), heads=(-1, -1), labels=("_", "obj"))]).labels.items == ("obj",)
+    with pytest.raises(TreeparseError, match="No training sentence has a label"):
+        make([bare, Sentence(("a",), heads=(0,), labels=("_",))])
+
+
+def test_plain_labels_follow_from_the_heads() -> None:
+    assert with_plain_labels(TRAINING[0]).labels == ("dep", "dep", "root")
+    assert with_plain_labels(TRAINING[0]).heads == TRAINING[0].heads
+    assert with_plain_labels(Sentence(("a",))).labels == ("dep",)
+
+
+def test_a_batch_keeps_what_is_known_word_by_word() -> None:
+    sentences = [
+        Sentence(("a", "b", "c"), heads=(2, 0, 2), labels=("det", "root", "obj")),
+        Sentence(("a", "b"), heads=(-1, 1), labels=("_", "det")),
+        Sentence(("a",), heads=(0,)),
+        Sentence(("a",), labels=("obj",)),
+        Sentence(("a",)),
+    ]
+    indexer = make(sentences[:1])
+    det, root, obj = map(indexer.labels.index, ("det", "root", "obj"))
+    batch = indexer.collate(sentences)
+    assert batch.heads is not None and batch.labels is not None
+    assert batch.heads.tolist() == [[-1, 2, 0, 2], [-1, -1, 1, -1], [-1, 0, -1, -1], *[[-1] * 4] * 2]
+    known = [[-1, det, root, obj], [-1, -1, det, -1], [-1] * 4, [-1, obj, -1, -1], [-1] * 4]
+    assert batch.labels.tolist() == known
+    bare = indexer.collate(sentences[-1:])
+    assert bare.heads is None and bare.labels is None
+
+
+def test_labels_that_break_the_rule_of_the_root_are_unknown() -> None:
+    """No tree of the model has them: "root" is for arcs from the root, and for no others."""
+    indexer = make([Sentence(("a", "b"), heads=(2, 0), labels=("det", "root"))])
+    det, root = map(indexer.labels.index, ("det", "root"))
+    heads, labels = (2, 0, 0, 2, -1, -1), ("root", "det", "root", "det", "root", "det")
+    batch = indexer.collate([Sentence(tuple("abcdef"), heads=heads, labels=labels)])
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, -1, -1, root, det, root, det]]
+    one = make([Sentence(("a",), heads=(0,), labels=("root",))])  # where there is no other label, it is for all arcs
+    batch = one.collate([Sentence(("a", "b"), heads=(0, 1), labels=("root", "root"))])
+    assert batch.labels is not None
+    assert batch.labels.tolist() == [[-1, 0, 0]]
+
+
+def test_a_treebank_without_the_root_label() -> None:
+    assert make([Sentence(("a",), heads=(0,), labels=("top",))]).root_label == -1
+
+
+def test_errors() -> None:
+    with pytest.raises(TreeparseError, match="no sentence to build"):
+        make([])
+    with pytest.raises(TreeparseError, match="has no tree"):
+        make([*TRAINING, Sentence(("a",))])
+    with pytest.raises(TreeparseError, match="at least one sentence"):
+        make(TRAINING).collate([])
+
+
+def test_json_and_pickle_round_trips() -> None:
+    indexer = make(TRAINING)
+    expected = indexer.collate(TRAINING)
+    for again in (Indexer.from_json(json.loads(json.dumps(indexer.to_json()))), pickle.loads(pickle.dumps(indexer))):
+        assert again.root_label == indexer.root_label
+        assert_same(again.collate(TRAINING), expected)
+
+
+def assert_same(first: Batch, second: Batch) -> None:
+    assert first.heads is not None and second.heads is not None
+    assert first.labels is not None and second.labels is not None
+    torch.testing.assert_close(first.heads, second.heads)
+    torch.testing.assert_close(first.labels, second.labels)
+    torch.testing.assert_close(dict(first.features), dict(second.features))
+
+
+@pytest.mark.parametrize("label", ["", "a\tb", "a\nb", "a\rb", "\u2028", "a\x85", "\x0c", "\udfff"])
+def test_labels_that_no_file_can_hold(label: str) -> None:
+    with pytest.raises(TreeparseError, match="cannot stand in CoNLL-U: a label is not empty and has no tab or line"):
+        make([*TRAINING, Sentence(("go",), heads=(0,), labels=(label,))])
+
+
+def test_odd_labels_that_files_can_hold() -> None:
+    labels = ("a b", "\u00a0", "acl:relcl", "\u200b", "#", "\ufeff")
+    indexer = make([Sentence(("go",), heads=(0,), labels=(label,)) for label in labels])
+    assert set(indexer.labels.items) == set(labels)

@@ -1,0 +1,155 @@
+import gzip
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+
+from treeparse.core import DataError, TreeparseError
+from treeparse.data.files import MAX_LINE
+from treeparse.data.vectors.files import WordVectors, read_vectors
+
+ROWS = {"the": (0.5, -1.0, 2e-3), "Straße": (1.0, 0.0, -3.25), ",": (4.0, 5.0, 6.0)}
+
+
+def written(folder: Path, data: str | bytes) -> Path:
+    path = folder / "some.vec"
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def as_dict(vectors: WordVectors) -> dict[str, tuple[float, ...]]:
+    assert vectors.table.dtype == torch.float32
+    return dict(zip(vectors.words, map(tuple, vectors.table.tolist()), strict=True))
+
+
+LINES = [f"{word} {' '.join(map(str, values))}" for word, values in ROWS.items()]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3 3\n" + "\n".join(LINES) + "\n",  # fastText
+        "\n".join(LINES),  # GloVe, no last line end
+        "3 3\n" + " \n".join(LINES) + " \n",  # word2vec: a space behind each line
+        "3 3\r\n" + "\r\n".join(LINES) + "\r\n",
+        "\ufeff" + "\n".join(LINES) + "\n\n",
+        "7 3\n" + "\n".join(LINES) + "\n",  # the head of a longer file
+    ],
+)
+def test_reads_the_formats_that_vectors_come_in(tmp_path: Path, text: str) -> None:
+    expected = {word: pytest.approx(values) for word, values in ROWS.items()}
+    vectors = read_vectors(written(tmp_path, text))
+    assert as_dict(vectors) == expected and vectors.size == 3
+    packed = tmp_path / "packed"  # which the content says, not the name
+    packed.write_bytes(gzip.compress(text.encode()))
+    assert as_dict(read_vectors(packed)) == expected
+    assert as_dict(read_vectors(packed, only={"the", ",", "other"})) == {word: expected[word] for word in ("the", ",")}
+
+
+def test_words_may_hold_spaces_and_what_other_tools_take_for_line_ends(tmp_path: Path) -> None:
+    words = ["first", "at name@domain.com", ". . .", "a\rb", "10\u00a0000", "x\x85y", "\u2028", "v\x0bt", "1", "#"]
+    text = "".join(f"{word} {number} -{number}\n" for number, word in enumerate(words))
+    assert as_dict(read_vectors(written(tmp_path, text))) == {word: (n, -n) for n, word in enumerate(words)}
+
+
+def test_of_several_vectors_the_first_is_taken_also_far_apart(tmp_path: Path) -> None:
+    text = "".join(f"w{number % 6000} {number} 1\n" for number in range(10_000))
+    vectors = read_vectors(written(tmp_path, text))
+    assert as_dict(vectors) == {f"w{number}": (number, 1.0) for number in range(6000)}
+
+
+def test_broken_utf8_in_a_word_is_replaced(tmp_path: Path) -> None:
+    assert as_dict(read_vectors(written(tmp_path, b"a 1 2\nb\xff 3 4\n"))) == {"a": (1, 2), "b\ufffd": (3, 4)}
+
+
+@pytest.mark.parametrize("header", ["", "3 3\n"])
+@pytest.mark.parametrize(("limit", "count"), [(1, 1), (2, 2), (3, 3), (10, 3)])
+def test_limit_counts_vectors_and_not_the_header(tmp_path: Path, header: str, limit: int, count: int) -> None:
+    path = written(tmp_path, header + "\n".join(LINES) + "\n")
+    assert read_vectors(path, max_vectors=limit).words == tuple(ROWS)[:count]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a 1 2\nb 3\n", 2),
+        ("a 1 2\nb 3 x\n", 2),
+        ("a 1 2\n\nb nan 3\n", 3),
+        ("a 1 2\nb 3 -inf\n", 2),
+        ("a 1 2\nb 3 1e39\n", 2),  # not finite in float32
+        ("a 1 2\nb 3  4\n", 2),
+        ("a 1 2\nb 3\t4\n", 2),
+        ("a 1 2\n 3 4\n", 2),
+        ("a 1 2\nb\n", 2),
+        ("2 2\na 1 2\nb 1_0 0x10\n", 3),
+        ("2 3\na 1 2\n", 2),
+        ("".join(f"w{number} 1 2\n" for number in range(9000)) + "b 1 ?\n", 9001),
+    ],
+)
+def test_bad_line_is_named(tmp_path: Path, text: str, line: int) -> None:
+    with pytest.raises(DataError, match=rf"some\.vec:{line}: the line does not hold a word and [23] finite numbers"):
+        read_vectors(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["word\n", "5 0\n", "\nword\n"])
+def test_first_line_must_show_the_size(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"some\.vec:[12]: the first line holds neither"):
+        read_vectors(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["", "\n \n", "5 2\n"])
+def test_file_without_a_vector(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"some\.vec: the file holds no vector"):
+        read_vectors(written(tmp_path, text))
+
+
+def test_faults_of_the_call(tmp_path: Path) -> None:
+    with pytest.raises(TreeparseError, match="max_vectors is 0"):
+        read_vectors(written(tmp_path, "a 1\n"), max_vectors=0)
+    with pytest.raises(FileNotFoundError):
+        read_vectors(tmp_path / "missing.vec")
+
+
+def test_embedding_has_unit_deviation_a_mean_for_the_unknown_and_zeros_for_padding_and_root() -> None:
+    # The mean of all values is 0.
+    vectors = WordVectors(("a", "b"), torch.tensor([[3.0, -1.0, -1.0], [-1.0, 2.0, -2.0]]))
+    deviation = (sum(value**2 for value in (3, 1, 1, 1, 2, 2)) / 6) ** 0.5
+    rows = torch.tensor([[0, 0, 0], [1, 0.5, -1.5], [0, 0, 0], [3, -1, -1], [-1, 2, -2]]) / deviation
+    torch.testing.assert_close(vectors.embedding(), rows)
+    vocabulary = vectors.vocabulary()
+    assert [vocabulary.index(word) for word in ("a", "b", "c")] == [3, 4, 1]
+    assert vectors.table[0, 0] == 3
+
+
+def test_equal_values_are_not_divided_by_zero() -> None:
+    assert WordVectors(("a",), torch.ones(1, 2)).embedding().tolist() == [[0, 0], [1, 1], [0, 0], [1, 1]]
+
+
+def test_line_that_never_ends_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "vectors"
+    path.write_bytes(b"the 0.5\n" + bytes(MAX_LINE + 1))
+    with pytest.raises(DataError, match="vectors:2: the line is longer than 8 MiB"):
+        read_vectors(path)
+
+
+def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Path) -> None:
+    path = written(tmp_path, "a 1 2\nb x nan\n. . 3 4\nc 5 6\n")
+    assert as_dict(read_vectors(path, only={". .", "c"})) == {". .": (3, 4), "c": (5, 6)}
+    assert as_dict(read_vectors(path, only={". .", "c"}, max_vectors=3)) == {". .": (3, 4)}
+    with pytest.raises(DataError, match=r"some\.vec:2: the line"):
+        read_vectors(path, only={"b"})
+    with pytest.raises(DataError, match="no vector of the words that it is for"):
+        read_vectors(path, only={"d"})
+    with pytest.raises(DataError, match=r"some\.vec:2: the line"):
+        read_vectors(written(tmp_path, "a 1 2\nb 1\n"), only={"a"})
+
+
+def test_other_archives_are_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "glove.zip", "w") as archive:
+        archive.writestr("glove.txt", "a 1 2\n")
+    with pytest.raises(DataError, match=r"glove\.zip: this is a zip archive: unpack it"):
+        read_vectors(tmp_path / "glove.zip")
+    (tmp_path / "cut").write_bytes(gzip.compress(b"a 1 2\n" * 100)[:-9])
+    with pytest.raises(DataError, match="cut: this is no whole gzip file"):
+        read_vectors(tmp_path / "cut")

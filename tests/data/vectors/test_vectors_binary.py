@@ -1,0 +1,160 @@
+"""word2vec's and fastText's binary files, written by hand as their sources write them."""
+
+import gzip
+import random
+import struct
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from treeparse.core import DataError
+from treeparse.data.vectors.fasttext import ngrams
+from treeparse.data.vectors.files import WordVectors, read_vectors
+
+ROWS = {"the": (0.5, -1.0, 2.25, 1e-3), "Straße": (1.0, 0.0, -3.25, 7.0), ",": (4.0, 5.0, 6.0, 8.0)}
+
+
+def written(folder: Path, data: bytes) -> Path:
+    path = folder / "some.bin"
+    path.write_bytes(data)
+    return path
+
+
+def word2vec(rows: Mapping[str, Sequence[float]], *, count: int | None = None, end: bytes = b"\n") -> bytes:
+    """A file as word2vec writes it; Google's own has no line ends."""
+    size = len(next(iter(rows.values())))
+    entries = (word.encode() + b" " + struct.pack(f"<{size}f", *row) + end for word, row in rows.items())
+    return f"{len(rows) if count is None else count} {size}\n".encode() + b"".join(entries)
+
+
+def as_dict(vectors: WordVectors) -> dict[str, object]:
+    return {word: pytest.approx(row) for word, row in zip(vectors.words, vectors.table.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize("packed", [False, True])
+def test_word2vec(tmp_path: Path, end: bytes, packed: bool) -> None:
+    data = word2vec(ROWS, end=end)
+    path = written(tmp_path, gzip.compress(data) if packed else data)
+    assert as_dict(read_vectors(path)) == ROWS
+    assert as_dict(read_vectors(path, max_vectors=2)) == {word: ROWS[word] for word in ("the", "Straße")}
+    assert as_dict(read_vectors(path, only={",", "other"})) == {",": ROWS[","]}
+
+
+def test_a_file_of_several_pieces(tmp_path: Path) -> None:
+    """Longer than what is read at once, with vectors whose bytes look like spaces, line ends and words."""
+    values = [*ROWS["the"], *struct.unpack("<2f", b"a b\n \n c")]
+    table = np.random.default_rng(0).choice(np.array(values, "<f4"), (9000, 50))
+    data = b"".join(b"w%d %b\n" % (number, row.tobytes()) for number, row in enumerate(table))
+    vectors = read_vectors(written(tmp_path, b"9000 50\n" + data))
+    assert vectors.words == tuple(f"w{number}" for number in range(9000))
+    assert torch.equal(vectors.table, torch.from_numpy(table))
+
+
+def test_words_of_any_bytes_and_twice(tmp_path: Path) -> None:
+    first, second = (struct.pack("<2f", *row) for row in ((1, 2), (3, 4)))
+    data = b"3 2\nb\xff " + first + b"\nb\xff " + second + b"\n" + "x\u00a0y ".encode() + second
+    assert as_dict(read_vectors(written(tmp_path, data))) == {"b\ufffd": (1, 2), "x\u00a0y": (3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (word2vec(ROWS)[:-2], "ends in or before vector 3 of 3"),
+        (word2vec(ROWS, count=5), "ends in or before vector 4 of 5"),
+        (word2vec(ROWS, count=2), "the header says 2 vectors of size 4, but there is more behind"),
+        (word2vec(ROWS | {"x": (1.0, float("nan"), 2.0, 3.0)}), "vector 4 does not have a word and 4 finite numbers"),
+        (word2vec(ROWS | {"x": (1.0, float("-inf"), 2.0, 3.0)}), "vector 4 does not have a word and 4 finite numbers"),
+        (word2vec(ROWS | {"": (1.0, 1.0, 2.0, 3.0)}), "vector 4 does not have a word"),
+        (word2vec(ROWS, end=b"") + b"\0" * 20_000, "but there is more behind"),
+        (word2vec({"the": ROWS["the"]}, count=2) + b"x" * 20_000, "ends in or before vector 2 of 2"),
+    ],
+)
+def test_faults_of_word2vecs_files(tmp_path: Path, data: bytes, problem: str) -> None:
+    with pytest.raises(DataError, match=rf"some\.bin: .*{problem}"):
+        read_vectors(written(tmp_path, data))
+
+
+# fastText's own.
+
+BUCKETS = 5000
+# As fastText 0.9.2 gives them for minn = 1, maxn = 4: < and > alone are none.
+HASHES = {
+    "the": [4941, 1151, 4726, 1267, 4089, 1980, 934, 791, 3254, 1280, 1744, 3490],
+    "Straße": [
+        *(416, 1364, 2178, 554, 1042, 1408, 2051, 1267, 4803, 3910, 3376, 1981, 540, 342, 2329, 2220, 2358, 809, 1141),
+        *(919, 4950, 4512, 1744, 3490),
+    ],
+}
+
+
+def fasttext(
+    words: Sequence[str],
+    table: Sequence[Sequence[float]],
+    *,
+    labels: Sequence[str] = (),
+    version: int = 12,
+    buckets: int = 0,
+    grams: tuple[int, int] = (0, 0),
+    pruned: int = -1,
+    quantised: bool = False,
+) -> bytes:
+    """A model as fastText's Args::save, Dictionary::save and DenseMatrix::save write it, without what is behind."""
+    size = len(table[0])
+    # dim, ws, epoch, minCount, neg, wordNgrams, loss, model, bucket, minn, maxn, lrUpdateRate; t
+    args = struct.pack("<12id", size, 5, 5, 1, 5, 1, 2, 2, buckets, *grams, 100, 1e-4)
+    counts = struct.pack("<iiiqq", len(words) + len(labels), len(words), len(labels), 100, pruned)
+    entries = (
+        name.encode() + b"\0" + struct.pack("<qb", 1, kind)
+        for kind, names in enumerate((words, labels))
+        for name in names
+    )
+    shape = struct.pack("<?qq", quantised, len(table), size)
+    values = b"".join(struct.pack(f"<{size}f", *row) for row in table)
+    return struct.pack("<ii", 793712314, version) + args + counts + b"".join(entries) + shape + values
+
+
+@pytest.mark.parametrize("word", HASHES)
+def test_ngrams_are_those_of_fasttext(word: str) -> None:
+    assert ngrams(word.encode(), 1, 4, BUCKETS) == HASHES[word]
+    assert ngrams(word.encode(), 1, 4, 0) == []
+
+
+def test_a_words_vector_is_the_mean_of_its_own_and_of_its_ngrams(tmp_path: Path) -> None:
+    words, stream = ["</s>", "Straße", "the", "other"], random.Random(1)
+    table = [[stream.randint(-9, 9) for _ in range(3)] for _ in range(len(words) + BUCKETS)]
+    path = written(tmp_path, fasttext(words, table, labels=["__label__x"], buckets=BUCKETS, grams=(1, 4)))
+    expected: dict[str, object] = {"</s>": table[0]}
+    for place, word in enumerate(("Straße", "the"), 1):
+        rows = [table[place], *(table[len(words) + each] for each in HASHES[word])]
+        expected[word] = [sum(column) / len(rows) for column in zip(*rows, strict=True)]
+    assert as_dict(read_vectors(path, max_vectors=3)) == expected
+    assert as_dict(read_vectors(path, only={"the"})) == {"the": expected["the"]}
+    assert len(read_vectors(path).words) == 4
+
+
+def test_a_model_without_ngrams(tmp_path: Path) -> None:
+    path = written(tmp_path, fasttext(["a", "b"], [(1, 2), (3, 4)]))
+    assert as_dict(read_vectors(path)) == {"a": (1, 2), "b": (3, 4)}
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (gzip.compress(fasttext(["a"], [(1, 2)]), mtime=0), "cannot be read compressed"),
+        (fasttext(["a"], [(1, 2)])[:-1], "ends too early"),
+        (fasttext(["a"], [(1, 2)])[:90], "ends too early"),
+        (fasttext(["a"], [(1, 2)])[:30], "ends too early"),
+        (fasttext(["a"], [(1, 2)], version=13), "version 13 of its files is not known here: export"),
+        (fasttext(["a"], [(1, 2)], quantised=True), "quantised: export"),
+        (fasttext(["a"], [(1, 2)], pruned=3), "pruned: export"),
+        (fasttext(["a"], [(1, 2)], buckets=2, grams=(3, 6)), "do not fit each other"),
+        (fasttext(["a"], [(1, float("inf"))]), "vector 1 does not have a word and finite numbers"),
+    ],
+)
+def test_faults_of_fasttexts_files(tmp_path: Path, data: bytes, problem: str) -> None:
+    with pytest.raises(DataError, match=rf"some\.bin: .*{problem}"):
+        read_vectors(written(tmp_path, data))

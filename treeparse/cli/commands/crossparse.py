@@ -1,0 +1,70 @@
+"""``treeparse crossparse``: lists of training sentences by parsers that were not trained on them."""
+
+import argparse
+import sys
+
+from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder, positive, seed
+from treeparse.cli.configs import config_file
+from treeparse.cli.stopping import sigterm_exits
+
+NAME = "crossparse"
+HELP = "train parsers on folds of a treebank and list the parses of the others"
+TAKES_OVERRIDES = True
+METHODS = ("best", "samples", "different-samples")
+EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
+
+examples:
+  treeparse crossparse --config fast --folds 4 -k 32 --output runs/folds
+  treeparse crossparse --config my.yaml --folds 10 -k 64 --method different-samples --output runs/folds
+  treeparse crossparse --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
+  treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
+
+For a reranker to learn from: a parser's lists of the sentences that it was trained on are better than any others it
+makes. Sentence i of data.train belongs to fold i modulo N; each fold is parsed by a parser trained on all others. DIR
+holds a folder for each, with its training file, run and lists, and the lists of all in the order of data.train:
+best-32.jsonl, by method and size. The same command goes on where it was stopped; with another --method or -k it makes
+other lists by the same parsers. In Python: treeparse.rerank.crossparsing."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--config", default="default", metavar="FILE", help="as in treeparse train: a YAML file or a shipped name"
+    )
+    parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
+    parser.add_argument("--folds", type=positive, default=4, metavar="N", help="parsers to train (default: 4)")
+    parser.add_argument("-k", type=positive, default=32, metavar="K", help="parses of a list, at most (default: 32)")
+    parser.add_argument(
+        "--method", choices=METHODS, default="best", help="the best trees, or random ones as by sample (default: best)"
+    )
+    parser.add_argument("--draw-seed", type=seed, default=0, metavar="S", help="of random trees (default: 0)")
+
+
+@modules_of_current_folder()
+def run(args: argparse.Namespace) -> int:
+    """Train and parse; Ctrl-C and SIGTERM say how to go on."""
+    try:
+        with sigterm_exits():
+            _crossparse(args)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as error:
+        if error.code != TERMINATED:
+            raise
+        print("terminated; the same command goes on", file=sys.stderr)
+        return TERMINATED
+    return 0
+
+
+def _crossparse(args: argparse.Namespace) -> None:
+    from treeparse.rerank.crossparsing import Listing, crossparse
+    from treeparse.training.settings import load_config
+
+    given = {"output": args.output, "trainer.device": args.device}
+    options = [f"--{key}={value}" for key, value in given.items() if value is not None]
+    config = load_config(config_file(args.config), [*options, *args.overrides])
+    listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)
+    lists = crossparse(config, args.folds, listing, quiet=args.quiet)
+    if not args.quiet:
+        print(f"lists: {lists}")

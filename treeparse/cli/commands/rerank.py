@@ -1,0 +1,137 @@
+"""``treeparse rerank``: the parse of every list that a reranker, or the expected LAS, finds best."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import (
+    add_import_argument,
+    counted,
+    import_modules,
+    modules_of_current_folder,
+    output_file,
+)
+from treeparse.cli.parts import is_folder
+
+if TYPE_CHECKING:
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.data.nbest.files import NBestList
+    from treeparse.rerank import Scorer
+
+NAME = "rerank"
+HELP = "choose the best parse of each list by a reranker or the expected LAS"
+EPILOG = """examples:
+  treeparse kbest runs/english/model test.conllu -k 64 -o best.conllu
+  treeparse rerank best.conllu -o parsed.conllu
+  treeparse rerank best.conllu --model runs/reranker -o parsed.conllu
+  treeparse rerank best.conllu --model runs/reranker --mbr las -o parsed.conllu
+  treeparse rerank best.conllu --scorer mine.flat -o parsed.conllu
+  treeparse rerank samples.jsonl.gz --mbr uas --lists -o reranked.jsonl.gz
+  treeparse evaluate test.conllu best.conllu parsed.conllu
+
+LISTS are files of kbest or sample, CoNLL-U or JSONL. By default, or with --mbr, a parse's score is its expected LAS, or
+UAS: the share of its words that are right if one of the list's trees is, by their probabilities, renormalised over the
+different trees. In a list in which a tree comes again, as samples do, each parse counts the same (--weights draws).
+--scorer takes a Python function, or a class that is made without arguments: called with a treeparse.data.NBestList it
+gives a score to each parse. Its module is looked for in the current folder too. With --model or --scorer, --mbr takes
+the scores as log probabilities.
+
+Of parses with equal scores the first of the list is chosen. OUT is CoNLL-U with the chosen parses: what a CoNLL-U list
+had is kept, but for HEAD, DEPREL and DEPS, of JSONL there are only the words. With --lists OUT has all parses, those of
+higher scores first; score is then the new one, log_prob the parser's. OUT appears once it is complete."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("lists", nargs="+", metavar="LISTS", help="n-best files, plain or .gz; globs; - for stdin")
+    parser.add_argument(
+        "-o", "--output", type=output_file, default="-", metavar="OUT", help="the parses, .gz compresses (default: -)"
+    )
+    parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
+    parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
+    parser.add_argument("--parser", metavar="DIR", help="where the parser is whose vectors it reads, if it moved")
+    parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
+    parser.add_argument(
+        "--weights",
+        choices=("auto", "probabilities", "draws"),
+        help="how parses count for --mbr: by their probabilities, or each the same (default: auto, see below)",
+    )
+    parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
+    for side, default in (("format", "of LISTS"), ("output-format", "of OUT, with --lists")):
+        parser.add_argument(
+            f"--{side}", choices=("conllu", "jsonl"), help=f"{default} (default: by the name, as in kbest)"
+        )
+    parser.add_argument(
+        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
+    )
+    add_import_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rerank the lists and write them."""
+    from treeparse.core import TreeparseError
+    from treeparse.data.conllu import write_conllu
+    from treeparse.data.files import expand_paths
+    from treeparse.data.nbest.files import read_nbest, write_nbest
+
+    if args.output_format is not None and not args.whole:
+        raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
+    if is_folder(args.output):
+        raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
+    scorer, tally = _scorer(args), _Tally()
+    files = expand_paths(args.lists)
+    lists = _reranked(chain.from_iterable(read_nbest(path, format=args.format) for path in files), scorer, tally)
+    if args.whole:
+        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
+    else:
+        write_conllu(args.output, (_chosen(nbest, drop_empty=args.drop_empty) for nbest in lists))
+    if not args.quiet:
+        others = f"{tally.changed:,} with another first tree than before"
+        print(f"treeparse: {counted(tally.sentences, 'sentence')}, {others}", file=sys.stderr)
+    return 0
+
+
+def _scorer(args: argparse.Namespace) -> "Scorer":
+    from treeparse.core import TreeparseError
+    from treeparse.rerank import MinimumRisk, Reranker, scorer_named
+
+    if args.model is not None and args.scorer is not None:
+        raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
+    if args.parser is not None and args.model is None:
+        raise TreeparseError("--parser is what a reranker reads: name that by --model.")
+    import_modules(args)
+    own = None if args.model is None else Reranker.from_pretrained(args.model, parser=args.parser)
+    if args.scorer is not None:
+        with modules_of_current_folder():
+            own = scorer_named(args.scorer)
+    if own is not None and args.mbr is None:
+        if args.weights is not None:
+            raise TreeparseError("--weights says how parses count for --mbr: give that too, or leave it out.")
+        return own
+    return MinimumRisk(args.mbr or "las", args.weights or "auto", own)
+
+
+@dataclass
+class _Tally:
+    sentences: int = 0
+    changed: int = 0
+
+
+def _reranked(lists: "Iterable[NBestList]", scorer: "Scorer", tally: _Tally) -> "Iterator[NBestList]":
+    """The lists in their new order, counted."""
+    from treeparse.rerank import reranked
+
+    for nbest in lists:
+        found = reranked(nbest, scorer)
+        before, now = nbest.parses[0], found.parses[0]
+        tally.sentences += 1
+        tally.changed += (before.heads, before.labels) != (now.heads, now.labels)
+        yield found
+
+
+def _chosen(nbest: "NBestList", *, drop_empty: bool) -> "ConlluSentence":
+    parse = nbest.parses[0]
+    return nbest.sentence.with_parse(parse.heads, parse.labels, drop_empty=drop_empty)

@@ -1,0 +1,102 @@
+"""``treeparse train``: train a parser as a config file says, or go on with a run."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
+from treeparse.cli.configs import config_file, shipped_config
+from treeparse.cli.stopping import sigterm_exits, way_on
+
+NAME = "train"
+HELP = "train a parser from CoNLL-U"
+TAKES_OVERRIDES = True
+EPILOG = """every key of the config can be given as a dotted option too, which wins over the file.
+
+examples:
+  treeparse train --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
+  treeparse train --output runs/latin --data.train la-train.conllu --data.dev_share 0.1
+  treeparse train --config my.yaml --output runs/english
+  treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
+  treeparse train --config fast --output runs/own --objective mymodule.MyLoss
+  treeparse train --config fast --output runs/own --model.encoder.class_path mymodule.MyEncoder
+  treeparse train --resume runs/english
+  treeparse train --help-config
+
+mymodule.MyLoss and mymodule.MyEncoder are classes of your own: modules are looked for in the current folder too, after
+all that are installed. Commands that take a model with such an encoder want --import mymodule.
+the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--config",
+        metavar="FILE",
+        help="YAML file of settings (see --help-config), or a name from treeparse config (default: default)",
+    )
+    parser.add_argument("--output", metavar="DIR", help="folder of the run, instead of the config's")
+    parser.add_argument(
+        "--resume",
+        metavar="DIR",
+        help="go on with the run in DIR after its last measurement, or from its start; its patience may be raised, and "
+        "its epochs and steps where its schedule is constant",
+    )
+    parser.add_argument(
+        "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model, or of a run's model"
+    )
+    parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
+
+
+@modules_of_current_folder()
+def run(args: argparse.Namespace) -> int:
+    """Train; Ctrl-C and SIGTERM say how to go on."""
+    if args.help_config:
+        from treeparse.training.settings import describe_settings
+
+        print(describe_settings(args.overrides))
+        return 0
+    output = None
+    try:
+        with sigterm_exits():
+            from treeparse.training.run import train
+            from treeparse.training.settings import load_config
+
+            of_run = args.resume is not None and args.config is None
+            config = load_config(_config_path(args), _options(args), of_run=of_run)
+            output = config.output
+            train(config, resume=args.resume is not None, quiet=args.quiet)
+    except KeyboardInterrupt:
+        print(f"interrupted; {way_on(output)}", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as error:
+        if error.code != TERMINATED:
+            raise
+        print(f"terminated; {way_on(output)}", file=sys.stderr)
+        return TERMINATED
+    return 0
+
+
+def _config_path(args: argparse.Namespace) -> Path:
+    """The config file; a run to resume brings its own."""
+    from treeparse.core import TreeparseError
+
+    if args.config is not None:
+        return config_file(args.config)
+    if args.resume is None:
+        return shipped_config("default")
+    path = Path(args.resume) / "config.yaml"
+    if not path.is_file():
+        raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")
+    return path
+
+
+def _options(args: argparse.Namespace) -> list[str]:
+    """The options for the config, dotted ones last but for the folder of a run to resume."""
+    from treeparse.core import TreeparseError
+
+    if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
+        raise TreeparseError("--resume goes on in the folder of the run itself: leave out --output.")
+    output = args.output if args.resume is None else args.resume
+    given = {"output": output, "init_from": args.init_from, "trainer.device": args.device}
+    return [f"--{key}={value}" for key, value in given.items() if value is not None] + list(args.overrides)

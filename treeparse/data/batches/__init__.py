@@ -1,0 +1,1 @@
+"""The batches of an epoch, and what loads them."""

@@ -1,0 +1,47 @@
+"""Loaders of whole batches; apart from Lightning, so that a spawned worker process need not import it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from treeparse.core import Batch, Sentence
+from treeparse.data.text.unlabelled import UnlabelledSentence
+
+Item = int | UnlabelledSentence
+"""A sentence on its way into a batch: its place in the list that workers have, or itself."""
+
+Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
+
+
+class BatchDataset(Dataset[Batch]):
+    """Batches by the list of their sentences; a worker process makes the whole batch.
+
+    The place of an unlabelled sentence, in its batch, is that behind all others that it has in its text.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], collate: Collate) -> None:
+        self.sentences, self.collate = sentences, collate
+
+    def __getitem__(self, items: Sequence[Item]) -> Batch:
+        sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
+        places = [item if isinstance(item, int) else len(self.sentences) + item.place for item in items]
+        return self.collate(sentences, places)
+
+
+def batch_loader(
+    dataset: BatchDataset, sampler: Sampler[Any], *, workers: int = 0, start_method: str | None = None
+) -> DataLoader[Batch]:
+    """Loads the batches whose items the sampler yields; leaves torch's default generator alone."""
+    return DataLoader(
+        dataset,
+        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
+        batch_size=None,
+        sampler=sampler,
+        num_workers=workers,
+        persistent_workers=workers > 0,
+        multiprocessing_context=start_method if workers else None,
+        # Every iterator draws the seed of its workers: not from torch's default generator, which dropout reads.
+        generator=torch.Generator(),
+    )

@@ -1,0 +1,221 @@
+"""From words to the tensors that an encoder reads: word, character and tag ids."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from treeparse.core import EMPTY, Sentence, TreeparseError
+from treeparse.data.features.padding import Numbers, filled, lengths_of, numbers
+from treeparse.data.features.vocabulary import Vocabulary
+
+PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
+SPELLED_END = 16  # characters of a long form that are spelled at either end
+TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
+
+
+class Features(ABC):
+    """What an encoder reads of sentences: tensors by their names. Holds vocabularies, no weights; it can be pickled."""
+
+    @abstractmethod
+    def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The features of the sentences, for :class:`~treeparse.core.Batch`."""
+
+    @abstractmethod
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
+        """These features, every id as it is, and behind them the new ones of more training sentences.
+
+        What is new and seen less than ``min_count`` times there is unknown.
+        """
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, from which the encoder's kind makes equal features."""
+
+    def check(self, sentence: Sentence) -> None:
+        """Raise where the sentence lacks what the encoder reads, before it is in a batch."""
+        return
+
+    def length(self, sentence: Sentence) -> int:
+        """What the sentence counts for in the bounds of a batch: how many vectors the encoder computes for it."""
+        return len(sentence)
+
+    def known_words(self) -> Vocabulary | None:
+        """The lower-cased words of the training sentences with their counts; None where they are not kept."""
+        return None
+
+    def tag_columns(self) -> Sequence[str]:
+        """The columns of tags that the encoder reads, among upos, xpos and feats."""
+        return ()
+
+    def vocabularies(self) -> Mapping[str, Vocabulary]:
+        """Those that grow by training sentences, by the noun for what each holds: ``word``."""
+        return {}
+
+
+class LexicalFeatures(Features):
+    """Ids of words, characters and tags over vocabularies of the training sentences.
+
+    The features of ``B`` sentences, the longest of ``n`` words (node 0 is the root, padding is id 0):
+
+    - ``words`` (B, n+1): lower-cased forms;
+    - ``vectors`` (B, n+1): rows of a pretrained vector table, only where one was given;
+    - ``forms`` (B, n+1) and ``characters`` (U, L): every distinct form of the batch is spelled once in ``characters``,
+      and ``forms`` says which row spells a node;
+    - ``upos``, ``xpos``, ``feats`` (B, n+1): only those in ``tags``.
+    """
+
+    def __init__(
+        self,
+        words: Vocabulary,
+        characters: Vocabulary,
+        tags: dict[str, Vocabulary],
+        vectors: Vocabulary | None = None,
+    ) -> None:
+        self.words, self.characters, self.tags, self.vectors = words, characters, tags, vectors
+
+    @classmethod
+    def build(
+        cls,
+        sentences: Sequence[Sentence],
+        *,
+        min_count: int = 2,
+        tags: Sequence[str] = (),
+        vectors: Vocabulary | None = None,
+    ) -> Self:
+        """Vocabularies of the training sentences; what is seen less than ``min_count`` times is unknown."""
+        specials = (PADDING, UNKNOWN, ROOT)
+        none, no_characters = (
+            Vocabulary((), (), specials=names, unknown=UNKNOWN) for names in (specials, (*specials, BEGIN, END))
+        )
+        empty = cls(none, no_characters, dict.fromkeys(tags, none), vectors)
+        return empty.extended(sentences, min_count=min_count)
+
+    def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
+        """These features, every id as it is, and behind them the new ones of more training sentences.
+
+        Pretrained vectors stay those they are. What is new and seen less than ``min_count`` times there is unknown.
+        """
+        forms = [form for sentence in sentences for form in sentence.forms]
+        return type(self)(
+            self.words.extended(map(str.lower, forms), min_count=min_count),
+            self.characters.extended(chain.from_iterable(forms), min_count=min_count),
+            {name: table.extended(t for s in sentences for t in _tags(s, name)) for name, table in self.tags.items()},
+            self.vectors,
+        )
+
+    def known_words(self) -> Vocabulary:
+        return self.words
+
+    def tag_columns(self) -> Sequence[str]:
+        return tuple(self.tags)
+
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        tags = {f"{TAG_COLUMNS[name]} tag": table for name, table in self.tags.items()}
+        return {"word": self.words, "character": self.characters, **tags}
+
+    def sizes(self) -> dict[str, int]:
+        """The number of ids of each feature."""
+        sizes = {"words": len(self.words), "characters": len(self.characters)}
+        sizes |= {name: len(table) for name, table in self.tags.items()}
+        return sizes if self.vectors is None else sizes | {"vectors": len(self.vectors)}
+
+    def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The features of the sentences; raises where a tag that the model reads is missing."""
+        lengths, forms = lengths_of(sentences), [*chain.from_iterable(sentence.forms for sentence in sentences)]
+        places = {form: place for place, form in enumerate(dict.fromkeys(forms))}  # what is read of a form is read once
+        which = numbers(map(places.__getitem__, forms), len(forms))
+
+        def of_forms(ids: Iterable[int]) -> Numbers:
+            return numbers(ids, len(places))[which]
+
+        def nodes(ids: Numbers, table: Vocabulary) -> Tensor:
+            return filled(ids, lengths, first=table.special(ROOT))
+
+        features = {
+            "words": nodes(of_forms(self.words.indices(map(str.lower, places))), self.words),
+            "forms": filled(which + 1, lengths, first=0),
+            "characters": self._spell(places),
+        }
+        if self.vectors is not None:
+            features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in places), self.vectors)
+        for name, table in self.tags.items():
+            tags = chain.from_iterable(_tags(sentence, name) for sentence in sentences)
+            features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
+        return features
+
+    def check(self, sentence: Sentence) -> None:
+        """Raise where a tag that the model reads is missing, before the sentence is in a batch."""
+        for name in self.tags:
+            _tags(sentence, name)
+
+    def _spell(self, forms: Iterable[str]) -> Tensor:
+        """(U, L): row 0 spells the root, the others the forms in their order."""
+        shortened = [*map(_shortened, forms)]
+        lengths = np.concatenate([[1], lengths_of(shortened)])
+        root, rest = self.characters.special(ROOT), self.characters.indices("".join(shortened))
+        ids = numbers(chain([root], rest), lengths.sum())
+        spelled = functional.pad(filled(ids, lengths, first=self.characters.special(BEGIN)), (0, 1))
+        spelled[torch.arange(len(spelled)), torch.from_numpy(lengths) + 1] = self.characters.special(END)
+        return spelled
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data that :meth:`from_json` turns back into equal features."""
+        return {
+            "words": self.words.to_json(),
+            "characters": self.characters.to_json(),
+            "tags": {name: table.to_json() for name, table in self.tags.items()},
+            "vectors": None if self.vectors is None else self.vectors.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The features that :meth:`to_json` wrote."""
+        if odd := data["tags"].keys() - TAG_COLUMNS.keys():
+            raise TreeparseError(f"There are no tags {', '.join(odd)}, only {', '.join(TAG_COLUMNS)}.")
+        return cls(
+            _table(data["words"]),
+            _table(data["characters"], BEGIN, END),
+            {name: _table(table) for name, table in data["tags"].items()},
+            None if data["vectors"] is None else _table(data["vectors"]),
+        )
+
+
+def _table(data: dict[str, Any], *more: str) -> Vocabulary:
+    """A vocabulary from plain data that has the specials of all features, and more."""
+    table = Vocabulary.from_json(data)
+    if table.specials != (PADDING, UNKNOWN, ROOT, *more) or table.unknown != UNKNOWN:
+        raise TreeparseError(f"A vocabulary has the specials {', '.join(table.specials)}, not those of a parser.")
+    return table
+
+
+def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
+    """The vocabulary of a table of pretrained vectors, whose first rows are padding, unknown and root."""
+    return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
+
+
+def _tags(sentence: Sentence, name: str) -> Sequence[str]:
+    tags: tuple[str, ...] | None = getattr(sentence, name)
+    # A word without features is common, and "_" says just that; a word without a part of speech was never tagged.
+    if tags is None or (name != "feats" and EMPTY in tags):
+        column = TAG_COLUMNS[name]
+        start = " ".join(sentence.forms[:5])
+        raise TreeparseError(
+            f"The model reads {column}, but the sentence that starts with '{start}' has words without it: "
+            f"tag the file first, or train a model without {column}."
+        )
+    return tags
+
+
+def _shortened(form: str) -> str:
+    """The form, or its two ends if it is very long: one address on the web would pad all forms of its batch."""
+    return form if len(form) <= 2 * SPELLED_END else form[:SPELLED_END] + form[-SPELLED_END:]
+
+
+def _lookup(vectors: Vocabulary, form: str) -> int:
+    return vectors.index(form if form in vectors else form.lower())

@@ -1,0 +1,131 @@
+"""N-best lists as JSONL, one object a sentence: ``sent_id``, ``text`` if it is known, ``tokens`` and ``parses``.
+
+A parse has ``heads`` (as in CoNLL-U), ``labels``, ``log_prob`` and ``score``; where it has probabilities, lists of
+``arc_probs`` and ``label_probs``, and perhaps the ``entropy``, too. Other keys are passed over in reading.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from treeparse.core import DataError, tree_problem
+from treeparse.data.annotations import ENTROPY
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.files import display_name, numbered_lines, open_input
+from treeparse.data.nbest.conllu import (
+    LOG_PROB,
+    SCORE,
+    Fault,
+    finite_number,
+    key_and_value,
+    probability_number,
+    split_lines,
+)
+from treeparse.data.parses import NBestList, Parse
+
+_PROBS = ("arc_probs", "label_probs")
+_MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence
+_LINE_BREAKS = re.compile(r"[\n\r]")
+_COLUMN_BREAKS = re.compile(r"[\t\n\r]")
+
+
+def line(nbest: NBestList, sent_id: str) -> str:
+    """A list as a line, under the id ``sent_id``."""
+    texts = [value for key, value in map(key_and_value, split_lines(nbest.sentence)[0]) if key == "text"]
+    data: dict[str, Any] = {"sent_id": sent_id}
+    if texts and texts[0]:
+        data["text"] = texts[0]
+    data["tokens"] = nbest.tokens
+    data["parses"] = [_as_object(parse) for parse in nbest.parses]
+    return json.dumps(data, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _as_object(parse: Parse) -> dict[str, Any]:
+    data = {"heads": parse.heads, "labels": parse.labels, LOG_PROB: parse.log_prob, SCORE: parse.score}
+    probabilities = {name: getattr(parse, name) for name in (*_PROBS, ENTROPY)}
+    return data | {name: value for name, value in probabilities.items() if value is not None}
+
+
+def read(path: str | Path) -> Iterator[NBestList]:
+    """Read lists, one at a time; blank lines are passed over."""
+    source, empty = display_name(path), True
+    with open_input(path) as stream:
+        for number, content in numbered_lines(stream, source, limit=_MAX_LINE):
+            if content.strip():
+                empty = False
+                yield _list(content, source, number)
+    if empty:
+        raise DataError("the file holds no sentence", source=source)
+
+
+def _list(content: bytes, source: str, number: int) -> NBestList:
+    fault: Fault = partial(DataError, source=source, line=number)
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise fault(f"the line is no JSON ({error})") from error
+    if not isinstance(data, dict):
+        raise fault("the line is no JSON object; a line is the object of one sentence")
+    sent_id = _text(data.get("sent_id"), "sent_id", fault)
+    fault = partial(DataError, source=source, line=number, sent_id=sent_id)
+    tokens = _items(str, data.get("tokens"), "tokens", fault)
+    sentence = ConlluSentence.from_forms(tokens, sent_id=sent_id, source=source, line=number)
+    if data.get("text") is not None:
+        comments = [f"# sent_id = {sent_id}", f"# text = {_text(data['text'], 'text', fault)}"]
+        sentence = replace(sentence, text="\n".join([*comments, *split_lines(sentence)[1], "", ""]))
+    parses = _items(dict, data.get("parses"), "parses", fault)
+    return NBestList(sentence, tuple(_parse(parse, sentence.words.forms, fault) for parse in parses))
+
+
+def _parse(data: dict[str, Any], tokens: tuple[str, ...], fault: Fault) -> Parse:
+    heads = _items(int, data.get("heads"), "heads", fault)
+    labels = _items(str, data.get("labels"), "labels", fault)
+    if not len(heads) == len(labels) == len(tokens):
+        raise fault(f"{len(tokens)} tokens have a parse of {len(heads)} heads and {len(labels)} labels")
+    if problem := tree_problem(heads, single_root=False):
+        raise fault(problem)
+    if any(not label or _COLUMN_BREAKS.search(label) for label in labels):
+        raise fault("a label is empty, or holds a tab or a line break")
+    log_prob, score = (_number(data.get(name), name, fault) for name in (LOG_PROB, SCORE))
+    parse = Parse(tokens, tuple(heads), tuple(labels), log_prob, score)
+    arcs, labeled = (_probabilities(data.get(name), name, tokens, fault) for name in _PROBS)
+    if (arcs is None) != (labeled is None):
+        raise fault(f"a parse has one of {' and '.join(_PROBS)} without the other")
+    entropy = None if data.get(ENTROPY) is None else _number(data[ENTROPY], ENTROPY, fault)
+    return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
+
+
+def _probabilities(values: Any, name: str, tokens: tuple[str, ...], fault: Fault) -> tuple[float, ...] | None:
+    """A probability of each word, where there are some."""
+    if values is None:
+        return None
+    if not isinstance(values, list) or len(values) != len(tokens):
+        raise fault(f"the {name} of a parse are no list of {len(tokens)} numbers, one a token")
+    if any(type(value) not in (int, float) for value in values):
+        raise fault(f"the {name} of a parse hold what is no number")
+    return tuple(probability_number(str(value), f"{name} of a parse", fault) for value in values)
+
+
+def _number(value: Any, name: str, fault: Fault) -> float:
+    if type(value) not in (int, float):  # not isinstance: True is an int
+        raise fault(f"the {name} of a parse is missing, or no number")
+    return finite_number(str(value), name, fault)
+
+
+def _text(value: Any, name: str, fault: Fault) -> str:
+    if not isinstance(value, str) or not value.strip() or _LINE_BREAKS.search(value):
+        raise fault(f"{name} is missing, or no line of text")
+    return value.strip()
+
+
+def _items(kind: type, value: Any, name: str, fault: Fault) -> list[Any]:
+    if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
+        raise fault(f"{name} is missing, or no list of {_KINDS[kind]}, one or more")
+    return value
+
+
+_KINDS = {str: "strings", int: "whole numbers", dict: "objects"}

@@ -1,0 +1,1 @@
+"""Text without trees: raw text and what splits it, and unlabelled corpora."""

@@ -1,0 +1,1 @@
+"""Pretrained word vectors, read from the files of the tools that make them."""

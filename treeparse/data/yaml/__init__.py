@@ -1,0 +1,1 @@
+"""YAML that users write, read so that every mistake is named with its line."""

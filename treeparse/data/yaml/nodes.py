@@ -1,0 +1,95 @@
+"""The nodes of YAML that users write, read one by one so that every mistake is named with its line."""
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from treeparse.core import DataError, TreeparseError, did_you_mean
+from treeparse.data.yaml.bounds import LONGEST, check_yaml
+
+KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}
+
+
+def read_yaml_text(path: str | Path, what: str) -> str:
+    """The text of a file that should hold ``what``, in the plural.
+
+    Raises:
+        DataError: it is too long, or no text in UTF-8.
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as stream:
+        data = stream.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise DataError(f"the file has more than {LONGEST:,} bytes; are these {what}?", source=str(path))
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DataError("the file is not text in UTF-8", source=str(path)) from error
+
+
+def compose(text: str, source: str) -> yaml.Node | None:
+    """The tree of a text's YAML, bounded in size; None of an empty one. Raises a ``DataError`` for what is no YAML."""
+    try:
+        check_yaml(text)
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + 1
+        raise DataError(f"this is no YAML: {error.problem or error.context}", source=source, line=line) from error
+    except yaml.YAMLError as error:
+        problem, *_ = str(error).splitlines()
+        raise DataError(problem, source=source) from error
+
+
+def line_of(node: yaml.Node) -> int:
+    """The line in which a node begins, from 1."""
+    return node.start_mark.line + 1
+
+
+@contextmanager
+def at(node: yaml.Node, source: str) -> Iterator[None]:
+    """Say of an error where it is, unless that is known better already."""
+    try:
+        yield
+    except DataError:
+        raise
+    except TreeparseError as error:
+        raise DataError(str(error), source=source, line=line_of(node)) from error
+
+
+def entries(node: yaml.Node, keys: Collection[str], what: str, source: str) -> dict[str, yaml.Node]:
+    """The values of a mapping whose keys are among these."""
+    if not isinstance(node, yaml.MappingNode):
+        raise TreeparseError(f"{what} is {shown(node)}, but should be a mapping with keys such as {next(iter(keys))}")
+    found = {}
+    for key, value in node.value:
+        with at(key, source):
+            if not isinstance(key, yaml.ScalarNode) or key.value not in keys:
+                problem = f"there is no key {shown(key)} in {what}, only {', '.join(keys)}"
+                raise TreeparseError(problem + did_you_mean(str(key.value), keys))
+            found[key.value] = value
+    return found
+
+
+def texts(node: yaml.Node, what: str) -> tuple[str, ...]:
+    """One text or several, as they are written: 'no' and '1' are words too."""
+    nodes: Sequence[yaml.Node] = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    if not nodes:
+        raise TreeparseError(f"the list of {what} is empty: leave it out, or name some")
+    return tuple(map(scalar, nodes))
+
+
+def scalar(node: yaml.Node) -> str:
+    """The text of one value."""
+    if not isinstance(node, yaml.ScalarNode):
+        raise TreeparseError(f"one value should stand here, not {shown(node)}")
+    if not node.value:
+        raise TreeparseError("a value is missing here")
+    return node.value
+
+
+def shown(node: yaml.Node) -> str:
+    """What stands there, in short."""
+    return KINDS.get(type(node)) or (f"{node.value!r:.50}" if node.value else "empty")
