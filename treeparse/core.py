@@ -76,7 +76,8 @@ class Batch:
     unknown; ``allowed`` are the arcs that may be in the tree, where more is known than heads; ``indices`` are the
     sentences' places in the list that the batch was made from. ``sentences`` are what it was made of, where that is
     known: what reads other features than the encoder's reads them there. ``label_names`` are the labels by their ids,
-    likewise. ``tags`` are those that a model learns to predict, by column, -1 where unknown.
+    likewise. ``tags`` are those that a model learns to predict, by column, -1 where unknown. ``moved_from`` is the same
+    batch where it was before it was moved to a device.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
@@ -88,26 +89,41 @@ class Batch:
     sentences: tuple[Sentence, ...] = ()
     label_names: tuple[str, ...] = ()
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64
+    moved_from: Self | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def num_words(self) -> int:
-        return int(self.lengths.sum())
+        return int(self.near.lengths.sum())
+
+    @property
+    def longest(self) -> int:
+        """The words of the longest sentence."""
+        return int(self.near.lengths.max())
+
+    @property
+    def near(self) -> Self:
+        """The same in CPU memory, if it was moved from there: to read numbers in it waits for no device."""
+        return self if self.moved_from is None else self.moved_from
 
     def to(self, device: torch.device | str) -> Self:
-        """The batch on another device."""
+        """The batch on another device; nothing waits for copies from the CPU to CUDA devices."""
+        place = torch.device(device)
+        if place.type == self.lengths.device.type == "cpu":
+            return self
         return type(self)(
-            self.lengths.to(device),
-            self.indices.to(device),
-            {name: feature.to(device) for name, feature in self.features.items()},
-            None if self.heads is None else self.heads.to(device),
-            None if self.labels is None else self.labels.to(device),
-            None if self.allowed is None else self.allowed.to(device),
+            moved(self.lengths, place),
+            moved(self.indices, place),
+            {name: moved(feature, place) for name, feature in self.features.items()},
+            None if self.heads is None else moved(self.heads, place),
+            None if self.labels is None else moved(self.labels, place),
+            None if self.allowed is None else moved(self.allowed, place),
             self.sentences,
             self.label_names,
-            {column: ids.to(device) for column, ids in self.tags.items()},
+            {column: moved(ids, place) for column, ids in self.tags.items()},
+            moved_from=None if place.type == "cpu" else self.near,
         )
 
     def is_labelled(self) -> Tensor:
@@ -119,8 +135,28 @@ class Batch:
 
     def word_mask(self) -> Tensor:
         """(B, n+1) bool: True at words, False at the root and at padding."""
-        position = torch.arange(int(self.lengths.max()) + 1, device=self.lengths.device)
+        position = torch.arange(self.longest + 1, device=self.lengths.device)
         return (position > 0) & (position <= self.lengths.unsqueeze(-1))
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor on a device; a copy from the CPU to a CUDA device is waited for by what reads it there alone."""
+    if device.type != "cuda" or tensor.device.type != "cpu":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors in CPU memory, without a graph; those of a CUDA device are waited for once, all together.
+
+    Only what the device was asked for before them is waited for: others may go on asking.
+    """
+    device = tensors[0].device
+    if device.type != "cuda":
+        return tuple(tensor.detach().cpu() for tensor in tensors)
+    copies = tuple(tensor.detach().to("cpu", non_blocking=True) for tensor in tensors)  # into pinned memory
+    torch.cuda.current_stream(device).record_event().synchronize()
+    return copies
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:

@@ -28,6 +28,7 @@ def map_batches(
     max_squared: int | None = None,
     length: Callable[[Sentence], int] = len,
     threads: int = 1,
+    torch_threads: int = 1,
 ) -> list[T]:
     """What a function finds for each sentence.
 
@@ -39,7 +40,8 @@ def map_batches(
         max_words: as for `BucketBatchSampler`.
         max_squared: likewise.
         length: what a sentence counts for in these bounds.
-        threads: how many batches are done at once, each in a thread of its own, in which torch takes no others.
+        threads: how many batches are done at once, each in a thread of its own.
+        torch_threads: how many torch may use in each of these.
     """
     batches = list(BucketBatchSampler([*map(length, sentences)], max_words=max_words, max_squared=max_squared))
 
@@ -47,14 +49,14 @@ def map_batches(
         return function(places, [sentences[place] for place in places])
 
     found: dict[int, T] = {}
-    with _mapping(min(threads, len(batches))) as mapped:
+    with _mapping(min(threads, len(batches)), torch_threads) as mapped:
         for places, own in zip(batches, mapped(results, batches), strict=True):
             found |= zip(places, own, strict=True)
     return [found[place] for place in range(len(sentences))]
 
 
 @contextmanager
-def _mapping(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
+def _mapping(threads: int, torch_threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
     """A ``map`` in so many threads, which end with it: a pool that outlives it would break forked workers.
 
     Two threads that share every product wait for each other more than they work: batches are small.
@@ -63,7 +65,7 @@ def _mapping(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
         yield map
         return
     before = torch.get_num_threads()
-    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(torch_threads,))
     try:
         yield pool.map
     finally:

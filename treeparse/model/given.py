@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
+from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError, moved
 from treeparse.data.features.indexer import allowed_arcs
 from treeparse.data.features.padding import padded
 from treeparse.trees import LabeledCRF
@@ -63,7 +63,7 @@ class Given:
         """The distribution given what is known of the sentences, whose labels have these names."""
         heads, labels, mask = self._known(sentences, names)
         device = (p.components[0] if isinstance(p, Mixture) else p).scores.device
-        heads, labels, mask = (part.to(device) for part in (heads, labels, mask))
+        heads, labels, mask = (moved(part, device) for part in (heads, labels, mask))
 
         def condition(each: LabeledCRF) -> LabeledCRF:
             known = each.within(mask)

@@ -17,8 +17,8 @@ TABLE = 2**24  # numbers that are kept of arcs looked up
 class BiaffineLabels:
     """A ``treeparse.trees.LabelSource``; the label "root" is for arcs from the root, and for no others.
 
-    What was computed is kept for the next time: without gradients what was looked up at an arc, with gradients the
-    terms of all arcs, if they were asked for.
+    What was computed is kept for the next time: without gradients, on the CPU, what was looked up at an arc; with
+    gradients the terms of all arcs, if they were asked for.
 
     Args:
         scores: the scorer's output for a batch.
@@ -56,6 +56,8 @@ class BiaffineLabels:
                 return self.among(0, self.shape[1], item, head, dependent).log_softmax(-1)
             return self._look_up(item, head, dependent)
         with torch.no_grad():
+            if self.device.type != "cpu":  # which arcs are new, it would have to be asked
+                return torch.cat([*map(self._look_up, *(part.split(self._step) for part in (item, head, dependent)))])
             return self._rows_of(item, head, dependent)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
@@ -91,6 +93,11 @@ class BiaffineLabels:
             values = values.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
         return values
 
+    @property
+    def _step(self) -> int:
+        """How many arcs are looked up at once."""
+        return max(1, MIXED // (self.count * self.scores.label_heads.shape[-1]))
+
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._log_probs(self.scores.labels_of(item, head, dependent), head == 0)
 
@@ -103,9 +110,9 @@ class BiaffineLabels:
         arcs = (item * nodes + head) * nodes + dependent
         new = arcs[self._places[arcs] < 0].unique()
         if len(new):
-            step = max(1, MIXED // (self.count * self.scores.label_heads.shape[-1]))
             rows = [
-                self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes) for part in new.split(step)
+                self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes)
+                for part in new.split(self._step)
             ]
             numbers = len(self._rows) + torch.arange(len(new), device=self.device)
             self._places = self._places.index_put((new,), numbers)

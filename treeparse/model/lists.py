@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.core import Sentence, TreeparseError, fetched
 from treeparse.data.parses import Parse
 from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
 from treeparse.rules import Rules
@@ -44,8 +44,9 @@ class TreeLists(NamedTuple):
 
     def items(self) -> list[ItemList]:
         """The trees of each item."""
-        counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
-        columns = zip(counts, self.heads.tolist(), self.labels.tolist(), self.scores.tolist(), strict=True)
+        heads, labels, scores = fetched(self.heads, self.labels, self.scores)
+        counts = (heads[..., 1] >= 0).sum(-1)
+        columns = zip(*(column.tolist() for column in (counts, heads, labels, scores)), strict=True)
         return [
             ItemList(list(itertools.islice(zip(heads, labels, strict=True), n)), scores[:n])
             for n, heads, labels, scores in columns
@@ -53,8 +54,8 @@ class TreeLists(NamedTuple):
 
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence, whose labels have these names."""
-        counts = (self.heads[..., 1] >= 0).sum(-1).tolist()
-        heads, labels, *values = (column.numpy(force=True) for column in self)
+        heads, labels, *values = (column.numpy() for column in fetched(*self))
+        counts = (heads[..., 1] >= 0).sum(-1).tolist()
         # Of all items, and words, at once: one by one takes longer.
         columns = (column.tolist() for column in (heads, np.array(names, dtype=object)[labels], *values))
         return [

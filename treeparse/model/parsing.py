@@ -27,6 +27,7 @@ from treeparse.trees.decoders import DecoderName, decoder_named
 from treeparse.trees.mixture import Mixture
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
+ON_DEVICE = 2  # batches that are in work where a device computes
 CPU_WORDS = 4000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
 
 
@@ -175,7 +176,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
 
     with evaluating(model.networks):
         limits = _limits(model, finder, request.batch_words)
-        found = map_batches(batch_lists, given, length=model.length, threads=_threads(model.device), **limits)
+        found = map_batches(batch_lists, given, length=model.length, **_threads(model.device), **limits)
     if rules is not None and conditions.rules is not None:
         conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
     return found
@@ -216,9 +217,15 @@ def _unfit(p: LabeledCRF | Mixture, places: Sequence[int]) -> UnfitSentenceError
     return None
 
 
-def _threads(device: torch.device) -> int:
-    """How many batches are parsed at once; one under autocast, which other threads would not see."""
-    return torch.get_num_threads() if device.type == "cpu" and not torch.is_autocast_enabled("cpu") else 1
+def _threads(device: torch.device) -> dict[str, int]:
+    """How many batches are parsed at once; one under autocast, which other threads would not see.
+
+    While a device works on one batch, the next is read and asked for, and the trees of the one before are made parses.
+    """
+    at_once = torch.get_num_threads()
+    if torch.is_autocast_enabled(device.type):
+        return {"threads": 1}
+    return {"threads": at_once} if device.type == "cpu" else {"threads": ON_DEVICE, "torch_threads": at_once}
 
 
 def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:

@@ -101,7 +101,7 @@ class TransformerEncoder(Encoder):
 
     def _pooled(self, subwords: Tensor, batch: Batch) -> Tensor:
         """The vectors of words (B, n+1, D), by those of all subwords (W, S, D)."""
-        features, nodes = batch.features, int(batch.lengths.max()) + 1
+        features, nodes = batch.features, batch.longest + 1
         words = features["words"]
         weights = (features["shares"] * pooling_weights(words, self.pooling)).to(subwords.dtype)
         places = features["sentences"].unsqueeze(-1) * nodes + words
@@ -177,4 +177,5 @@ def pooling_weights(words: Tensor, pooling: Pooling) -> Tensor:
     if pooling == "last":
         return (words != functional.pad(words, (0, 1), value=-1)[:, 1:]).float()
     group = first.flatten().cumsum(0) - 1
-    return (1 / torch.bincount(group).float())[group].view(words.shape)
+    sizes = torch.zeros_like(group).scatter_add_(0, group, torch.ones_like(group))
+    return (1 / sizes.float())[group].view(words.shape)

@@ -25,7 +25,7 @@ class TreeLikelihood(Objective):
         if batch.allowed is not None:
             known = distribution.given(heads, labels).within(batch.allowed)
             return distribution.log_partition - known.log_partition
-        if bool((heads >= 0)[batch.word_mask()].all()):
+        if has_all_heads(batch):
             return -(distribution.arcs.log_prob(heads) + distribution.label_log_prob(heads, labels))
         return distribution.log_partition - distribution.given(heads, labels).log_partition
 
@@ -64,6 +64,12 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
         possible = torch.where(batch.allowed, log_probs, -torch.inf).logsumexp(-2)
         gold, known = torch.where(narrowed, possible, gold), known | narrowed
     return -gold.masked_fill(headless, -torch.inf).masked_fill(~known, 0.0).sum(-1)
+
+
+def has_all_heads(batch: Batch) -> bool:
+    """Whether the head of every word is known."""
+    near = batch.near
+    return near.heads is not None and bool((near.heads >= 0)[near.word_mask()].all())
 
 
 def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:

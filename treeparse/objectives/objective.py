@@ -48,8 +48,7 @@ class Objective(nn.Module, ABC):
 
     def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
         """What the loss of a batch is made of, each part by its name: a run logs them apart."""
-        chosen = concerned(self.data, batch)
-        return [term_of(type(self).__name__, 1.0, self(distribution, batch), chosen, batch)]
+        return [term_of(type(self).__name__, 1.0, self(distribution, batch), self.data, batch)]
 
     def kinds(self) -> Mapping[str, Data]:
         """The sentences that each of the terms is for, by its name."""
@@ -69,10 +68,18 @@ def concerned(data: Data, batch: Batch) -> Tensor:
     return batch.is_labelled() if data == "labelled" else ~batch.is_labelled()
 
 
-def term_of(name: str, weight: float, values: Tensor, chosen: Tensor, batch: Batch) -> Term:
-    """The term of values ``(B,)`` of the chosen sentences."""
-    words = int(batch.lengths[chosen].sum())
-    return Term(name, weight, torch.where(chosen, values, 0.0).sum() / words if words else None, words)
+def words_concerned(data: Data, batch: Batch) -> int:
+    """How many words the sentences of a batch that are of this kind have."""
+    near = batch.near
+    return int(near.lengths[concerned(data, near)].sum())
+
+
+def term_of(name: str, weight: float, values: Tensor, data: Data, batch: Batch) -> Term:
+    """The term of values ``(B,)`` of the sentences of this kind."""
+    words = words_concerned(data, batch)
+    if not words:
+        return Term(name, weight, None, 0)
+    return Term(name, weight, torch.where(concerned(data, batch), values, 0.0).sum() / words, words)
 
 
 def total_loss(terms: Sequence[Term], distribution: LabeledCRF) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from treeparse.core import Batch, TreeparseError
 from treeparse.trees import LabeledCRF
 
-from .objective import Data, Objective, Term, concerned, term_of
+from .objective import Data, Objective, Term, concerned, term_of, words_concerned
 from .schedule import Schedule, value_at
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class WeightedSum(Objective):
         return [found[term.title] for term in self.weighted]
 
     def _term(self, term: Weighted, distribution: LabeledCRF, batch: Batch) -> Term:
-        weight, chosen = value_at(term.weight, self.progress), concerned(term.sentences, batch)
-        if not chosen.any():
+        weight, data = value_at(term.weight, self.progress), term.sentences
+        if not words_concerned(data, batch):
             return Term(term.title, weight, None, 0)
-        return term_of(term.title, weight, term.objective(distribution, batch), chosen, batch)
+        return term_of(term.title, weight, term.objective(distribution, batch), data, batch)

@@ -17,6 +17,7 @@ from treeparse.metrics import AttachmentScores, tag_scores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.training.config import OptimizationConfig
+from treeparse.training.finite import FiniteNumbers, Step
 from treeparse.training.history import EpochRecord
 from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
 from treeparse.training.plan import settled
@@ -49,6 +50,7 @@ class ParserModule(pl.LightningModule):
         self.scores = AttachmentScores()
         self.dev_sentences, self.name_of = dev, name_of
         self.step = 0
+        self._numbers = FiniteNumbers(self._failed)
         self._optimizer_state: dict | None = None
         self._start_record()
 
@@ -92,7 +94,8 @@ class ParserModule(pl.LightningModule):
         return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.encoder.rates())
 
     def _start_record(self) -> None:
-        self._loss, self._words, self._seconds, self._dev_loss, self._dev_words = 0.0, 0, 0.0, 0.0, 0
+        self._loss: Tensor | float = 0.0  # on the device, which is asked for it when somebody wants to know
+        self._words, self._seconds, self._dev_loss, self._dev_words = 0, 0.0, 0.0, 0
         self._dev_pairs: list[tuple[Sentence, Sentence]] = []  # gold and the parser's own
         self._terms = TermMeans()
         self._started = time.perf_counter()
@@ -100,7 +103,7 @@ class ParserModule(pl.LightningModule):
     @property
     def mean_loss(self) -> float:
         """Nats a word since the last record."""
-        return self._loss / max(self._words, 1)
+        return float(self._loss) / max(self._words, 1)
 
     def on_train_epoch_start(self) -> None:
         if self.current_epoch % settled(self.config.dev_every) == 0:
@@ -119,34 +122,32 @@ class ParserModule(pl.LightningModule):
         return self.trainer.optimizers[0]
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        self._current = Step(self.current_epoch, batch.near, batch_idx)
         try:
             loss, terms = self.parser.loss_and_terms(batch, self.objective)
         except ValueError as error:
-            raise self._failed(str(error), batch, batch_idx) from error
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise self._failed(f"the loss is {value}", batch, batch_idx)
+            self._numbers.look()  # an earlier step may have spoilt the weights
+            raise self._failed(str(error), self._current) from error
+        self._numbers.add("the loss", loss, self._current)
         words = batch.num_words
-        self._loss += value * words
+        self._loss = self._loss + loss.detach().double() * words
         self._words += words
         for term in terms:
             self._terms.add(term)
-        self._batch = batch, batch_idx
         return loss
 
     def configure_gradient_clipping(self, optimizer: Optimizer, *_: object, **__: object) -> None:
-        """Clip, and stop before a step that would spoil the weights."""
+        """Clip; a norm that is no number ends the run, on the CPU before the weights are spoilt."""
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
-        norm = float(torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit))
-        if not math.isfinite(norm):
-            raise self._failed(f"the norm of the gradient is {norm}", *self._batch)
+        norm = torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit)
+        self._numbers.add("the norm of the gradient", norm, self._current)
 
-    def _failed(self, problem: str, batch: Batch, batch_idx: int) -> TreeparseError:
-        places = batch.indices.tolist()
+    def _failed(self, problem: str, step: Step) -> TreeparseError:
+        places = step.batch.indices.tolist()
         names = ", ".join(self.name_of(place) for place in places[:NAMED_SENTENCES])
         more = f" and {len(places) - NAMED_SENTENCES} more" if len(places) > NAMED_SENTENCES else ""
         return TreeparseError(
-            f"Training failed in epoch {self.current_epoch + 1}, batch {batch_idx + 1} (sentences {names}{more}): "
+            f"Training failed in epoch {step.epoch + 1}, batch {step.batch_idx + 1} (sentences {names}{more}): "
             f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
             "the checkpoint of the last completed epoch is untouched."
         )
@@ -157,12 +158,13 @@ class ParserModule(pl.LightningModule):
             self.average.update_parameters(self.parser)
 
     def on_validation_epoch_start(self) -> None:
+        self._numbers.look()  # and waits for the last step
         self._seconds = time.perf_counter() - self._started
         self.scores.reset()
         self._dev_pairs = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        gold = [self.dev_sentences[place] for place in batch.indices.tolist()]
+        gold = [self.dev_sentences[place] for place in batch.near.indices.tolist()]
         parses, loss = self.measured.measure(batch, gold, self.objective)
         self._dev_loss += loss * batch.num_words
         self._dev_words += batch.num_words
@@ -173,6 +175,7 @@ class ParserModule(pl.LightningModule):
 
     def record(self) -> EpochRecord:
         """What was trained since the last record, and the dev set if there is one."""
+        self._numbers.look()
         scores = self.scores.compute() if self._dev_words else None
         elapsed = time.perf_counter() - self._started
         return EpochRecord(
@@ -193,18 +196,20 @@ class TermMeans:
     """Running means of the terms of a loss over the words of the sentences that each is for."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, float] = {}
+        self._sums: dict[str, Tensor | float] = {}  # on the device
         self._words: dict[str, int] = {}
 
     def add(self, term: Term) -> None:
         """One term of a batch."""
         if term.mean is not None:
-            self._sums[term.name] = self._sums.get(term.name, 0.0) + float(term.mean.detach()) * term.words
+            self._sums[term.name] = self._sums.get(term.name, 0.0) + term.mean.detach().double() * term.words
             self._words[term.name] = self._words.get(term.name, 0) + term.words
 
     def means(self) -> dict[str, float]:
         """By name; none where there is but one, which the loss shows."""
-        return {name: total / self._words[name] for name, total in self._sums.items()} if len(self._sums) > 1 else {}
+        if len(self._sums) < 2:
+            return {}
+        return {name: float(total) / self._words[name] for name, total in self._sums.items()}
 
 
 def epoch_seed(seed: int, epoch: int) -> int:

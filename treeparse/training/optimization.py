@@ -1,9 +1,9 @@
 """The optimiser, its learning rate as a function of progress, and the moving average of the weights."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -61,22 +61,43 @@ def learning_rate(config: OptimizationConfig, *, step: int, progress: float) -> 
     return config.learning_rate * warmup * decay[config.schedule]
 
 
-def averaged_model(model: nn.Module, decay: float) -> AveragedModel:
+def averaged_model(model: nn.Module, decay: float) -> "MovingAverage":
     """A copy of the model that follows it by an exponential moving average, one ``update_parameters`` a step.
 
     The decay of the first steps is lower, (1 + t) / (10 + t), so that the first weights are soon forgotten. Frozen
     weights are those of the model itself, which takes neither memory nor time.
     """
-
-    def move(averaged: Sequence[Tensor], current: Sequence[Tensor], count: Tensor | int) -> None:
-        steps = int(count)
-        share = 1 - min(decay, (1 + steps) / (10 + steps))
-        for target, source in zip(averaged, current, strict=True):
-            if target.data_ptr() != source.data_ptr():
-                target.lerp_(source, share)
-
-    average = AveragedModel(model, multi_avg_fn=move)
+    average = MovingAverage(model, decay)
     for target, source in zip(average.module.parameters(), model.parameters(), strict=True):
         if not source.requires_grad:
             target.data = source.data
     return average
+
+
+class MovingAverage(AveragedModel):
+    """An ``AveragedModel`` whose count of steps stays in CPU memory: no step waits for a device to tell it."""
+
+    n_averaged: Tensor
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        super().__init__(model)
+        self.decay = decay
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Self:
+        count = self.n_averaged
+        super()._apply(fn, recurse)
+        self.n_averaged = count
+        return self
+
+    @torch.no_grad()
+    def update_parameters(self, model: nn.Module) -> None:
+        count = int(self.n_averaged)
+        share = 1 - min(self.decay, (1 + count) / (10 + count))
+        for target, source in zip(self.module.parameters(), model.parameters(), strict=True):
+            if not count:
+                target.copy_(source)
+            elif target.data_ptr() != source.data_ptr():
+                target.lerp_(source, share)
+        for target, source in zip(self.module.buffers(), model.buffers(), strict=True):
+            target.copy_(source)
+        self.n_averaged += 1

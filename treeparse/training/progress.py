@@ -1,6 +1,7 @@
 """What a run shows: what it will do, a progress bar and lines of text, without Lightning's notices."""
 
 import logging
+import math
 import sys
 import time
 import warnings
@@ -9,12 +10,14 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 import pytorch_lightning as pl
+import torch
 from lightning_fabric.utilities.warnings import PossibleUserWarning
 from tqdm import tqdm
 
 from treeparse.core import Batch
 from treeparse.training.plan import Workload
 
+SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss
 PARSING_SPEED = 2.5  # so many times as many words a second as training
 
 
@@ -22,7 +25,7 @@ class RunBar(pl.Callback):
     """One bar over all steps of the run, with the time that is left; gone when training ends."""
 
     def __init__(self, work: Workload) -> None:
-        self.work = work
+        self.work, self.shown = work, -math.inf
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = self.work.steps_per_epoch * trainer.current_epoch
@@ -36,7 +39,9 @@ class RunBar(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
         self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
-        self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
+        if time.monotonic() - self.shown >= SHOWN_EVERY:
+            self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
+            self.shown = time.monotonic()
         self.bar.update()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -60,6 +65,8 @@ class Announcement(pl.Callback):
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
     ) -> None:
         self.steps += 1
+        if self.steps in (self.FIRST, self.LAST) and pl_module.device.type == "cuda":
+            torch.cuda.synchronize(pl_module.device)
         if self.steps == self.FIRST:
             self.started = time.perf_counter()
         elif self.FIRST < self.steps <= self.LAST:

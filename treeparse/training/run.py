@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.core import TreeparseError, pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.files import expand_paths
@@ -27,6 +27,8 @@ from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
 from treeparse.training.suitable import check_objective
 from treeparse.training.treebanks import load_mixture, load_treebanks
+
+AHEAD = 2
 
 
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
@@ -111,8 +113,14 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         mixture=mixture,
         check=parser.indexer.features.check,
         length=length,
+        ahead=batches_ahead(pick_device(config.trainer.device)),
     )
     return Training(config, workload(config, lengths, dev_lengths, mixture, sizes), module, data, identity)
+
+
+def batches_ahead(device: torch.device) -> int:
+    """How many batches are made while a device computes; none where that is the CPU, which would have to do both."""
+    return 0 if device.type == "cpu" else AHEAD
 
 
 def _origin(config: TrainConfig, training: Training) -> Origin:

@@ -1,12 +1,14 @@
 """Loaders of whole batches; apart from Lightning, so that a spawned worker process need not import it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from treeparse.core import Batch, Sentence
+from treeparse.data.prefetch import prefetched
 from treeparse.data.text.unlabelled import UnlabelledSentence
 
 Item = int | UnlabelledSentence
@@ -30,11 +32,41 @@ class BatchDataset(Dataset[Batch]):
         return self.collate(sentences, places)
 
 
+class Loader(Protocol):
+    """What gives the batches of an epoch."""
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class AheadLoader:
+    """A loader whose batches are made by a thread, so many ahead of the one that is asked for."""
+
+    loader: Loader
+    ahead: int
+
+    def __iter__(self) -> Iterator[Batch]:
+        return prefetched(self.loader, self.ahead)
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+
 def batch_loader(
-    dataset: BatchDataset, sampler: Sampler[Any], *, workers: int = 0, start_method: str | None = None
-) -> DataLoader[Batch]:
-    """Loads the batches whose items the sampler yields; leaves torch's default generator alone."""
-    return DataLoader(
+    dataset: BatchDataset,
+    sampler: Sampler[Any],
+    *,
+    workers: int = 0,
+    start_method: str | None = None,
+    ahead: int = 0,
+) -> Loader:
+    """Loads the batches whose items the sampler yields; leaves torch's default generator alone.
+
+    Without workers, a thread makes so many batches ahead; none for 0. They are the same.
+    """
+    loader = DataLoader(
         dataset,
         # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
         batch_size=None,
@@ -45,3 +77,4 @@ def batch_loader(
         # Every iterator draws the seed of its workers: not from torch's default generator, which dropout reads.
         generator=torch.Generator(),
     )
+    return AheadLoader(loader, ahead) if ahead and not workers else loader

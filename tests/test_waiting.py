@@ -1,0 +1,159 @@
+"""A step of training and a batch of parses wait for a CUDA device as seldom as can be, and find what the CPU finds."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers.parsers import CONFIG, TRAINING, random_parser
+from helpers.pretended import Pretended, Waits, pretended_device, to_device
+
+from treeparse.core import Batch
+from treeparse.model import Parser, parsing
+from treeparse.model.tagging import TagWeights
+from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
+from treeparse.objectives.weighted_sum import Weighted
+from treeparse.training.config import OptimizationConfig
+from treeparse.training.finite import FiniteNumbers, Step
+from treeparse.training.module import ParserModule
+
+FEW = TRAINING[:3]
+OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])
+OPTIMIZATION = OptimizationConfig(epochs=1, average_decay=0.5, clip_norm=1.0)
+
+
+def outside_trees(waits: Waits) -> Waits:
+    """What waits for the device, but for the tests that the distributions make."""
+    return [wait for wait in waits if not wait[1].startswith("trees/")]
+
+
+def tagging_parser() -> Parser:
+    return random_parser(replace(CONFIG, tags=TagWeights(upos=1.0)))
+
+
+class Steps:
+    """Steps of training as a trainer takes them."""
+
+    def __init__(self, parser: Parser) -> None:
+        self.module = ParserModule(parser, OBJECTIVE, OPTIMIZATION, dev=[], name_of=str, seed=1)
+
+    def take(self, count: int) -> None:
+        module = self.module
+        for part in module.modules():  # LSTM and dropout would draw
+            part.training = isinstance(part, torch.nn.LSTM)
+        optimizer = module.configure_optimizers()
+        for place in range(count):
+            batch = module.parser.collate(FEW)
+            optimizer.zero_grad()
+            module.training_step(batch, place).backward()
+            module.configure_gradient_clipping(optimizer)
+            optimizer.step()
+            module.on_train_batch_end(None, batch, place)
+
+    def weights(self) -> list[torch.Tensor]:
+        found = self.module.state_dict().values()
+        return [each.held if isinstance(each, Pretended) else each for each in found]
+
+
+@pytest.fixture
+def waits() -> Iterator[Waits]:
+    """The device."""
+    with pretended_device() as found:
+        yield found
+
+
+def test_a_step_waits_for_nothing_and_learns_the_same(waits: Waits) -> None:
+    here, there = Steps(tagging_parser()), Steps(tagging_parser())
+    to_device(there.module)
+    assert there.module.parser.device.type == "cuda"
+    here.take(2)
+    waits.clear()
+    there.take(2)
+    assert outside_trees(waits) == []
+    for own, expected in zip(there.weights(), here.weights(), strict=True):
+        torch.testing.assert_close(own, expected, rtol=1e-6, atol=1e-8)
+    assert waits  # those of distributions, so that something is counted
+    waits.clear()
+    assert there.module.mean_loss == pytest.approx(here.module.mean_loss, rel=1e-9)
+    assert there.module._terms.means() == pytest.approx(here.module._terms.means(), rel=1e-9)
+    assert len(outside_trees(waits)) == 1 + 3  # when somebody asks for the loss and its terms
+
+
+def test_a_batch_of_parses_waits_once(waits: Waits) -> None:
+    parser = tagging_parser()
+    expected = parser.parse(FEW)
+    to_device(parser)
+    waits.clear()
+    assert [each.heads for each in parser.parse(FEW)] == [each.heads for each in expected]
+    assert outside_trees(waits) == [("event", "core.py"), ("tolist", "model/tagging.py")]
+    assert parser.parse(FEW)[0].upos == expected[0].upos
+
+
+def test_numbers_of_steps_are_looked_at_together(waits: Waits) -> None:
+    def error(problem: str, step: Step) -> Exception:
+        return ValueError(f"{problem} at {step.batch_idx}")
+
+    batch = Batch(torch.ones(1), torch.ones(1), {})
+    numbers = FiniteNumbers(error, every=3)
+    values = [Pretended(torch.tensor(value)) for value in (1.0, math.nan, math.inf, 2.0)]
+    for place, value in enumerate(values[:3]):
+        numbers.add("the loss", value, Step(0, batch, place))
+        numbers.add("the norm", value, Step(0, batch, place))
+    assert waits == []
+    with pytest.raises(ValueError, match="the loss is nan at 1"):
+        numbers.add("the loss", values[3], Step(0, batch, 3))
+    assert len(waits) == 1
+    numbers.look()
+    with pytest.raises(ValueError, match="the norm is inf at 7"):
+        numbers.add("the norm", torch.tensor(math.inf), Step(0, batch, 7))  # on the CPU at once
+
+
+def test_batches_are_moved_and_known_here(waits: Waits) -> None:
+    batch = random_parser().collate(FEW)
+    there = batch.to("cuda:0")
+    assert there.lengths.device.type == "cuda" and there.near is batch and batch.to("cpu") is batch
+    assert there.num_words == sum(map(len, FEW)) and there.longest == max(map(len, FEW)) and not waits
+    back = there.to("cpu")
+    assert back.near is back and torch.equal(back.lengths, batch.lengths)
+    assert waits and {what for what, _ in waits} == {"copy"}
+
+
+def test_threads_where_a_device_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two batches in work at once find what one after the other does; torch keeps its threads in each."""
+    parser = random_parser()
+    expected = parser.parse(TRAINING, batch_words=40)
+    monkeypatch.setattr(parsing, "_threads", lambda device: {"threads": 2, "torch_threads": torch.get_num_threads()})
+    assert parser.parse(TRAINING, batch_words=40) == expected
+    monkeypatch.undo()
+    device, count = torch.device("cuda"), torch.get_num_threads()
+    assert parsing._threads(device) == {"threads": parsing.ON_DEVICE, "torch_threads": count}
+    with torch.autocast("cpu", torch.bfloat16):
+        assert parsing._threads(torch.device("cpu")) == {"threads": 1}
+
+
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+
+
+@pytest.mark.gpu
+@GPU
+def test_a_step_on_a_device_waits_for_nothing() -> None:
+    steps = Steps(tagging_parser())
+    steps.module.cuda()
+    steps.take(2)  # compiles kernels, and makes what an optimiser keeps
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        steps.take(2)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert math.isfinite(steps.module.mean_loss)
+
+
+@pytest.mark.gpu
+@GPU
+def test_parsing_in_two_threads_on_a_device() -> None:
+    parser = random_parser()
+    expected = parser.parse(TRAINING, batch_words=40)
+    found = parser.cuda().parse(TRAINING, batch_words=40)
+    assert [(each.heads, each.labels) for each in found] == [(each.heads, each.labels) for each in expected]
