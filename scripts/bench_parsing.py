@@ -3,11 +3,13 @@
 
     scripts/bench_parsing.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-dev.conllu --model runs/fast/model
 
-A training step is cut into batches (vocabularies to tensors), scorer (encoder, arcs), objective (tree loss and labels
-of the gold arcs) and optimiser, each with its gradients. Parsing batch by batch is cut into batches, scorer and trees
-(the best tree, its labels and its log probability). ``Parser.parse`` is timed as a whole, as users call it: by the
-clock, and in seconds of all cores, which other work on the machine disturbs less. Figures are medians over passes.
-Without --model the scorer is untrained, which is the hard case of a decoder.
+A training step is cut into batches (vocabularies to tensors, and to the device), encoder, scorer (arcs, vectors of
+labels), labels (scores of those of the arcs that are asked for), trees (the rest of the loss) and optimiser, each with
+its gradients; steps without these cuts, as in training, are timed besides. Parsing batch by batch is cut into reading
+the file, batches, encoder, scorer, labels, trees (the best tree and its log probability) and parses (Python's objects
+of them). With --device cuda every part waits for the device at its ends. ``Parser.parse`` is timed as a whole, as users
+call it: by the clock, and in seconds of all cores, which other work on the machine disturbs less. Figures are medians
+over passes. Without --model the scorer is untrained, which is the hard case of a decoder.
 
 Two versions of treeparse are compared by one script, --parsing alone, on a machine that does nothing else:
 
@@ -26,39 +28,22 @@ import argparse
 import json
 import statistics
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 
 import torch
 from support.peers import parsers
 from support.peers.parser_race import peer_table
+from support.training.parts import Times, parsing_parts, step_parts, waiting_clock, whole_steps
 
 import treeparse
-from treeparse.core import Sentence
+from treeparse.core import Sentence, pick_device
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
-from treeparse.nn import BiaffineScores
-from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
-
-Times = dict[str, float]
-
-
-class Clock:
-    """Adds up the seconds spent in named blocks."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    @contextmanager
-    def __call__(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
-        yield
-        self.seconds[part] += time.perf_counter() - start
+from treeparse.objectives import HeadSelection, TreeLikelihood
 
 
 def main() -> None:
@@ -66,111 +51,49 @@ def main() -> None:
     options = _options()
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
+    device = pick_device(options.device)
+    if options.precision == "int8" and device.type != "cpu":
+        raise SystemExit("--precision int8 is for the CPU.")
     sentences = [sentence.words for sentence in load_treebank([options.treebank])]
     words = sum(map(len, sentences))
     parser = Parser.from_pretrained(options.model) if options.model else Parser.build(ParserConfig(), sentences)
-    batches = list(BucketBatchSampler(list(map(len, sentences)), max_words=options.batch_words, shuffle=True, seed=1))
-    precision = torch.bfloat16 if options.precision == "bf16" else None
+    parser.to(device)
+    places = BucketBatchSampler(list(map(len, sentences)), max_words=options.batch_words, shuffle=True, seed=1)
+    batches = [[sentences[place] for place in own] for own in places]
     print(f"treeparse of {Path(treeparse.__file__).parent}")
     print(f"{len(sentences)} sentences, {words} words, {len(batches)} batches, {options.threads} threads, ", end="")
-    print(f"scorer in {options.precision}, {options.model or 'untrained'}\n")
+    print(f"{device_name(device)}, scorer in {options.precision}, {options.model or 'untrained'}\n")
+    autocast, now = partial(_autocast, options), waiting_clock(device)
     for objective in () if options.parsing else (TreeLikelihood(), HeadSelection()):
         optimizer = torch.optim.AdamW(parser.train().parameters(), lr=1e-9, fused=True)
+        given = parser, batches, objective, optimizer, autocast, now
         name = f"Training step, {type(objective).__name__}"
-        train = _median(lambda o=objective, a=optimizer: _train(parser, sentences, batches, o, a, precision), options)
-        _report(name, train, words, "objective")
+        _report(name, _median(partial(step_parts, *given), options), words)
+        _report_whole("Steps as in training", _median(lambda g=given: {"clock": whole_steps(*g)}, options), words)
     parser.eval()
     if options.precision == "int8":
         parser.use_precision("int8")
-    parts = _median(lambda: _parse(parser, sentences, batches, precision), options)
-    _report("Parsing batch by batch", parts, words, "trees")
-    _report_whole(_median(lambda: _parse_all(parser, sentences, precision), options), words)
-    _report_peers(parser, sentences, options, precision)
+    read = partial(load_treebank, [options.treebank])
+    parts = _median(lambda: parsing_parts(parser, batches, read, autocast, now), options)
+    _report("Parsing batch by batch", parts, words)
+    _report_whole("Parser.parse", _median(lambda: _parse_all(parser, sentences, options), options), words)
+    _report_peers(parser, sentences, options)
     if options.parses:
         trees = [(parse.heads, parse.labels) for parse in parser.parse(sentences)]
         Path(options.parses).write_text("\n".join(map(json.dumps, trees)) + "\n", encoding="utf-8")
 
 
-def _train(
-    parser: Parser,
-    sentences: Sequence[Sentence],
-    batches: Sequence[list[int]],
-    objective: Objective,
-    optimizer: torch.optim.Optimizer,
-    precision: torch.dtype | None,
-) -> Times:
-    clock = Clock()
-    for places in batches:
-        with clock("batches"):
-            batch = parser.collate([sentences[place] for place in places])
-        with _scorer_of(parser, clock) as cut:
-            with clock("objective"), torch.autocast("cpu", precision, enabled=precision is not None):
-                loss = parser.loss(batch, objective)
-            with clock("objective"):
-                loss.backward()
-        with clock("scorer"):
-            torch.autograd.backward(cut.made, [part.grad for part in cut.given])
-        with clock("optimiser"):
-            torch.nn.utils.clip_grad_norm_(parser.parameters(), 5.0)
-            optimizer.step()
-            optimizer.zero_grad()
-    clock.seconds["objective"] -= clock.seconds["scorer within"]
-    clock.seconds["scorer"] += clock.seconds.pop("scorer within")
-    return dict(clock.seconds)
+def _parse_all(parser: Parser, sentences: Sequence[Sentence], options: argparse.Namespace) -> Times:
+    now = waiting_clock(parser.device)
+    clock, cores = now(), time.process_time()
+    with _autocast(options):
+        parser.parse(sentences, batch_words=options.parse_words)
+    return {"clock": now() - clock, "cores": time.process_time() - cores}
 
 
-def _parse(
-    parser: Parser, sentences: Sequence[Sentence], batches: Sequence[list[int]], precision: torch.dtype | None
-) -> Times:
-    clock = Clock()
-    for places in batches:
-        chosen = [sentences[place] for place in places]
-        with clock("batches"):
-            batch = parser.collate(chosen)
-        with _scorer_of(parser, clock), clock("trees"), torch.autocast("cpu", precision, enabled=precision is not None):
-            parser.parse_batch(batch, chosen)
-    clock.seconds["trees"] -= clock.seconds["scorer within"]
-    clock.seconds["scorer"] = clock.seconds.pop("scorer within")
-    return dict(clock.seconds)
-
-
-def _parse_all(parser: Parser, sentences: Sequence[Sentence], precision: torch.dtype | None) -> Times:
-    clock, cores = time.perf_counter(), time.process_time()
-    with torch.autocast("cpu", precision, enabled=precision is not None):
-        parser.parse(sentences)
-    return {"clock": time.perf_counter() - clock, "cores": time.process_time() - cores}
-
-
-class Cut:
-    """The scorer's output, and the same cut off from the scorer, so that gradients can be timed by themselves."""
-
-    made: list[torch.Tensor]
-    given: list[torch.Tensor]
-
-
-@contextmanager
-def _scorer_of(parser: Parser, clock: Clock) -> Iterator[Cut]:
-    """Time the scorer where it is called, and cut its output off."""
-    cut, start = Cut(), [0.0]
-    names = ("arcs", "label_heads", "label_dependents")
-
-    def begin(*_: object) -> None:
-        start[0] = time.perf_counter()
-
-    def end(module: object, arguments: object, scores: BiaffineScores) -> BiaffineScores:
-        clock.seconds["scorer within"] += time.perf_counter() - start[0]
-        cut.made = [getattr(scores, name) for name in names]
-        if not torch.is_grad_enabled():
-            return scores
-        cut.given = [part.detach().requires_grad_() for part in cut.made]
-        return replace(scores, **dict(zip(names, cut.given, strict=True)))
-
-    hooks = parser.scorer.register_forward_pre_hook(begin), parser.scorer.register_forward_hook(end)
-    try:
-        yield cut
-    finally:
-        for hook in hooks:
-            hook.remove()
+def _autocast(options: argparse.Namespace) -> AbstractContextManager[object]:
+    device = pick_device(options.device).type
+    return torch.autocast(device, torch.bfloat16) if options.precision == "bf16" else nullcontext()
 
 
 def _median(run: Callable[[], Times], options: argparse.Namespace) -> Times:
@@ -179,29 +102,32 @@ def _median(run: Callable[[], Times], options: argparse.Namespace) -> Times:
     return {part: statistics.median(times[part] for times in passes) for part in passes[0]}
 
 
-def _report(name: str, times: Times, words: int, exact: str) -> None:
+def device_name(device: torch.device) -> str:
+    """What computes."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
+def _report(name: str, times: Times, words: int) -> None:
     total = sum(times.values())
     print(f"| {name} | ms per 1,000 words | share |\n|---|---:|---:|")
     for part, seconds in times.items():
         print(f"| {part} | {1e6 * seconds / words:.2f} | {100 * seconds / total:.1f}% |")
-    print(f"| all: {words / total:,.0f} words/s; {exact}: | {1e6 * total / words:.2f} | {times[exact] / total:.1%} |\n")
+    print(f"| all: {words / total:,.0f} words/s; trees: | {1e6 * total / words:.2f} | {times['trees'] / total:.1%} |\n")
 
 
-def _report_whole(times: Times, words: int) -> None:
-    print("| Parser.parse | ms per 1,000 words | words/s |\n|---|---:|---:|")
+def _report_whole(name: str, times: Times, words: int) -> None:
+    print(f"| {name} | ms per 1,000 words | words/s |\n|---|---:|---:|")
     for part, seconds in times.items():
         print(f"| {part} | {1e6 * seconds / words:.2f} | {words / seconds:,.0f} |")
     print()
 
 
-def _report_peers(
-    parser: Parser, sentences: Sequence[Sentence], options: argparse.Namespace, precision: torch.dtype | None
-) -> None:
+def _report_peers(parser: Parser, sentences: Sequence[Sentence], options: argparse.Namespace) -> None:
     clones = (parsers.supar, options.supar), (parsers.stanza, options.stanza)
     peers = [build(clone, sentences, parser.label_names) for build, clone in clones if clone]
     if peers:
         print("Peers have random weights.\n")
-        ours = partial(_parse_all, parser, sentences, precision)
+        ours = partial(_parse_all, parser, sentences, options)
         print(*peer_table(ours, peers, sentences, options.passes), sep="\n", end="\n\n")
 
 
@@ -210,6 +136,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--treebank", required=True, help="a CoNLL-U file")
     parser.add_argument("--model", help="a model folder; without, an untrained scorer of the default sizes")
     parser.add_argument("--batch-words", type=int, default=1000, help="most words of a batch (default 1000)")
+    parser.add_argument("--parse-words", type=int, default=5000, help="the same for Parser.parse (default 5000)")
+    parser.add_argument("--device", default="cpu", help="auto, cpu or cuda (default cpu)")
     parser.add_argument("--threads", type=int, default=2, help="default 2")
     parser.add_argument("--passes", type=int, default=3, help="passes over the treebank (default 3)")
     parser.add_argument("--parsing", action="store_true", help="leave training out")

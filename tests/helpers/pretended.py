@@ -148,7 +148,7 @@ def _arange(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
     return Pretended(made) if _is_device(device) else made
 
 
-def _grouped(lists: list[list[Tensor]]) -> dict[Any, Any]:
+def _grouped(lists: Any) -> dict[Any, Any]:
     """Gradients by their device, of which torch knows only where they are held."""
     found = _group_tensors_by_device_and_dtype(lists)
     return {

@@ -18,15 +18,22 @@ class Section:
 
 
 def renewed(
-    before: str, opening: Opening, sections: Mapping[str, Section], chosen: Collection[str], closing: str
+    before: str,
+    opening: Opening,
+    sections: Mapping[str, Section],
+    chosen: Collection[str],
+    closing: str,
+    here: str | None = None,
 ) -> Iterator[str]:
     """The lines of a report whose chosen sections are measured now, and whose others are those of the report before.
 
-    The opening keeps the machine of the report before; tables that were measured on another one say so. Sections that
+    The opening keeps the machine of the report before; tables that were measured on another one say so, on the one that
+    is ``here``, or this machine as its processor describes it. Sections that
     are not chosen and were not there are left out, as are tables that belong to no section.
     """
-    machine = machine_of(before) or this_machine()
-    note = "" if machine == this_machine() else f"\nMeasured on {this_machine()}"
+    here = here or this_machine()
+    machine = machine_of(before) or here
+    note = "" if machine == here else f"\nMeasured on {here}"
     yield opening.text(machine)
     for name, section in sections.items():
         if name in chosen:

@@ -33,6 +33,7 @@ def make(
     seed: int = 3,
     mixture: Mixture = PLAIN,
     tags: tuple[str, ...] = (),
+    ahead: int = 0,
 ) -> TreebankModule:
     indexer = Indexer.build(sentences, LexicalFeatures.build(sentences, min_count=1, tags=tags))
     return TreebankModule(
@@ -45,6 +46,7 @@ def make(
         seed=seed,
         mixture=mixture,
         check=indexer.features.check,
+        ahead=ahead,
     )
 
 
@@ -96,6 +98,16 @@ def test_batches_do_not_depend_on_workers(
         expected, found = epoch(alone, number), epoch(helped, number)
         assert len(expected) == len(found)
         assert all(map(same, expected, found))
+
+
+def test_batches_that_are_made_ahead_are_the_same(sentences: list[Sentence]) -> None:
+    alone, ahead = make(sentences), make(sentences, ahead=2)
+    for number in range(2):
+        expected, found = epoch(alone, number), epoch(ahead, number)
+        assert len(ahead.train_dataloader()) == len(expected) == len(found)
+        assert all(map(same, expected, found))
+    assert all(map(same, alone.val_dataloader(), ahead.val_dataloader()))
+    assert ahead.train_dataloader() is ahead.train_dataloader()
 
 
 def test_loading_leaves_the_default_generator_alone(sentences: list[Sentence]) -> None:
