@@ -41,4 +41,4 @@ def test_a_run_on_a_device(tiny_config: Path, precision: str) -> None:
     there = parser.cuda().use_precision("auto").parse(gold, batch_words=60)
     for parses in (here, there):
         system = [words.with_tree(each.heads, each.labels) for words, each in zip(gold, parses, strict=True)]
-        assert attachment_scores(gold, system).las > 0.8
+        assert attachment_scores(gold, system).las > 0.7
