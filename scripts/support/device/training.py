@@ -13,7 +13,7 @@ from support.training.parts import Batches, Times, parsing_parts, step_parts, wa
 
 from treeparse.core import Batch, Sentence
 from treeparse.data import load_treebank
-from treeparse.data.batching import BucketBatchSampler
+from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser
 from treeparse.nn.precision import has_bfloat16
 from treeparse.objectives import TreeLikelihood
