@@ -5,6 +5,8 @@
 // with NaN before every block. Kernels' arguments are 64 bits each.
 #pragma once
 
+#undef _FORTIFY_SOURCE  // it takes a jump to another stack for an error
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,6 +20,7 @@
 #include <barrier>
 #include <thread>
 #else
+#include <setjmp.h>
 #include <ucontext.h>
 #endif
 
@@ -44,13 +47,15 @@ struct Coroutine {};
 #else
 constexpr int STACK = 1 << 16;  // bytes
 
+// It begins by a context of its own and then jumps: changing contexts asks the system for signals each time.
 struct Coroutine {
     ucontext_t context;
+    jmp_buf place;
     std::unique_ptr<char[]> stack{new char[STACK]};
-    bool has_ended = false;
+    bool has_begun = false, has_ended = false;
 };
 
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline bool has_moved;  // whether any thread got on since this was last looked at
 void give_way();
 
@@ -178,7 +183,18 @@ bool run(std::vector<Thread>& threads, Body body) {
     return true;
 }
 #else
-inline void give_way() { swapcontext(&current->coroutine.context, &scheduler); }
+inline void give_way() {
+    if (_setjmp(current->coroutine.place) == 0) _longjmp(scheduler, 1);
+}
+
+// Until the current thread gives way or ends.
+inline void go_on() {
+    if (_setjmp(scheduler) != 0) return;
+    Coroutine& coroutine = current->coroutine;
+    if (coroutine.has_begun) _longjmp(coroutine.place, 1);
+    coroutine.has_begun = true;
+    setcontext(&coroutine.context);
+}
 
 template <class Body>
 Body* to_run;
@@ -187,6 +203,7 @@ template <class Body>
 void run_current() {
     (*to_run<Body>)();
     current->coroutine.has_ended = has_moved = true;
+    _longjmp(scheduler, 1);
 }
 
 // Returns whether all threads came to their end, each of them run in turn as far as it gets.
@@ -196,7 +213,6 @@ bool run(std::vector<Thread>& threads, Body body) {
     for (auto& [thread, block, memory, exchanges, counts, coroutine] : threads) {
         getcontext(&coroutine.context);
         coroutine.context.uc_stack = {coroutine.stack.get(), 0, STACK};
-        coroutine.context.uc_link = &scheduler;
         makecontext(&coroutine.context, run_current<Body>, 0);
     }
     for (has_moved = true; has_moved;) {
@@ -204,7 +220,7 @@ bool run(std::vector<Thread>& threads, Body body) {
         for (Thread& thread : threads) {
             if (thread.coroutine.has_ended) continue;
             current = &thread;
-            swapcontext(&scheduler, &thread.coroutine.context);
+            go_on();
         }
     }
     for (Thread& thread : threads) {
