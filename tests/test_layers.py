@@ -177,22 +177,32 @@ def modules_loaded_after(*steps: str) -> list[set[str]]:
     return [set(line.split()) for line in done.stderr.splitlines()]
 
 
+STEPS = (
+    "import treeparse",
+    "import treeparse.metrics",
+    "treeparse.Parser, treeparse.NonProjectiveCRF",
+    "import treeparse.rerank",
+)
+
+
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    loaded = modules_loaded_by("import treeparse")
+    loaded, *_ = modules_loaded_after(*STEPS)
     assert not loaded & {"torch", "numba", "numpy", "pytorch_lightning", "transformers", "jsonargparse"}
 
 
-PARSING_AND_RERANKING = "import treeparse; treeparse.Parser, treeparse.NonProjectiveCRF", "import treeparse.rerank"
+def test_importing_the_metrics_is_light() -> None:
+    _, loaded, *_ = modules_loaded_after(*STEPS)
+    assert not loaded & {"torchmetrics", "pytorch_lightning", "transformers"}
 
 
 def test_parsing_needs_no_training_library() -> None:
-    loaded, _ = modules_loaded_after(*PARSING_AND_RERANKING)
+    *_, loaded, _ = modules_loaded_after(*STEPS)
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
     assert "treeparse.device" not in loaded  # CUDA tensors alone need it
 
 
 def test_reranking_needs_no_training_library() -> None:
-    _, loaded = modules_loaded_after(*PARSING_AND_RERANKING)
+    *_, loaded = modules_loaded_after(*STEPS)
     assert "treeparse.rerank" in loaded
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
 

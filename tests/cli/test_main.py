@@ -1,7 +1,6 @@
 """The command's frame: help, versions, exit codes, and the config command."""
 
 import argparse
-import os
 import subprocess
 import sys
 import tomllib
@@ -180,17 +179,16 @@ def test_a_reader_that_leaves_is_no_error() -> None:
     assert process.wait() == 141
 
 
-def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
+def test_a_terminal_that_knows_only_ascii(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     (tmp_path / "odd.conllu").write_text("# sent_id = caf\u00e9\n1\tword\n\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "treeparse", "check", str(tmp_path / "odd.conllu")],
-        env=os.environ | {"PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
-    assert "caf\\xe9" in done.stdout
-    assert "Traceback" not in done.stderr
+    with open(1, "w", encoding="ascii", closefd=False) as terminal:
+        monkeypatch.setattr(sys, "stdout", terminal)
+        assert cli.main(["check", str(tmp_path / "odd.conllu")]) == 1
+    output, errors = capfdbinary.readouterr()
+    assert b"caf\\xe9" in output
+    assert b"Traceback" not in errors
 
 
 def test_config_prints_the_file_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:

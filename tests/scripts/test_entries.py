@@ -1,10 +1,11 @@
 """What lies at the top of scripts/ starts from anywhere; what it shares lies below one root and imports none of it."""
 
 import ast
-import subprocess
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -12,15 +13,6 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 ENTRIES = sorted(SCRIPTS.glob("*.py"))
 HELPERS = sorted((SCRIPTS / "support").rglob("*.py"))
 NO_OPTIONS = {"show_trees"}  # it reads trees from standard input
-START_EACH = """
-import runpy, sys
-for path in sys.argv[1:]:
-    sys.argv = [path, "--help"]
-    try:
-        runpy.run_path(path, run_name="__main__")
-    except SystemExit as end:
-        assert not end.code, path
-"""
 
 
 def imported_roots(path: Path) -> Iterator[str]:
@@ -31,13 +23,38 @@ def imported_roots(path: Path) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
-def test_every_entry_has_help_from_another_folder(tmp_path: Path) -> None:
+def modules_of_scripts() -> dict[str, ModuleType]:
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    return {name: sys.modules[name] for name, file in files.items() if file and Path(file).is_relative_to(SCRIPTS)}
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Another folder, from which Python has just started a script: only what lies beside that is found, and anew."""
+    monkeypatch.chdir(tmp_path)
+    ours = SCRIPTS, Path(__file__).parents[1]  # which pytest has put there
+    others = [place for place in sys.path if not any(map(Path(place).is_relative_to, ours))]
+    monkeypatch.setattr(sys, "path", [str(SCRIPTS), *others])
+    before = modules_of_scripts()
+    for name in before:
+        del sys.modules[name]
+    yield tmp_path
+    for name in modules_of_scripts():
+        del sys.modules[name]
+    sys.modules |= before
+
+
+def test_every_entry_has_help_from_another_folder(
+    elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     paths = [str(path) for path in ENTRIES if path.stem not in NO_OPTIONS]
-    code = f"import sys; sys.path[0] = {str(SCRIPTS)!r}\n{START_EACH}"  # Python's own first place for a script
-    done = subprocess.run([sys.executable, "-c", code, *paths], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("usage: ") == len(paths) > 10
-    assert not list(tmp_path.iterdir())
+    for path in paths:
+        monkeypatch.setattr(sys, "argv", [path, "--help"])
+        with pytest.raises(SystemExit) as end:
+            runpy.run_path(path, run_name="__main__")
+        assert not end.value.code, path
+    assert capsys.readouterr().out.count("usage: ") == len(paths) > 10
+    assert not list(elsewhere.iterdir())
 
 
 @pytest.mark.parametrize("path", ENTRIES, ids=lambda path: path.stem)

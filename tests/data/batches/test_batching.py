@@ -1,7 +1,4 @@
-import os
 import random
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -79,17 +76,6 @@ def test_batches_of_different_epochs_have_the_same_shapes() -> None:
 def test_iterating_leaves_the_batches_as_they_are() -> None:
     sampler = BucketBatchSampler(random_lengths(2), max_words=100, shuffle=True)
     assert list(sampler) == list(sampler)
-
-
-def test_batches_do_not_depend_on_the_process_or_its_hash_seed() -> None:
-    lengths = random_lengths(1)
-    code = (
-        "from treeparse.data.batches.batching import BucketBatchSampler\n"
-        f"print(list(BucketBatchSampler({lengths}, max_words=100, shuffle=True, seed=5)))"
-    )
-    environment = os.environ | {"PYTHONHASHSEED": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{batches_of(0)}\n"
 
 
 def test_without_shuffling_the_longest_come_first_and_ties_in_their_order() -> None:
