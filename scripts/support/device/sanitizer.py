@@ -16,7 +16,7 @@ from treeparse.core import TreeparseError
 from treeparse.device import sources
 from treeparse.device.launcher import Shape, words_of
 
-SANITIZED = "-g", "-DEMULATOR_THREADS", "-fsanitize=thread"
+SANITIZED = "-std=c++20", "-g", "-DEMULATOR_THREADS", "-fsanitize=thread"  # std::barrier is of 2020
 PATIENCE = 60  # seconds, after which threads are taken to wait for ever
 # The arguments lie in a file: of each its number of bytes and these; no bytes are a number, which follows.
 MAIN = """

@@ -1,4 +1,4 @@
-"""Runs the CUDA sources on the CPU: compiled by a C++20 compiler on top of ``emulator.h``, called through ctypes.
+"""Runs the CUDA sources on the CPU: compiled as C++17, as on a device, on top of ``emulator.h``, called by ctypes.
 
 The libraries are kept beside this file, in ``__pycache__``, until any source changes.
 """
@@ -22,7 +22,7 @@ from treeparse.device.launcher import Shape, words_of
 HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 LANES = 4  # of a warp
-OPTIONS = (f"-DWARP={LANES}", f"-I{sources.FOLDER}", "-std=c++20", "-O1", "-ffp-contract=off", "-pthread")
+OPTIONS = (f"-DWARP={LANES}", f"-I{sources.FOLDER}", "-std=c++17", "-O1", "-ffp-contract=off", "-pthread")
 LIBRARY = "-shared", "-fPIC"
 
 

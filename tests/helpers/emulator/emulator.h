@@ -1,5 +1,6 @@
-// Lets a C++20 compiler run CUDA sources, one block after the other. A CUDA thread is a coroutine of one OS thread that
-// runs until it has to wait; with EMULATOR_THREADS it is an OS thread, so that ThreadSanitizer sees what runs at once.
+// Lets a C++17 compiler run CUDA sources, one block after the other. A CUDA thread is a coroutine of one OS thread that
+// runs until it has to wait; with EMULATOR_THREADS (and C++20) an OS thread, so that ThreadSanitizer sees what runs at
+// once.
 //
 // Barriers and shuffles wait as on a device; a wait that can never end is found. Shared memory is one array, filled
 // with NaN before every block. Kernels' arguments are 64 bits each.
