@@ -58,6 +58,15 @@ def kernel(x):
     return 10.0 * best.helper(x) + lists.helper(x)
 """
 PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
+IN_FOUR_PROCESSES = """
+import os, numba
+for _ in range(4):
+    if os.fork() == 0:
+        break
+else:
+    assert [os.wait()[1] for _ in range(4)] == [0] * 4
+    raise SystemExit
+"""
 
 
 def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.format("jit", "x + 1.0")) -> Path:
@@ -73,24 +82,17 @@ def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.forma
     return package
 
 
-def start(folder: Path) -> subprocess.Popen[str]:
-    """A fresh process that runs the kernel, for which numba is not set in any way."""
+def printed(folder: Path, program: str) -> str:
+    """What a fresh process prints, for which numba is not set in any way."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], cwd=folder, env=environment, text=True, stdout=subprocess.PIPE
-    )
-
-
-def answer_of(process: subprocess.Popen[str]) -> tuple[float, int]:
-    """The kernel's result, and how often compiled code was found on disk."""
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    result, hits = output.split()
-    return float(result), int(hits)
+    command = [sys.executable, "-c", program]
+    return subprocess.check_output(command, cwd=folder, env=environment, text=True, timeout=120)
 
 
 def answer(folder: Path) -> tuple[float, int]:
-    return answer_of(start(folder))
+    """The kernel's result in a fresh process, and how often compiled code was found on disk."""
+    result, hits = printed(folder, PROGRAM).split()
+    return float(result), int(hits)
 
 
 def answer_of_nobody(folder: Path, **variables: str) -> tuple[str, str]:
@@ -264,13 +266,12 @@ def test_what_is_compiled_is_logged_but_not_its_parts(kernels: Kernels, caplog: 
 
 def test_processes_may_compile_at_the_same_time(tmp_path: Path) -> None:
     write_package(tmp_path)
-    processes = [start(tmp_path) for _ in range(4)]
-    assert {answer_of(process)[0] for process in processes} == {20.0}
+    answers = printed(tmp_path, IN_FOUR_PROCESSES + PROGRAM).splitlines()
+    assert [answer.split()[0] for answer in answers] == ["20.0"] * 4
     assert answer(tmp_path) == (20.0, 1)
 
 
 def test_a_helper_does_not_take_the_flags_of_its_first_caller(tmp_path: Path) -> None:
     write_package(tmp_path, REORDERED_KERNEL, ROUNDING_HELPER)
     program = "from package.kernel import kernel; print(kernel(0.3), kernel(1.3))"
-    output = subprocess.check_output([sys.executable, "-c", program], cwd=tmp_path, text=True, timeout=120)
-    assert output.split() == ["0.0", "10.0"]
+    assert printed(tmp_path, program).split() == ["0.0", "10.0"]
