@@ -12,6 +12,7 @@ from llvmlite import ir
 from numba import types
 
 from treeparse.kernels.compile import jit
+from treeparse.kernels.rows import ZEROS, over_rows
 from treeparse.kernels.vectors import LANES, load, multiply_add, pointer_to, spelled_out, stay_apart, store
 
 LOWEST = -708.0  # exp of it is still a normal number
@@ -77,3 +78,20 @@ def _exponentiation(lanes: int) -> Any:
 
 
 _exponentiate_lanes, _exponentiate_one = _exponentiation(LANES), _exponentiation(1)
+
+
+def _weigh_row(builder: Any, total: Any, scores: Any, copy: Any, tops: Any, inside: Any) -> tuple[Any, ...]:
+    del copy
+    weights = builder.select(inside, _exponential(builder, builder.fsub(scores, tops)), ZEROS)
+    return builder.fadd(total, weights), weights, weights
+
+
+def _weigh_row_plainly(scores: Any, copy: Any, top: float, count: int) -> Any:
+    scores[count:] = -np.inf
+    x = scores - top
+    scores[:] = copy[:] = np.where(x <= LOWEST, 0.0, np.exp(x))
+    return scores.sum()
+
+
+weigh_row = over_rows(2, 1, _weigh_row, _weigh_row_plainly, sums=True)
+"""``weigh_row(scores, at, copy, copy_at, top, count)``: exp(scores - top) in place and copied, 0 behind; their sum."""

@@ -17,13 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.sums import item, panels
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, square
+from treeparse.kernels.weights import column_maxima
 
 PANEL_LENGTH = 56  # words from which on panels are faster
-NO_TREE, PLAIN, PANELS, LOGS = range(4)  # ways in which an item was computed with
+NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed with
 
 
 class Eliminated(NamedTuple):
@@ -55,7 +55,7 @@ def log_partition_and_marginals(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray]:
     """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
-    log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
+    log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
     arguments = scores, single_root, panels_from, False, log_z, marginals, NOTHING
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return log_z, marginals
@@ -65,8 +65,8 @@ def log_partition_marginals_and_elimination(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray, Eliminated]:
     """``log_partition_and_marginals``, and what ``hessian_vector_product`` can go on from."""
-    log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
-    eliminated = _room_for(scores, panels_from)
+    log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
+    eliminated = _room_for(scores)
     arguments = scores, single_root, panels_from, False, log_z, marginals, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return log_z, marginals, eliminated
@@ -76,30 +76,24 @@ def eliminate(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int, in_logs: bool = False
 ) -> Eliminated:
     """That alone, in logs if other ways turned out not to be safe."""
-    eliminated = _room_for(scores, panels_from)
+    eliminated = _room_for(scores)
     arguments = scores, single_root, panels_from, in_logs, np.empty(len(lengths)), UNWANTED, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return eliminated
 
 
-def _room_for(scores: FloatArray, panels_from: int) -> Eliminated:
+def _room_for(scores: FloatArray) -> Eliminated:
     count, size = scores.shape[:2]
-    matrices = np.empty((count, 3, room(size - 1, panels_from)))
+    matrices = np.empty((count, 3, panels.room(size - 1)))
     return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
-
-
-@part_jit
-def room(n, panels_from):
-    """The entries of a matrix for n words, whatever way it is computed with."""
-    return panels.row_width(n) ** 2 if n >= panels_from else (n + 1) ** 2
 
 
 @jit
 def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, log_z, marginals, eliminated):
     size = scores.shape[1]
     keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
-    memory, pivots = np.empty((3, 0 if keep else room(size - 1, panels_from))), np.empty(size)
-    vectors, panel = np.empty((2, size)), _new_panel(size - 1, panels_from)
+    memory, pivots = np.empty((3, 0 if keep else panels.room(size - 1))), np.empty(size)
+    vectors, panel = np.empty((2, size)), panels.new_panel(size - 1)
     for b in range(start, stop):
         n = lengths[b]
         matrices = eliminated.matrices[b] if keep else memory
@@ -114,12 +108,6 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, 
 
 
 @part_jit
-def _new_panel(n, panels_from):
-    """Working memory for panels, if items of up to n words need it."""
-    return panels.new_panel(n if n >= panels_from else 0)
-
-
-@part_jit
 def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory, pivots, vectors, panel):
     """The log partition of one item, the way in which it was computed with, and the root word.
 
@@ -128,51 +116,40 @@ def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory
     shift = column_maxima(scores, n, vectors[0])
     if shift == -np.inf:
         return shift, NO_TREE, 0
-    lines, way = (vectors[0], pivots, vectors[1]), PANELS if n >= panels_from else PLAIN
-    matrices = matrices_of(memory, n, way)
+    lines, way = (vectors[0], pivots, vectors[1]), PANELS if n >= panels_from else WORDS
+    matrices = matrices_of(memory, n)
     if in_logs:
         weight, root_word = np.nan, 0
-    elif way == PANELS:
-        weight, root_word = panels.linear_item(scores, n, single_root, with_adjoint, matrices, lines, panel)
     else:
-        weight, root_word = item.linear_item(scores, n, single_root, with_adjoint, matrices, lines)
+        weight, root_word = panels.linear_item(
+            scores, n, single_root, with_adjoint, way == PANELS, matrices, lines, panel
+        )
     if np.isnan(weight):
-        matrices, way = matrices_of(memory, n, LOGS), LOGS
+        way = LOGS
         weight, root_word = item.log_item(scores, n, single_root, with_adjoint, matrices, lines)
     return shift + weight, way if weight > -np.inf else NO_TREE, root_word
 
 
 @part_jit
-def matrices_of(memory, n, way):
+def matrices_of(memory, n):
     """The three matrices of an item."""
-    if way == PANELS:
-        return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
-    return square(memory[0], n), square(memory[1], n), square(memory[2], n)
+    return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
 
 
 @part_jit
 def _store(n, way, memory, panel, marginals):
     """Fill the marginals of one item."""
-    if way == PANELS:
-        panels.store_marginals(n, matrices_of(memory, n, way), panel.rows, marginals)
-    elif way == PLAIN:
-        _store_marginals(n, matrices_of(memory, n, way), marginals)
+    if way in (NO_TREE, LOGS) or n + 1 < len(marginals):
+        marginals[:] = 0.0
+    if way in (WORDS, PANELS):
+        panels.store_marginals(n, matrices_of(memory, n), panel.lines, marginals)
     elif way == LOGS:
-        _store_log_marginals(n, matrices_of(memory, n, way), marginals)
-
-
-@vector_jit
-def _store_marginals(n, matrices, marginals):
-    """Marginal = derivative times weight, back in head-major order."""
-    _, original, adjoint = matrices
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            marginals[i, j] = adjoint[j, i] * original[j, i]
+        _store_log_marginals(n, matrices_of(memory, n), marginals)
 
 
 @jit
 def _store_log_marginals(n, matrices, marginals):
-    """``_store_marginals`` from logs; columns are normalised, which takes the common part of the rounding out."""
+    """Those from logs; columns are normalised, which takes the common part of the rounding out."""
     _, original, adjoint = matrices
     for j in range(1, n + 1):
         total = 0.0

@@ -23,12 +23,11 @@ from treeparse.kernels.sums.elimination import (
     Eliminated,
     eliminate,
     matrices_of,
-    room,
 )
 from treeparse.kernels.sums.item import all_finite, clamp, fill_root, first_head
 from treeparse.kernels.sums.panel_tangents import MIN_SCALE
+from treeparse.kernels.sums.panels import room
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import range_sum
 
 # Lines of working memory: pivots and their tangents; whatever a step needs; terms' shares of a sum, and minus the log
 # of that sum.
@@ -54,11 +53,11 @@ def hessian_vector_product(
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there. What
     ``elimination.log_partition_marginals_and_elimination`` has left of the same scores need not be done again.
     """
-    product = np.zeros_like(scores)
+    product = np.empty_like(scores)
     if eliminated is not None:
         _multiply(scores, lengths, vectors, eliminated, product, single_root, threads)
         return product
-    count = max(4 * threads, CHUNK // (3 * room(scores.shape[1] - 1, panels_from)))
+    count = max(4 * threads, CHUNK // (3 * room(scores.shape[1] - 1)))
     for start in range(0, len(lengths), count):
         part = slice(start, start + count)
         kept = eliminate(scores[part], lengths[part], single_root=single_root, threads=threads, panels_from=panels_from)
@@ -76,33 +75,32 @@ def _multiply(
     threads: int,
 ) -> None:
     """Fill the products of items whose elimination is there, or is to be used again and again in turn."""
-    unsafe, longest = np.zeros(len(lengths), np.int64), scores.shape[1] - 1
-    panels_to = longest if (eliminated.ways[:, 0] == PANELS).any() else 0
-    arguments = lengths, vectors, eliminated, panels_to, product, unsafe
+    unsafe = np.zeros(len(lengths), np.int64)
+    arguments = lengths, vectors, eliminated, product, unsafe
     run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
     items = unsafe.nonzero()[0]
     if len(items):  # tangents may overflow where weights just do not
         scores, lengths, vectors = scores[items], lengths[items], vectors[items]
         in_logs = eliminate(scores, lengths, single_root=single_root, threads=threads, panels_from=NEVER, in_logs=True)
-        part = np.zeros_like(scores)
-        arguments = lengths, vectors, in_logs, 0, part, unsafe
+        part = np.empty_like(scores)
+        arguments = lengths, vectors, in_logs, part, unsafe
         run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
         product[items] = part
 
 
 @jit
-def _multiply_items(start, stop, lengths, vectors, eliminated, panels_to, product, unsafe):
+def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
     size, kept = vectors.shape[1], len(eliminated.ways)
     entries = eliminated.matrices.shape[2]
     memory, changes, lines = np.empty((3, entries)), np.empty((3, entries)), np.empty((LINES, size))
-    tangents = panel_tangents.new_tangents(panels_to)
+    tangents = panel_tangents.new_tangents(size - 1)
     for b in range(start, stop):
         n = lengths[b]
         values, root_word, way = _recall(n, b % kept, eliminated, memory, lines[PIVOTS])
+        if way in (NO_TREE, LOGS) or n + 1 < size:
+            product[b] = 0.0
         if way == LOGS:
-            _multiply_logs(
-                vectors[b], n, root_word, matrices_of(values, n, way), matrices_of(changes, n, way), lines, product[b]
-            )
+            _multiply_logs(vectors[b], n, root_word, matrices_of(values, n), matrices_of(changes, n), lines, product[b])
         elif way != NO_TREE and not _multiply_plainly(
             vectors[b], n, way, root_word, values, changes, lines, tangents, product[b]
         ):
@@ -127,38 +125,19 @@ def _recall(n, place, eliminated, memory, pivots):
 @part_jit
 def _multiply_plainly(vectors, n, way, root_word, values, changes, lines, tangents, product):
     """One item with plain weights; returns whether that was safe: tangents may overflow where weights just do not."""
-    w, original, adjoint = matrices_of(values, n, way)
-    v, w_tangent, adjoint_tangent = matrices_of(changes, n, way)
+    w, original, adjoint = matrices_of(values, n)
+    v, w_t, adjoint_t = matrices_of(changes, n)
+    pivots, pivots_t, in_panels = lines[PIVOTS], lines[PIVOT_TANGENTS], way == PANELS
     _take_back_root(adjoint, n, root_word)
-    if way == PANELS:
-        scale = panel_tangents.load_vectors(vectors, n, original, v, w_tangent)
-        pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
-        panel_tangents.eliminate(w, n, root_word, pivots, w_tangent, pivot_tangents, tangents)
-        panel_tangents.differentiate(
-            w, n, root_word, pivots, w_tangent, pivot_tangents, adjoint, adjoint_tangent, _log_bound(n), tangents
-        )
-    else:
-        scale = load_vectors(vectors, n, original, 0.0, 1.0, v)
-        _weigh(n, original, v, w_tangent)
-        _eliminate_tangents(w, n, root_word, lines, w_tangent)
-        _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent)
-    if not all_finite(adjoint_tangent, n):
+    scale = panel_tangents.load_vectors(vectors, n, original, v, w_t)
+    panel_tangents.eliminate(w, n, root_word, in_panels, pivots, w_t, pivots_t, tangents)
+    panel_tangents.differentiate(
+        w, n, root_word, in_panels, pivots, w_t, pivots_t, adjoint, adjoint_t, _log_bound(n), tangents
+    )
+    if not all_finite(adjoint_t, n):
         return False
-    if way == PANELS:
-        changed = v, w_tangent, adjoint_tangent
-        panel_tangents.store_product(n, (w, original, adjoint), changed, scale, tangents.rows, product)
-    else:
-        _store_product((w, original, adjoint), (v, w_tangent, adjoint_tangent), n, scale, product)
+    panel_tangents.store_product(n, (w, original, adjoint), (v, w_t, adjoint_t), scale, tangents.lines, product)
     return True
-
-
-@vector_jit
-def _weigh(n, original, v, w_tangent):
-    """The tangents of the weights before anything is eliminated."""
-    w_tangent[:] = 0.0
-    for j in range(1, n + 1):
-        for i in range(n + 1):
-            w_tangent[j, i] = original[j, i] * v[j, i]
 
 
 @part_jit
@@ -209,65 +188,8 @@ def _take_back_root(adjoint, n, root_word):
 
 
 @vector_jit
-def _eliminate_tangents(w, n, root_word, lines, w_tangent):
-    """The tangents of ``elimination._eliminate``."""
-    pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
-    for k in range(n, 0, -1):
-        if k == root_word:
-            fill_root(w_tangent, k, 0.0)
-        row, row_tangent = w[k], w_tangent[k]
-        pivot_tangent = range_sum(row_tangent, first_head(k, root_word), k)
-        pivot_tangents[k] = pivot_tangent
-        for i in range(k):
-            row_tangent[i] = (row_tangent[i] - row[i] * pivot_tangent) / pivots[k]
-        for j in range(1, k):
-            through, through_tangent = w[j, k], w_tangent[j, k]
-            for i in range(k):
-                w_tangent[j, i] += through_tangent * row[i] + through * row_tangent[i]
-
-
-@vector_jit
-def _differentiate_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
-    """The tangents of ``elimination._differentiate``."""
-    pivots, gradient_tangent, pivot_tangents = lines[PIVOTS], lines[WORK], lines[PIVOT_TANGENTS]
-    for k in range(1, n + 1):
-        row, row_tangent = w[k], w_tangent[k]
-        for i in range(k):
-            gradient_tangent[i] = 0.0
-        dependents_tangent = 0.0
-        for j in range(1, k):
-            through, through_tangent = w[j, k], w_tangent[j, k]
-            total = 0.0
-            for i in range(k):
-                total += adjoint_tangent[j, i] * row[i] + adjoint[j, i] * row_tangent[i]
-                gradient_tangent[i] += adjoint_tangent[j, i] * through + adjoint[j, i] * through_tangent
-            adjoint_tangent[j, k] = total
-            dependents_tangent += total * through + adjoint[j, k] * through_tangent
-        first = first_head(k, root_word)
-        for i in range(k):
-            change = gradient_tangent[i] - (dependents_tangent if i >= first else 0.0)
-            change = (change - adjoint[k, i] * pivot_tangents[k]) / pivots[k]
-            adjoint_tangent[k, i] = clamp(change, _log_bound(n) * adjoint[k, i])
-        adjoint_tangent[k, k] = 0.0
-        if k == root_word:
-            fill_root(adjoint, k, 0.0)
-            fill_root(adjoint_tangent, k, 0.0)
-
-
-@vector_jit
-def _store_product(values, tangents, n, scale, product):
-    """Marginals are derivative times weight; of that the tangent, back in head-major order."""
-    _, original, adjoint = values
-    v, _, adjoint_tangent = tangents
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            value = original[j, i] * (adjoint_tangent[j, i] + adjoint[j, i] * v[j, i])
-            product[i, j] = scale * value if original[j, i] > 0.0 else 0.0
-
-
-@vector_jit
 def _eliminate_log_tangents(w, n, root_word, lines, original, v, inverse, w_tangent):
-    """The tangents of ``elimination._eliminate_log``; ``inverse`` is working memory.
+    """The tangents of ``item._eliminate_log``; ``inverse`` is working memory.
 
     The terms that add up to a weight are shares of it, so its tangent is the mean of theirs.
     """
@@ -305,7 +227,7 @@ def _exponentials(a, b, shift, result, count):
 
 @vector_jit
 def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
-    """The tangents of ``elimination._differentiate_log``."""
+    """The tangents of ``item._differentiate_log``."""
     pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
     change, share, inverse = lines[WORK], lines[SHARES], lines[INVERSE]
     for k in range(1, n + 1):
@@ -345,7 +267,7 @@ def _fill_column(w, k, w_tangent, adjoint, adjoint_tangent, share):
 
 @vector_jit
 def _store_log_product(values, tangents, n, scale, product):
-    """``_store_product`` from logs; columns of marginals are normalised, as in ``elimination``."""
+    """``panel_tangents.store_product`` from logs; columns of marginals are normalised, as in ``elimination``."""
     _, original, adjoint = values
     v, _, adjoint_tangent = tangents
     for j in range(1, n + 1):

@@ -1,0 +1,161 @@
+"""Elimination of some words among themselves, one after the other, and its reverse, with plain weights.
+
+The words ``first`` to ``last`` are all words of a short sentence, or a panel of a long one (``panels``): then the words
+before them know nothing of it until ``panels`` tells them. Rows are padded to whole vectors (``panels.matrix``).
+
+``lines`` take the rows of eliminated words, up to the word alone and 0 behind; those of a panel are there together.
+"""
+
+import numpy as np
+
+from treeparse.kernels.compile import part_jit
+from treeparse.kernels.rows import (
+    add_row,
+    add_rows,
+    clamp_row,
+    copy_row,
+    divide_row,
+    dot,
+    dots,
+    fill_row,
+    raise_row,
+    row_sum,
+    share_row,
+    whole,
+)
+from treeparse.kernels.sums.item import fill_root, first_head
+from treeparse.kernels.vectors import LANES
+
+WORDS = LANES  # of a panel
+
+
+@part_jit
+def line_of(k, first):
+    """The place of a word among the lines."""
+    return (k - first) % WORDS
+
+
+@part_jit
+def head_sum(matrix, k, root_word):
+    """The sum of a row over the heads in the pivot of word ``k``."""
+    at = k * matrix.shape[1]
+    start = first_head(k, root_word)
+    return row_sum(matrix, at + start, k - start)
+
+
+@part_jit
+def eliminate_words(w, first, last, root_word, pivots, lines):
+    """Eliminate in place; returns the first word that went, the root word, and the sum of the logs of pivots.
+
+    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[first:k, k]`` as it was when ``k`` went. That
+    sum is -inf if there is no tree. Elimination ends before the root word if that is neither the last nor has all words
+    before it here: then it has to be the last of the next words.
+    """
+    width, log_pivots = w.shape[1], 0.0
+    for k in range(last, first - 1, -1):
+        pivot = head_sum(w, k, root_word)
+        if pivot == 0.0 and root_word == 1:
+            if k < last and first > 1:
+                return k + 1, root_word, log_pivots
+            root_word = k
+            pivot = w[k, 0]
+            fill_root(w, k, 0.0)
+        if pivot == 0.0:
+            return k, root_word, -np.inf
+        pivots[k] = pivot
+        log_pivots += np.log(pivot)
+        line = line_of(k, first) * lines.shape[1]
+        divide_row(w, k * width, lines, line, pivot, k)
+        for j in range(first, k):
+            add_row(w, j * width, lines, line, w[j, k], k)
+    return first, root_word, log_pivots
+
+
+@part_jit
+def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums):
+    """Fill rows of the adjoint up to each word, 0 behind, and the columns of the words here: the reverse.
+
+    ``lines`` and ``sums`` have what words before them give, if there are any: see ``panels``.
+    """
+    width, long = w.shape[1], lines.shape[1]
+    for k in range(first, last + 1):
+        place = line_of(k, first)
+        line = place * long
+        if first == 1:
+            copy_row(lines, line, w, k * width, k)
+            fill_row(sums, line, 0.0, k + 1)
+        dependents = sums[place, k]
+        for m in range(first, k):
+            given, row = w[m, k], m * width
+            total = dot(adjoint, row, lines, line, k)
+            add_row(sums, line, adjoint, row, given, k)
+            adjoint[m, k] = total
+            dependents += given * total
+        row, root = k * width, sums[place, 0]
+        share_row(adjoint, row, sums, line, 1.0 - dependents, pivots[k], k)
+        if first_head(k, root_word) == 1:
+            adjoint[k, 0] = root / pivots[k]
+        raise_row(adjoint, row, k)
+        fill_row(adjoint, row + whole(k), 0.0, width - whole(k))
+        if k == root_word:
+            fill_root(adjoint, k, 0.0)
+
+
+@part_jit
+def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, lines):
+    """The tangents of ``eliminate_words``, in place; half of ``lines`` is for those of the lines."""
+    width, long = w.shape[1], lines.shape[1]
+    other = lines_t(first, last) * long
+    for k in range(last, first - 1, -1):
+        line, row = line_of(k, first) * long, k * width
+        line_t = line + other
+        copy_row(lines, line, w, row, k)
+        pivot_t = head_sum(w_t, k, root_word)
+        pivots_t[k] = pivot_t
+        add_row(w_t, row, lines, line, -pivot_t, k)
+        divide_row(w_t, row, lines, line_t, pivots[k], k)
+        if k == root_word:
+            fill_root(w_t, k, 0.0)
+        for j in range(first, k):
+            add_rows(w_t, j * width, lines, line, lines, line_t, w_t[j, k], w[j, k], k)
+
+
+@part_jit
+def lines_t(first, last):
+    """Where among the lines their tangents begin."""
+    return min(last + 1 - first, WORDS)
+
+
+@part_jit
+def differentiate_word_tangents(
+    w, first, last, root_word, pivots, w_t, pivots_t, adjoint, adjoint_t, limit, lines, sums
+):
+    """The tangents of ``differentiate_words``, none of which is let grow beyond ``limit`` times its adjoint."""
+    width, long = w.shape[1], lines.shape[1]
+    other = lines_t(first, last) * long
+    for k in range(first, last + 1):
+        place = line_of(k, first)
+        line = place * long
+        line_t = line + other
+        if first == 1:
+            copy_row(lines, line, w, k * width, k)
+            copy_row(lines, line_t, w_t, k * width, k)
+            fill_row(sums, line, 0.0, k + 1)
+        dependents_t = sums[place, k]
+        for m in range(first, k):
+            given, given_t, row = w[m, k], w_t[m, k], m * width
+            total = dots(adjoint_t, row, lines, line, adjoint, row, lines, line_t, k)
+            add_rows(sums, line, adjoint_t, row, adjoint, row, given, given_t, k)
+            adjoint_t[m, k] = total
+            dependents_t += given * total + given_t * adjoint[m, k]
+        row = k * width
+        add_row(sums, line, adjoint, row, -pivots_t[k], k)
+        root = sums[place, 0]
+        share_row(adjoint_t, row, sums, line, -dependents_t, pivots[k], k)
+        if first_head(k, root_word) == 1:
+            adjoint_t[k, 0] = root / pivots[k]
+        clamp_row(adjoint_t, row, adjoint, row, limit, k)
+        fill_row(adjoint_t, row + whole(k), 0.0, width - whole(k))
+        if k == root_word:
+            fill_root(adjoint, k, 0.0)
+            fill_root(adjoint_t, k, 0.0)
