@@ -5,3 +5,13 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+LINE = 64  # bytes of a line of cache, which is a vector's length
+
+
+def aligned(*shape: int) -> FloatArray:
+    """An empty array that begins with a line of cache: vectors that lie in two lines take twice as long to read."""
+    count = int(np.prod(shape))
+    numbers = np.empty(count + LINE // 8)
+    start = -numbers.ctypes.data % LINE // 8
+    return numbers[start : start + count].reshape(shape)

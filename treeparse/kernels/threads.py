@@ -3,8 +3,10 @@
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Any
 
+import numba
 import numpy as np
 
 from treeparse.kernels.arrays import IntArray
@@ -24,10 +26,10 @@ def run_batch(
     ``cost`` estimates the elementary steps of items by their lengths. The threads end with the call: a pool that
     outlives it would break forked workers.
     """
-    # Underflow and the like are part of the algorithms; plain Python (NUMBA_DISABLE_JIT=1) would warn about them.
     bounds = _bounds(cost, lengths, threads)
     if len(bounds) == 2:
-        with np.errstate(all="ignore"):
+        # Underflow and the like are part of the algorithms; plain Python would warn about them.
+        with np.errstate(all="ignore") if numba.config.DISABLE_JIT else nullcontext():
             kernel(*bounds, lengths, *arguments)
         return
     with ThreadPoolExecutor(len(bounds) - 1) as pool:

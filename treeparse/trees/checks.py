@@ -153,14 +153,19 @@ def _limit(scores: Tensor) -> float:
     return min(MAX_SCORE, torch.finfo(scores.dtype).max)
 
 
-def summable(scores: Tensor) -> Tensor:
+def summable(scores: Tensor, narrow: Tensor) -> Tensor:
     """Float64 scores that were not checked, so that sums of them neither overflow nor are NaN, which becomes -inf.
 
-    Most of them are summable as they are; to look takes a fifth of the time, but waits for a device.
+    Most of them are summable as they are; to look takes a fifth of the time, but waits for a device. A look at what
+    they were made from, ``narrow``, is the cheaper one: whatever is finite in a shorter dtype can be summed.
     """
     if scores.device.type == "cpu" and scores.numel() > 0 and not torch.compiler.is_compiling():
-        least, most = scores.detach().aminmax()
-        if least.item() >= -MAX_SUMMABLE and most.item() <= MAX_SUMMABLE:
+        narrow = narrow.detach()
+        if narrow.dtype == torch.float64:
+            least, most = narrow.aminmax()
+            if least.item() >= -MAX_SUMMABLE and most.item() <= MAX_SUMMABLE:
+                return scores
+        elif narrow.max().item() < torch.inf:  # which NaN is not
             return scores
     return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
 

@@ -33,7 +33,7 @@ class FlatTrees:
             arcs = scores.to(torch.float64)
             if arcs.dim() != 3:
                 arcs = arcs.reshape(-1, *arcs.shape[-2:])
-            self.arcs = arcs if validate else summable(arcs)
+            self.arcs = arcs if validate else summable(arcs, scores)
         self.lengths = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
@@ -65,7 +65,7 @@ class FlatTrees:
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)`` before it is rounded: losses are small differences of large sums."""
         result = self.sums.log_partition()
-        self.require(result > -torch.inf)
+        self._require_sums(result)
         return self.unflat(result)
 
     @cached_property
@@ -73,7 +73,7 @@ class FlatTrees:
     def marginals(self) -> Tensor:
         """The probability of every arc ``(B, n+1, n+1)``."""
         (result,) = self.sums.marginals()
-        self.require(self.sums.constants[0] > -torch.inf)
+        self._require_sums(self.sums.constants[0])
         return result
 
     @cached_property
@@ -230,6 +230,11 @@ class FlatTrees:
         repeated = self.lengths.expand(samples, items).reshape(-1)
         trees = self.family.are_trees(heads.reshape(-1, size), repeated).reshape(total.shape)
         return total, trees & (total > -torch.inf)
+
+    def _require_sums(self, log_z: Tensor) -> None:
+        """Raise as ``require`` where a log partition ``(B,)`` is -inf."""
+        if self.validate:
+            self.require(log_z > -torch.inf)
 
     def require(self, exist: Tensor) -> None:
         """Raise where an item has no tree, by ``(B,)`` bool, unless arguments are not validated."""

@@ -71,7 +71,7 @@ class _LogPartition(torch.autograd.Function):
         log_z, marginals = sums.constants
         ctx.sums = sums
         ctx.save_for_backward(*parts, *marginals)  # saved, so that a change in place is found
-        return log_z.clone()
+        return log_z.detach()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.arrays import FloatArray, IntArray, aligned
 from treeparse.kernels.compile import jit, part_jit
 from treeparse.kernels.sums import item, panels
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 
-PANEL_LENGTH = 56  # words from which on panels are faster
+PANEL_LENGTH = 44  # words from which on panels are faster
 NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed with
 
 
@@ -84,7 +84,7 @@ def eliminate(
 
 def _room_for(scores: FloatArray) -> Eliminated:
     count, size = scores.shape[:2]
-    matrices = np.empty((count, 3, panels.room(size - 1)))
+    matrices = aligned(count, 3, panels.room(size - 1))
     return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
 
 

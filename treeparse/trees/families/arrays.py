@@ -12,12 +12,21 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 
 def floats(tensor: Tensor) -> FloatArray:
     """The tensor's values as float64, without a graph."""
-    return tensor.detach().to("cpu", torch.float64).contiguous().numpy()
+    return _as_array(tensor, torch.float64)
 
 
 def integers(tensor: Tensor) -> IntArray:
     """The tensor's values as int64."""
-    return tensor.detach().to("cpu", torch.int64).contiguous().numpy()
+    return _as_array(tensor, torch.int64)
+
+
+def _as_array(tensor: Tensor, dtype: torch.dtype) -> Any:
+    tensor = tensor.detach()
+    if (
+        tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous()
+    ):  # to ask takes less than to convert
+        tensor = tensor.to("cpu", dtype).contiguous()
+    return tensor.numpy()
 
 
 def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
@@ -29,8 +38,9 @@ def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any)
 def tensors(found: Any, device: torch.device) -> Any:
     """An array, or each of a tuple of them, as a tensor of a device."""
     if isinstance(found, tuple):
-        return tuple(torch.from_numpy(array).to(device) for array in found)
-    return torch.from_numpy(found).to(device)
+        return tuple([tensors(array, device) for array in found])
+    tensor = torch.from_numpy(found)
+    return tensor if device.type == "cpu" else tensor.to(device)
 
 
 def seeds_on(device: torch.device, seeds: np.ndarray) -> Tensor:

@@ -1,0 +1,106 @@
+"""Functions of rows in whole vectors against numpy, compiled and as plain Python."""
+
+import numpy as np
+import pytest
+
+from treeparse.kernels.compile import jit
+from treeparse.kernels.exponential import weigh_row
+from treeparse.kernels.rows import (
+    add_row,
+    add_rows,
+    clamp_row,
+    copy_row,
+    divide_row,
+    dot,
+    dots,
+    fill_row,
+    raise_row,
+    row_sum,
+    share_row,
+    whole,
+)
+
+
+@jit
+def _use_rows(x, y, z, count):
+    """Every function on a row of its own of ``x``; returns the sums."""
+    add_row(x, 3, y, 1, 2.0, count)
+    add_rows(x, 40, y, 2, z, 5, 2.0, -3.0, count)
+    copy_row(x, 80, y, 4, count)
+    divide_row(x, 120, z, 40, 4.0, count)
+    share_row(x, 160, y, 7, 1.5, 2.0, count)
+    raise_row(x, 200, count)
+    clamp_row(x, 240, y, 80, 0.5, count)
+    fill_row(x, 280, 7.0, count)
+    return row_sum(y, 9, count), dot(y, 1, z, 2, count), dots(y, 1, z, 2, y, 3, z, 80, count)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 24, 30])
+def test_rows(count: int) -> None:
+    x, y, z = np.random.default_rng(1).normal(size=(3, 320))
+    y[80:120] = np.abs(y[80:120])
+    before, end = x.copy(), count + -count % 8
+
+    def row(array: np.ndarray, at: int, length: int = count) -> np.ndarray:
+        return array[at : at + length]
+
+    sums = _use_rows(x, y, z, count)
+    np.testing.assert_allclose(
+        sums,
+        (
+            row(y, 9).sum(),
+            row(y, 1, end) @ row(z, 2, end),
+            row(y, 1, end) @ row(z, 2, end) + row(y, 3, end) @ row(z, 80, end),
+        ),
+        rtol=0,
+        atol=1e-13,
+    )
+    behind = np.zeros(end - count)
+    expected = {
+        3: row(before, 3, end) + 2 * row(y, 1, end),
+        40: row(before, 40, end) + 2 * row(y, 2, end) - 3 * row(z, 5, end),
+        80: [*row(y, 4), *behind],
+        120: [*row(before, 120) / 4, *before[120 + count : 120 + end]],
+        160: [*(row(y, 7) + 1.5) / 2, *behind],
+        200: np.maximum(row(before, 200, end), 0),
+        240: np.clip(row(before, 240, end), -0.5 * row(y, 80, end), 0.5 * row(y, 80, end)),
+        280: np.full(end, 7.0),
+    }
+    for at, values in expected.items():
+        np.testing.assert_allclose(row(x, at, end), values, rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(x[at + end : at + 32], before[at + end : at + 32])
+    np.testing.assert_array_equal(row(z, 40, end), [*row(x, 120), *behind])
+    assert whole(count) == end
+
+
+@jit
+def _bound(x, limits):
+    raise_row(x, 0, 8)
+    clamp_row(x, 8, limits, 0, 1.0, 8)
+
+
+@pytest.mark.nojit
+def test_rows_keep_what_is_no_number() -> None:
+    x = np.full(16, np.nan)
+    _bound(x, np.ones(8))
+    assert np.isnan(x).all()
+
+
+@jit
+def _weigh(scores, copy, top, count):
+    return weigh_row(scores, 2, copy, 5, top, count)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [1, 8, 13])
+def test_weights_of_a_row(count: int) -> None:
+    scores, copy = np.random.default_rng(2).normal(size=(2, 32)) * 20
+    scores[2] = -np.inf
+    scores[2 + count :] = np.nan  # which nobody has written yet
+    end = count + -count % 8
+    expected = np.exp(scores[2 : 2 + count] - 1.5)
+    total = _weigh(scores, copy, 1.5, count)
+    assert total == pytest.approx(expected.sum(), rel=1e-14)
+    for weights in (scores[2 : 2 + end], copy[5 : 5 + end]):
+        np.testing.assert_allclose(weights, [*expected, *np.zeros(end - count)], rtol=1e-15, atol=0)
