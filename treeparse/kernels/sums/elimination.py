@@ -9,7 +9,8 @@ With a single root, node 0 counts as a head of the last word only. Where no othe
 the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination goes on as for many roots.
 
 Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
-inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never read.
+inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never read. With plain weights, ``words`` has
+the loops and ``panels`` the products that take most of their work in long sentences; ``item`` has the loops in logs.
 """
 
 from typing import NamedTuple
@@ -23,13 +24,13 @@ from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 
 PANEL_LENGTH = 44  # words from which on panels are faster
-NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed with
+NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed with: as one panel, or several
 
 
 class Eliminated(NamedTuple):
     """What sums of a batch leave for products with the Hessian to go on from; of no items where nothing is kept."""
 
-    matrices: FloatArray  # (B, 3, room) weights, eliminated and original, and adjoints, as each way has them
+    matrices: FloatArray  # (B, 3, room) weights, eliminated and original, and adjoints; in logs for the way LOGS
     pivots: FloatArray  # (B, n+1)
     ways: IntArray  # (B, 2) and the root word
 
@@ -111,16 +112,14 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, 
 def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory, pivots, vectors, panel):
     """The log partition of one item, the way in which it was computed with, and the root word.
 
-    ``memory`` takes three matrices of that way: eliminated weights, original weights and, if wanted, the adjoint.
+    ``memory`` takes three matrices: eliminated weights, original weights and, if wanted, the adjoint.
     """
     shift = column_maxima(scores, n, vectors[0])
     if shift == -np.inf:
         return shift, NO_TREE, 0
-    lines, way = (vectors[0], pivots, vectors[1]), PANELS if n >= panels_from else WORDS
-    matrices = matrices_of(memory, n)
-    if in_logs:
-        weight, root_word = np.nan, 0
-    else:
+    lines, matrices = (vectors[0], pivots, vectors[1]), matrices_of(memory, n)
+    way, weight, root_word = PANELS if n >= panels_from else WORDS, np.nan, 0
+    if not in_logs:
         weight, root_word = panels.linear_item(
             scores, n, single_root, with_adjoint, way == PANELS, matrices, lines, panel
         )

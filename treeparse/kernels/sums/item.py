@@ -1,6 +1,7 @@
 """Elimination of one sentence's words, one after the other, and its reverse; see ``elimination``.
 
-With plain weights, and in logs for what under- or overflows.
+In logs, for what under- or overflows; and with plain weights in square matrices, for draws, to which filling them is
+little of the work. Sums with plain weights are in ``panels``.
 """
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Elimination of some words among themselves, one after the other, and its reverse, with plain weights.
 
-The words ``first`` to ``last`` are all words of a short sentence, or a panel of a long one (``panels``): then the words
-before them know nothing of it until ``panels`` tells them. Rows are padded to whole vectors (``panels.matrix``).
-
-``lines`` take the rows of eliminated words, up to the word alone and 0 behind; those of a panel are there together.
+The words ``first`` to ``last`` are all words of a short sentence, or a panel of a long one: then ``panels`` tells the
+words before them what they get from it, and in the reverse them what they get from those. Matrices are as ``panels``
+makes them, and ``lines`` and ``sums`` its working memory: a line is the row of a word up to that word, with 0 behind,
+where rows go on with what the word gave to others.
 """
 
 import math
@@ -50,9 +50,9 @@ def head_sum(matrix, k, root_word):
 def eliminate_words(w, first, last, root_word, pivots, lines):
     """Eliminate in place; returns the first word that went, the root word, and the sum of the logs of pivots.
 
-    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[first:k, k]`` as it was when ``k`` went. That
-    sum is -inf if there is no tree. Elimination ends before the root word if that is neither the last nor has all words
-    before it here: then it has to be the last of the next words.
+    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[first:k, k]`` as it was when ``k`` went. The
+    sum is -inf if there is no tree. Where there are words before these, elimination stops behind the root word unless
+    that is the last.
     """
     width = w.shape[1]
     product, power = 1.0, 0  # of pivots: one log of them all is quicker than that of each
@@ -78,9 +78,9 @@ def eliminate_words(w, first, last, root_word, pivots, lines):
 
 @part_jit
 def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums):
-    """Fill rows of the adjoint up to each word, 0 behind, and the columns of the words here: the reverse.
+    """Fill ``adjoint`` with the derivative of log Z' in these words' arcs from one another and from nodes before.
 
-    ``lines`` and ``sums`` have what words before them give, if there are any: see ``panels``.
+    If there are words before, ``lines`` are filled, and ``sums`` with what the words' rows get from their adjoints.
     """
     width, long = w.shape[1], lines.shape[1]
     for k in range(first, last + 1):
@@ -108,7 +108,7 @@ def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums)
 
 @part_jit
 def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, lines):
-    """The tangents of ``eliminate_words``, in place; half of ``lines`` is for those of the lines."""
+    """Turn tangents of weights, in place, into those of what ``eliminate_words`` leaves; fill lines and theirs."""
     width, long = w.shape[1], lines.shape[1]
     other = lines_t(first, last) * long
     for k in range(last, first - 1, -1):
