@@ -199,3 +199,15 @@ def test_scores_that_are_not_checked_end_too(case: Case, value: float) -> None:
                 rows = torch.cat(columns, -1)[columns[0][:, 1] >= 0]
                 assert len(rows.unique(dim=0)) == len(rows)
                 assert not log_probs.isnan().any() and not keys.isnan().any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 3e38])
+def test_unchecked_scores_of_short_dtypes_are_those_of_float64(dtype: torch.dtype, value: float) -> None:
+    """A short dtype is looked at for less, since whatever is finite in it can be summed."""
+    scores = torch.randn(2, 4, 4, generator=generator(1)).to(dtype)
+    scores[0, 1, 2] = value
+    short, long = (NonProjectiveCRF(part, validate_args=False).flat for part in (scores, scores.double()))
+    assert bool(short.log_partition.isfinite().all())
+    torch.testing.assert_close(short.log_partition, long.log_partition, rtol=0, atol=0)
+    torch.testing.assert_close(short.marginals, long.marginals, rtol=0, atol=0)
