@@ -1,5 +1,7 @@
 """The arrays that kernels take and give."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +13,7 @@ LINE = 64  # bytes of a line of cache, which is a vector's length
 
 def aligned(*shape: int) -> FloatArray:
     """An empty array that begins with a line of cache: vectors that lie in two lines take twice as long to read."""
-    count = int(np.prod(shape))
+    count = math.prod(shape)
     numbers = np.empty(count + LINE // 8)
-    start = -numbers.ctypes.data % LINE // 8
+    start = -numbers.__array_interface__["data"][0] % LINE // 8
     return numbers[start : start + count].reshape(shape)

@@ -131,6 +131,8 @@ def _marginals(sums: TreeSums, parts: Parts) -> Parts:
 
 
 def _hessian_vector_product(sums: TreeSums, parts: Parts, vectors: Parts) -> Parts:
+    if not torch.is_grad_enabled():
+        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.rest)
     constants = cast(Parts, _NoThirdDerivative.apply(*parts))
     return cast(Parts, _HessianVectorProduct.apply(sums, *constants, *vectors))
 
