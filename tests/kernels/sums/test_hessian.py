@@ -95,10 +95,10 @@ def test_underflow_is_never_silent(single_root: bool) -> None:
 
 
 @ROOTS
-def test_rounding_is_not_magnified(single_root: bool) -> None:
+@pytest.mark.parametrize("n", [8, 12], ids=["one panel", "two panels"])
+def test_rounding_is_not_magnified(single_root: bool, n: int) -> None:
     """An adjoint may be all rounding, be divided by a tiny pivot and multiplied by a huge weight of the root."""
-    stream = np.random.default_rng(14)
-    count, n = 8192, 8
+    stream, count = np.random.default_rng(14), 8192
     scores, vectors = stream.normal(size=(2, count, n + 1, n + 1))
     scores *= 10 ** stream.uniform(2, 3.3, size=(count, 1, 1))
     scores[stream.random(scores.shape) < 0.5] = -np.inf
