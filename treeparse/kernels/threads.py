@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from types import FunctionType
 from typing import Any
 
-import numba
 import numpy as np
 
 from treeparse.kernels.arrays import IntArray
@@ -29,7 +29,7 @@ def run_batch(
     bounds = _bounds(cost, lengths, threads)
     if len(bounds) == 2:
         # Underflow and the like are part of the algorithms; plain Python would warn about them.
-        with np.errstate(all="ignore") if numba.config.DISABLE_JIT else nullcontext():
+        with np.errstate(all="ignore") if isinstance(kernel, FunctionType) else nullcontext():
             kernel(*bounds, lengths, *arguments)
         return
     with ThreadPoolExecutor(len(bounds) - 1) as pool:
