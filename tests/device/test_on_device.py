@@ -1,4 +1,4 @@
-"""What only a CUDA device can show: long sentences, graphs, streams, and threads of autograd."""
+"""What only a CUDA device can show: long sentences, graphs, streams, what waits, and threads of autograd."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from treeparse import NonProjectiveCRF
+from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.device import cuda, nonprojective
 from treeparse.trees.families import Backend
 
@@ -64,6 +64,62 @@ def test_a_graph_repeats_all_sums(single_root: bool) -> None:
         expected = sums(other_scores, other_lengths, other_scores, single_root)
         for own, value in zip(found, expected, strict=True):
             assert torch.equal(own, value)
+
+
+@pytest.mark.parametrize("kind", [NonProjectiveCRF, ProjectiveCRF])
+def test_a_graph_repeats_a_training_step(kind: type[NonProjectiveCRF] | type[ProjectiveCRF], single_root: bool) -> None:
+    """The whole of it: distributions, labelled too, their values, and the gradients of all scores."""
+    batches = [random_batch(5, 12), random_batch(6, 12, 300.0)]
+    inputs = [[scores, scores.unsqueeze(-1) * torch.arange(3, device="cuda"), lengths] for scores, lengths in batches]
+    scores, label_scores, lengths = (each.clone() for each in inputs[0])
+    heads = kind(scores, lengths, single_root=single_root).mode
+    static = scores, label_scores, lengths, heads
+
+    def step(scores: Tensor, label_scores: Tensor, lengths: Tensor, heads: Tensor) -> list[Tensor]:
+        scores, label_scores = (each.detach().requires_grad_() for each in (scores, label_scores))
+        p = kind(scores, lengths, single_root=single_root, validate_args=False)
+        labelled = LabeledCRF(p, label_scores)
+        labels = torch.where(heads >= 0, 1, -1)
+        losses = -p.log_prob(heads), p.entropy(), p.risk(heads), -labelled.log_prob(heads, labels), labelled.entropy()
+        loss = torch.stack(losses).sum()
+        return [loss.detach(), *torch.autograd.grad(loss, (scores, label_scores)), p.mode]
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):  # compiles
+        step(*static)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step(*static)
+    for batch in inputs:
+        batch.append(kind(batch[0], batch[2], single_root=single_root).mode)
+        for own, other in zip(static, batch, strict=True):
+            own.copy_(other)
+        graph.replay()
+        torch.cuda.synchronize()
+        for own, value in zip(found, step(batch[0], batch[1], batch[2], batch[3]), strict=True):
+            torch.testing.assert_close(own, value, rtol=1e-12, atol=1e-12)
+
+
+def test_draws_by_a_generator_of_the_device_do_not_wait(single_root: bool) -> None:
+    scores, lengths = random_batch(7, 12)
+    p = NonProjectiveCRF(scores, lengths, single_root=single_root, validate_args=False)
+    labelled = LabeledCRF(p, scores.unsqueeze(-1) * torch.arange(3, device="cuda"))
+    generator = torch.Generator("cuda")
+    seen = []
+    for _ in range(2):
+        torch.cuda.set_sync_debug_mode("error" if seen else "default")
+        try:
+            generator.manual_seed(1)
+            drawn = p.sample((40,), generator=generator), *labelled.sample((40,), generator=generator)
+            relaxed = labelled.relaxed_sample(0.5, generator=generator)
+            distinct = p.sample_without_replacement(5, generator=generator)
+            seen.append([*drawn, relaxed, *distinct])
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+    for pair in zip(*seen, strict=True):
+        assert torch.equal(*pair)
 
 
 def test_kernels_run_on_the_current_stream(single_root: bool) -> None:

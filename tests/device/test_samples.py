@@ -106,17 +106,18 @@ def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: 
     parts, words = (on_device(scores, launcher),), on_device(lengths, launcher)
     for count in (1, 11):
         expected = projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
-        found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, seeds, count)
+        own_seeds = torch.from_numpy(seeds.view(np.int64))
+        found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, own_seeds, count)
         np.testing.assert_array_equal(found.cpu().numpy(), expected)
     with pytest.raises(TreeparseError, match="drawn in one way"):
-        ProjectiveOnCuda(single_root, launcher).sample(parts, words, seeds, 1, "expansion")
+        ProjectiveOnCuda(single_root, launcher).sample(parts, words, words, 1, "expansion")
 
 
 @ROOTS
 def test_the_family_draws_as_that_of_the_cpu_by_every_method(single_root: bool, launcher: Launcher) -> None:
     scores, lengths = padded([random_graph(np.random.default_rng(6), n, "random", 0.1) for n in (5, 8)])
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
-    seeds = np.array([2**64 - 1, 7], np.uint64)
+    seeds = torch.tensor([-1, 7])
     names = ("wilson_marginal", "wilson_reject") if single_root else ("wilson",)
     for method in (None, "expansion", "colbourn", *names):
         found = NonprojectiveOnCuda(single_root, launcher).sample(arguments[:1], arguments[1], seeds, 5, method)

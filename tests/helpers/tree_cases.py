@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -13,6 +13,7 @@ from helpers.oracles import all_trees
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+from treeparse.device.launcher import Launcher
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
@@ -25,21 +26,25 @@ Distribution = Any  # the values of unlabelled ones are heads, of labelled ones 
 class EmulatedCRF(NonProjectiveCRF):
     """With the kernels for CUDA devices, which an emulator runs for scores in CPU memory."""
 
+    launcher: ClassVar[Launcher] = Emulator()
+
     @cached_property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.scores.is_cuda:
             return families.nonprojective(self.scores.device, single_root=self.single_root, backend="cuda")
-        return NonprojectiveOnCuda(self.single_root, Emulator())
+        return NonprojectiveOnCuda(self.single_root, self.launcher)
 
 
 class EmulatedProjectiveCRF(ProjectiveCRF):
     """The same of projective trees."""
 
+    launcher: ClassVar[Launcher] = Emulator()
+
     @cached_property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.scores.is_cuda:
             return families.projective(self.scores.device, single_root=self.single_root)
-        return ProjectiveOnCuda(self.single_root, Emulator())
+        return ProjectiveOnCuda(self.single_root, self.launcher)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ def sample(
     scores: Array, lengths: np.ndarray, seeds: np.ndarray, count: int, single_root: bool, device: str = "cpu"
 ) -> Drawn:
     tensors = torch.from_numpy(scores).to(device), torch.from_numpy(lengths).to(device)
-    found = beam.sample_by_beam(*tensors, seeds, count, single_root=single_root)
+    own_seeds = torch.from_numpy(seeds.view(np.int64))
+    found = beam.sample_by_beam(*tensors, own_seeds, count, single_root=single_root)
     assert all(part.device.type == device for part in found)
     heads, log_probs, keys = (part.cpu().numpy() for part in found)
     return heads, log_probs, keys
@@ -121,9 +122,9 @@ def test_labelled_trees(single_root: bool) -> None:
     # a word of padding, as in a batch
     scores = np.pad(scores, ((0, 0), (0, 1), (0, 1)), constant_values=np.nan)
     label_logs = np.pad(label_logs, ((0, 1), (0, 1), (0, 0)), constant_values=np.nan)
-    tensors = torch.from_numpy(scores), torch.from_numpy(lengths)
+    tensors = torch.from_numpy(scores), torch.from_numpy(lengths), torch.from_numpy(seeds.view(np.int64))
     labels = torch.from_numpy(label_logs).expand(5000, -1, -1, -1)
-    found = beam.sample_by_beam(*tensors, seeds, len(trees) + 1, single_root=single_root, label_logs=labels)
+    found = beam.sample_by_beam(*tensors, len(trees) + 1, single_root=single_root, label_logs=labels)
     rows, found, keys = (part.numpy() for part in found)
     assert (rows[:, :, [0, 3, 4, 7]] == -1).all()
     assert (rows[:, -1] == -1).all()
@@ -165,6 +166,6 @@ def test_noise_comes_from_the_streams_of_the_kernels() -> None:
 
 def test_an_empty_batch() -> None:
     scores, lengths = torch.empty(0, 4, 4, dtype=torch.float64), torch.empty(0, dtype=torch.int64)
-    heads, log_probs, keys = beam.sample_by_beam(scores, lengths, np.empty(0, np.uint64), 3, single_root=True)
+    heads, log_probs, keys = beam.sample_by_beam(scores, lengths, lengths, 3, single_root=True)
     assert heads.shape == (0, 3, 4)
     assert log_probs.shape == keys.shape == (0, 3)

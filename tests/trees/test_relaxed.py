@@ -12,12 +12,12 @@ from treeparse import TreeparseError
 from treeparse.trees.relaxed import gumbel_noise
 from treeparse.trees.seeds import item_seeds
 
-LENGTHS = torch.tensor([4, 2, 3])
+LENGTHS, CPU = torch.tensor([4, 2, 3]), torch.device("cpu")
 
 
 def noise_of(case: Case, parameters: list[Tensor], seed: int) -> Tensor:
     """The noise that a relaxed sample with a generator of this seed adds to the last parameter."""
-    return gumbel_noise(item_seeds(generator(seed), len(parameters[0])), parameters[-1].shape, 1)
+    return gumbel_noise(item_seeds(generator(seed), len(parameters[0])), parameters[-1].shape, 1, CPU)
 
 
 @every_case
@@ -108,7 +108,7 @@ def test_the_result_has_the_scores_type(case: Case, dtype: torch.dtype) -> None:
 def test_the_law_of_the_noise() -> None:
     """The distribution function at its quantiles, within six standard errors; arcs, items and labels independent."""
     count, shape = 4000, Size((4000, 3, 3, 2))
-    noise = gumbel_noise(item_seeds(generator(12), count), shape, 1).reshape(count, -1)
+    noise = gumbel_noise(item_seeds(generator(12), count), shape, 1, CPU).reshape(count, -1)
     assert noise.isfinite().all()
     for share in (0.001, 0.1, 0.5, 0.9, 0.999):
         below = (noise < -math.log(-math.log(share))).double().mean(0)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
 from treeparse.core import NoTreeError, TreeparseError
+from treeparse.trees.looks import is_at_hand, moved
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # that of scores which are not checked
@@ -26,32 +27,43 @@ class Shaped(Protocol):
     def device(self) -> torch.device: ...
 
 
-def full_lengths(scores: Tensor, lengths: Tensor | None) -> Tensor:
-    """Lengths as int64 ``(*batch,)`` on the scores' device; always checked, since kernels trust them."""
+def check_shape(scores: Tensor) -> None:
+    """Raise for what cannot be scores of arcs, whatever they hold."""
     check_outside_transforms(scores)
     shape = tuple(scores.shape)
     if not scores.is_floating_point():
         raise TreeparseError(f"Scores must be floating-point numbers, not {scores.dtype}.")
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
         raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, not {shape}.")
-    batch, words = shape[:-2], shape[-1] - 1
+
+
+def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> Tensor:
+    """Lengths as int64 ``(*batch,)`` on the scores' device.
+
+    Kernels trust them, so they are checked; those on a device, unless they are to be validated, are forced into range
+    instead, for which nothing waits.
+    """
+    batch, words = tuple(scores.shape[:-2]), scores.shape[-1] - 1
     if lengths is None:
         return torch.full(batch, words, device=scores.device)
     if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
         raise TreeparseError(f"Lengths must be integers, not {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, not {tuple(lengths.shape)}.")
+    if not (validate or is_at_hand(lengths)):
+        return moved(lengths, scores.device, torch.int64).clamp(1, words)
     if lengths.numel() and not 1 <= int(lengths.min()) <= int(lengths.max()) <= words:
         raise TreeparseError(
             f"Lengths must lie between 1 and the {words} words of the scores, not between {int(lengths.min())} and "
             f"{int(lengths.max())} (the root is not a word)."
         )
-    return lengths.to(scores.device, torch.int64)
+    return moved(lengths, scores.device, torch.int64)
 
 
 def check_outside_transforms(scores: Tensor) -> None:
     """Raise inside ``torch.vmap`` and ``torch.func``: compiled sums have no rules for them."""
-    if is_functorch_wrapped_tensor(scores):
+    # torch.compile cannot trace this question; in what it compiles, torch itself refuses our functions in transforms.
+    if not torch.compiler.is_compiling() and is_functorch_wrapped_tensor(scores):
         raise TreeparseError(
             "Distributions over trees do not work inside torch.vmap and the transforms of torch.func: put the scores "
             "into one batch (*batch, n+1, n+1), and take derivatives by torch.autograd."
@@ -86,7 +98,7 @@ def check_heads(heads: Tensor, scores: Tensor, name: str = "Heads") -> Tensor:
         raise TreeparseError(
             f"{name} must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
         )
-    return heads.to(scores.device, torch.int64).expand(full)
+    return moved(heads, scores.device, torch.int64).expand(full)
 
 
 def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
@@ -100,6 +112,12 @@ def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
             f"Word {word}{_of_item(item)} is given the head {int(heads[(*item, word)])}, but its head is one of the "
             f"nodes 0 to {int(lengths[tuple(item)])} other than itself; -1 leaves it open."
         )
+
+
+def check_equal_lengths(lengths: Tensor, others: Tensor) -> None:
+    """Raise unless two distributions are over sentences of the same lengths."""
+    if lengths is not others and not torch.equal(others.to(lengths.device), lengths):
+        raise TreeparseError("The two distributions are over sentences of different lengths.")
 
 
 def check_mask(mask: Tensor, scores: Tensor) -> None:
@@ -159,7 +177,7 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
     Most of them are summable as they are; to look takes a fifth of the time, but waits for a device. A look at what
     they were made from, ``narrow``, is the cheaper one: whatever is finite in a shorter dtype can be summed.
     """
-    if scores.device.type == "cpu" and scores.numel() > 0 and not torch.compiler.is_compiling():
+    if scores.numel() > 0 and is_at_hand(scores):
         narrow = narrow.detach()
         if narrow.dtype == torch.float64:
             least, most = narrow.aminmax()

@@ -12,10 +12,12 @@ from treeparse.core import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,
+    check_equal_lengths,
     check_heads,
     check_heads_in_range,
     check_mask,
     check_scores,
+    check_shape,
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
@@ -23,6 +25,7 @@ from treeparse.trees.enumeration import check_enumerable, trees_without_forbidde
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.lists import in_order, places, side_by_side
+from treeparse.trees.looks import is_at_hand
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
@@ -42,6 +45,11 @@ class TreeCRF(TreeDistribution):
     Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
     ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
     divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
+
+    Without ``validate_args`` nothing waits for a CUDA device, so that a CUDA graph can hold a whole step of training:
+    lengths on the device are forced into range unseen, and known heads not looked at. What has to wait are lists
+    (``topk``, ``best_first``, ``enumerate_support``), sparse values, draws without replacement but by "beam", and
+    divergences between trees of different kinds.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
@@ -64,10 +72,11 @@ class TreeCRF(TreeDistribution):
         single_root: bool = True,
         validate_args: bool | None = None,
     ) -> None:
+        check_shape(scores)
         self.scores = scores
-        self.lengths = full_lengths(scores, lengths)
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
+        self.lengths = full_lengths(scores, lengths, validate=bool(self._validate_args))
         if self._validate_args:
             check_scores(scores, self.lengths)
 
@@ -248,7 +257,8 @@ class TreeCRF(TreeDistribution):
             )
         position = torch.arange(heads.shape[-1], device=heads.device)
         known = ((heads >= 0) & (position > 0) & (position <= self.lengths.unsqueeze(-1))).unsqueeze(-2)
-        check_heads_in_range(heads, self.lengths)
+        if self._validate_args or is_at_hand(heads):
+            check_heads_in_range(heads, self.lengths)
         competing = known & ~arcs_of(heads)
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
 
@@ -329,6 +339,6 @@ class TreeCRF(TreeDistribution):
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
             raise TreeparseError(f"The two distributions have scores of different shapes, {shapes}.")
-        if not torch.equal(q.lengths.to(self.lengths.device), self.lengths):
-            raise TreeparseError("The two distributions are over sentences of different lengths.")
+        if self._validate_args or is_at_hand(self.lengths):
+            check_equal_lengths(self.lengths, q.lengths)
         return q

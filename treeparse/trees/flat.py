@@ -10,6 +10,7 @@ from treeparse.trees import support
 from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
+from treeparse.trees.looks import is_at_hand
 from treeparse.trees.sums import TreeSums
 
 
@@ -120,8 +121,7 @@ class FlatTrees:
         """Which items ``(B,)`` have a tree that q forbids."""
         result = q.log_partition.reshape(-1) == -torch.inf
         forbidden = self.is_arc & (self.arcs > -torch.inf) & (q.arcs == -torch.inf)
-        if bool(forbidden.any()):
-            result = result | (forbidden & (self.log_marginals > -torch.inf)).any(-1).any(-1)
+        result = result | self.allows_some(forbidden)
         own, other = self.family, q.family
         constants = own, self.arcs.detach(), self.lengths
         if own.crossing and not other.crossing:
@@ -132,6 +132,12 @@ class FlatTrees:
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
         return result
+
+    def allows_some(self, arcs: Tensor) -> Tensor:
+        """Which items ``(B,)`` have a tree with one of some arcs ``(B, n+1, n+1)`` bool."""
+        if is_at_hand(arcs) and not bool(arcs.any()):  # as mostly, and log marginals take longer than all else
+            return arcs.any(-1).any(-1)
+        return (arcs & (self.log_marginals > -torch.inf)).any(-1).any(-1)
 
     def expected_gradient(self) -> Tensor:
         """The trace of the covariance of arcs: 1 where a tree has them, else 0; ``(*batch,)``."""
@@ -200,15 +206,15 @@ class FlatTrees:
         """An array ``(B, ...)`` as a tensor ``(*batch, ...)``."""
         return self.unflat(torch.from_numpy(array).to(self.arcs.device))
 
-    def sample(self, seeds: np.ndarray, count: int, method: Method | None = None) -> Tensor:
-        """Heads ``(B, count, n+1)`` of exact, independent samples by seeds ``(B,)`` uint64."""
+    def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+        """Heads ``(B, count, n+1)`` of exact, independent samples by seeds ``(B,)``."""
         heads = self.family.sample((self.arcs,), self.lengths, seeds, count, method)
         if heads.numel():
             self.require(heads[:, 0, 1] >= 0)
         return heads
 
     def sample_without_replacement(
-        self, seeds: np.ndarray, count: int, method: DistinctMethod | None = None, labels: LabelDraws | None = None
+        self, seeds: Tensor, count: int, method: DistinctMethod | None = None, labels: LabelDraws | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows ``(*batch, k, n+1)`` or, with labels, ``(*batch, k, 2n+2)``; log probabilities and keys."""
         shifted, _ = self.shifted_arcs  # differences of large scores keep their digits

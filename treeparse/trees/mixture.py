@@ -8,10 +8,10 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.kernels.random import uniforms
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.labels.means import MixtureLabels
 from treeparse.trees.seeds import Generators, item_seeds
+from treeparse.trees.streams import uniforms
 
 SALT = 0x6D697874757265  # sets the random numbers for components apart from those for trees
 
@@ -100,10 +100,9 @@ class Mixture:
         heads, labels = (trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs)
         return heads, labels
 
-    def _choices(self, seeds: np.ndarray, count: int) -> Tensor:
+    def _choices(self, seeds: Tensor, count: int) -> Tensor:
         """The component of each sample ``(count, B)``."""
-        draws = uniforms(seeds, count, 1, salt=SALT).squeeze(-1)
-        numbers = torch.from_numpy(draws).to(self.log_weights.device).T
+        numbers = uniforms(seeds, count, 1, salt=SALT, device=self.log_weights.device).squeeze(-1).T
         bounds = self.log_weights.exp().flatten(1).cumsum(0).unsqueeze(1)
         last = (bounds < bounds[-1:]).sum(0)  # the last possible one, should rounding lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)

@@ -2,17 +2,16 @@
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from treeparse.core import TreeparseError
 
 Generators = Generator | Sequence[Generator] | None
 
 
-def item_seeds(generator: Generators, items: int) -> np.ndarray:
-    """One uint64 seed an item ``(items,)``, drawn from a generator on its device, or from a list of one an item.
+def item_seeds(generator: Generators, items: int) -> Tensor:
+    """One seed an item, int64 ``(items,)`` on the generator's device, or drawn from a list of one generator an item.
 
     Raises:
         TreeparseError: for a list of another length.
@@ -23,10 +22,9 @@ def item_seeds(generator: Generators, items: int) -> np.ndarray:
         raise TreeparseError(
             f"There are {len(generator)} generators for {items} batch items: give one, or one for each item."
         )
-    return np.concatenate([_draw_seeds(own, 1) for own in generator]) if items else np.empty(0, np.uint64)
+    return torch.cat([_draw_seeds(own, 1) for own in generator]) if items else _draw_seeds(None, 0)
 
 
-def _draw_seeds(generator: Generator | None, count: int) -> np.ndarray:
+def _draw_seeds(generator: Generator | None, count: int) -> Tensor:
     device = "cpu" if generator is None else generator.device
-    seeds = torch.randint(-(2**63), 2**63 - 1, (count,), generator=generator, device=device)
-    return seeds.cpu().numpy().view(np.uint64)
+    return torch.randint(-(2**63), 2**63 - 1, (count,), generator=generator, device=device)

@@ -43,9 +43,9 @@ def tensors(found: Any, device: torch.device) -> Any:
     return tensor if device.type == "cpu" else tensor.to(device)
 
 
-def seeds_on(device: torch.device, seeds: np.ndarray) -> Tensor:
-    """The bits of uint64 seeds as int64; nothing waits for the copy."""
-    return torch.from_numpy(seeds.view(np.int64)).to(device, non_blocking=True)
+def seed_bits(seeds: Tensor) -> np.ndarray:
+    """Seeds as the kernels take them, uint64."""
+    return integers(seeds).view(np.uint64)
 
 
 def _array(tensor: Tensor) -> FloatArray | IntArray:

@@ -12,16 +12,13 @@ head-major, ``w[head, word]``; the next word is always word 1.
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from treeparse.trees.checks import arc_mask
+from treeparse.trees.looks import moved
+from treeparse.trees.streams import uniforms_by_tensors
 
-# SplitMix64 as in `treeparse.kernels.random`, on signed numbers
-GAMMA, FIRST_FACTOR, SECOND_FACTOR = (
-    constant - 2**64 for constant in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-)
 LABEL_STEPS = 1 << 24  # steps below are those of heads
 SALT = 0x6265616D  # sets streams apart from those of other draws by a seed
 MAX_WEIGHTS = 2**26  # of the items that are done at once
@@ -39,7 +36,7 @@ class Beam(NamedTuple):
 def sample_by_beam(
     scores: Tensor,
     lengths: Tensor,
-    seeds: np.ndarray,
+    seeds: Tensor,
     count: int,
     *,
     single_root: bool,
@@ -50,7 +47,7 @@ def sample_by_beam(
     Args:
         scores: float64 ``(B, n+1, n+1)``.
         lengths: int64 ``(B,)``.
-        seeds: ``(B,)`` uint64. The first trees are the same however many are asked for.
+        seeds: int64 ``(B,)``, on any device. The first trees are the same however many are asked for.
         count: of trees.
         single_root: whether exactly one word hangs from the root.
         label_logs: float64 ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and
@@ -60,7 +57,7 @@ def sample_by_beam(
         Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``;
         past the number of trees -1, -inf and -inf.
     """
-    streams = torch.from_numpy(seeds.view(np.int64)).to(scores.device) ^ SALT
+    streams = moved(seeds, scores.device) ^ SALT
     items = max(1, MAX_WEIGHTS // (count * scores.shape[-1] ** 2))
     parts = []
     for start in range(0, max(len(scores), 1), items):
@@ -202,23 +199,8 @@ def _select(tensor: Tensor, parent: Tensor) -> Tensor:
 
 def _gumbel(seeds: Tensor, step: int, places: int, count: int) -> Tensor:
     """Standard Gumbel noise ``(B, places, count)``; a number does not depend on how many there are."""
-    place = torch.arange(places, device=seeds.device)
-    stream = _mixed(seeds.unsqueeze(-1) ^ _mixed((place + (step << 32)) * GAMMA + GAMMA))
-    draw = torch.arange(1, count + 1, device=seeds.device)
-    bits = _mixed(stream.unsqueeze(-1) + draw * GAMMA)
-    uniform = (_shifted(bits, 12).to(torch.float64) + 0.5) * 2.0**-52
+    uniform = uniforms_by_tensors(seeds, places, count, first=step << 32)
     return -(-uniform.log()).log()
-
-
-def _mixed(bits: Tensor) -> Tensor:
-    bits = (bits ^ _shifted(bits, 30)) * FIRST_FACTOR
-    bits = (bits ^ _shifted(bits, 27)) * SECOND_FACTOR
-    return bits ^ _shifted(bits, 31)
-
-
-def _shifted(bits: Tensor, places: int) -> Tensor:
-    """Shifted right, with zeros coming in from the left."""
-    return (bits >> places) & (2 ** (64 - places) - 1)
 
 
 def _finite(logs: Tensor) -> Tensor:

@@ -94,7 +94,7 @@ class Remaining:
         heads = sampler(self.scores, self.lengths, self.seeds, draws)
         if self.labels is None:
             return heads
-        drawn = self.labels.sample_of_trees(_tensor_of(heads, self.labels), self.seeds)
+        drawn = self.labels.sample_of_trees(_tensor_of(heads, self.labels), torch.from_numpy(self.seeds.view(np.int64)))
         return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
 
     @torch.no_grad()

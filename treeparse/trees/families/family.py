@@ -7,7 +7,6 @@ torch). Everything that depends on either is here behind one object; a new backe
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,8 +53,8 @@ class LabelDraws(Protocol):
         """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both."""
         ...
 
-    def sample_of_trees(self, heads: Tensor, seeds: np.ndarray) -> Tensor:
-        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)`` uint64."""
+    def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
+        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)``."""
         ...
 
     def of_items(self, items: Tensor) -> "LabelDraws":
@@ -74,7 +73,8 @@ class DistinctTrees(NamedTuple):
 class Family(ABC):
     """Plain functions of float64 scores of parts and int64 lengths ``(B,)``, without autograd.
 
-    Results are on the scores' device. Draws take one uint64 seed an item ``(B,)``.
+    Results are on the scores' device. Draws take one seed an item ``(B,)``,
+    int64, on whatever device.
 
     Attributes:
         single_root: whether exactly one word hangs from node 0.
@@ -118,9 +118,7 @@ class Family(ABC):
         """The lazy list of the best trees; it is kept in CPU memory."""
 
     @abstractmethod
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Heads ``(B, count, n+1)`` of trees drawn with replacement; -1 where there is none.
 
         Raises:
@@ -132,7 +130,7 @@ class Family(ABC):
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

@@ -14,7 +14,7 @@ from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import beam
-from treeparse.trees.families.arrays import floats, integers, run, tensors
+from treeparse.trees.families.arrays import floats, integers, run, seed_bits, tensors
 from treeparse.trees.families.distinct import DrawKernels
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
@@ -65,19 +65,17 @@ class Nonprojective(Family):
         (arcs,) = parts
         return NonprojectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
 
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         check_method(method, single_root=self.single_root)
         options = {"single_root": self.single_root, "method": METHODS.index(method)}
-        heads, _ = run(sampling.sample_trees, *parts, lengths, seeds, count, **options)
+        heads, _ = run(sampling.sample_trees, *parts, lengths, seed_bits(seeds), count, **options)
         return heads
 
     def sample_without_replacement(
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

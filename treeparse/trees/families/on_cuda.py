@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.device import best, nonprojective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.arrays import seeds_on
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.on_device import NonprojectiveOnDevice
 from treeparse.trees.families.samplers import check_method
+from treeparse.trees.looks import moved
 
 
 @dataclass(frozen=True)
@@ -46,21 +45,19 @@ class NonprojectiveOnCuda(Family):
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
         return self._others.k_best(parts, lengths)
 
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         if method in ("wilson_reject", "colbourn"):
             return self._others.sample(parts, lengths, seeds, count, method)
         check_method(method, single_root=self.single_root)
         (arcs,) = parts
         way = "walks" if method in ("wilson", "wilson_marginal") else method
-        return samples.sample_trees(arcs, lengths, seeds_on(arcs.device, seeds), count, method=way, **self._options)
+        return samples.sample_trees(arcs, lengths, moved(seeds, arcs.device), count, method=way, **self._options)
 
     def sample_without_replacement(
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

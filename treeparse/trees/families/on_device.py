@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.trees.families import dense
@@ -40,16 +39,14 @@ class NonprojectiveOnDevice(Family):
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
         return self._kernels.k_best(parts, lengths)
 
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         return self._kernels.sample(parts, lengths, seeds, count, method)
 
     def sample_without_replacement(
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.kernels.best import eisner
@@ -12,7 +11,7 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
-from treeparse.trees.families.arrays import floats, integers, run
+from treeparse.trees.families.arrays import floats, integers, run, seed_bits
 from treeparse.trees.families.distinct import DrawKernels
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.samplers import check_distinct_method, check_projective_method, draw_on_cpu
@@ -47,17 +46,15 @@ class Projective(Family):
         (arcs,) = parts
         return ProjectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
 
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         check_projective_method(method)
-        return run(sampling.sample_trees, *parts, lengths, seeds, count, single_root=self.single_root)
+        return run(sampling.sample_trees, *parts, lengths, seed_bits(seeds), count, single_root=self.single_root)
 
     def sample_without_replacement(
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

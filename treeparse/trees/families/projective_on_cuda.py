@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.device import best, projective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.arrays import seeds_on
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
 from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.samplers import check_projective_method
+from treeparse.trees.looks import moved
 
 
 @dataclass(frozen=True)
@@ -46,19 +45,17 @@ class ProjectiveOnCuda(Family):
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
         return self._others.k_best(parts, lengths)
 
-    def sample(
-        self, parts: Parts, lengths: Tensor, seeds: np.ndarray, count: int, method: Method | None = None
-    ) -> Tensor:
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         check_projective_method(method)
         (arcs,) = parts
         drawn = samples.sample_projective_trees
-        return drawn(arcs, lengths, seeds_on(arcs.device, seeds), count, **self._options)
+        return drawn(arcs, lengths, moved(seeds, arcs.device), count, **self._options)
 
     def sample_without_replacement(
         self,
         parts: Parts,
         lengths: Tensor,
-        seeds: np.ndarray,
+        seeds: Tensor,
         count: int,
         *,
         method: DistinctMethod | None = None,

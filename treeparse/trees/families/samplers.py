@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import get_args
 
-import numpy as np
 from torch import Tensor
 
 from treeparse.core import TreeparseError
-from treeparse.trees.families.arrays import floats, integers, tensors
+from treeparse.trees.families.arrays import floats, integers, seed_bits, tensors
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method
 
@@ -18,14 +17,14 @@ def draw_on_cpu(
     kernels: DrawKernels,
     scores: Tensor,
     lengths: Tensor,
-    seeds: np.ndarray,
+    seeds: Tensor,
     count: int,
     *,
     method: DistinctMethod,
     labels: LabelDraws | None,
 ) -> DistinctTrees:
     """Trees drawn without replacement by "repeat" or "trie"."""
-    arguments = floats(scores), integers(lengths), seeds, count
+    arguments = floats(scores), integers(lengths), seed_bits(seeds), count
     if method == "trie":
         found = kernels.trie(*arguments, label_logs=None if labels is None else floats(labels.log_probs()))
     else:

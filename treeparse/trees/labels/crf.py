@@ -32,6 +32,7 @@ from treeparse.trees.labels.sources import (
     LabelTensor,
 )
 from treeparse.trees.lists import in_order, places, side_by_side
+from treeparse.trees.looks import is_at_hand
 from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
@@ -215,7 +216,7 @@ class LabeledCRF(TreeDistribution):
             )
         position = torch.arange(shape[-1], device=labels.device)
         labels = torch.where((position > 0) & (position <= self.lengths.unsqueeze(-1)), labels, -1)
-        if bool((labels >= self.labels.count).any()):
+        if (self._validate_args or is_at_hand(labels)) and bool((labels >= self.labels.count).any()):
             raise TreeparseError(
                 f"Known labels must lie below the number of labels, {self.labels.count}; -1 leaves one open."
             )

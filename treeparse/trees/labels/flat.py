@@ -49,10 +49,7 @@ class FlatLabeledTrees:
 
     def _forbids_label(self, q: "FlatLabeledTrees") -> Tensor:
         """Which items ``(B,)`` have a possible arc with a label that only q forbids."""
-        forbidden = self.labels.forbidden_by(q.labels)
-        if not bool(forbidden.any()):
-            return forbidden.any(-1).any(-1)
-        return (forbidden & (self.arcs.log_marginals > -torch.inf)).any(-1).any(-1)
+        return self.arcs.allows_some(self.labels.forbidden_by(q.labels))
 
     def log_power_sum(self, order: float) -> Tensor:
         """Log of the sum over labelled trees of their probability to a power ``(*batch,)``."""

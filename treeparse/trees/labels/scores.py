@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.kernels.random import uniforms
 from treeparse.trees.flat import power
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
+from treeparse.trees.looks import is_at_hand
+from treeparse.trees.streams import uniforms
 
 SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
@@ -119,26 +119,33 @@ class FlatLabels:
         """Scores and labels of arcs ``(A, L)``, best first; of equal labels the lowest first. Constants."""
         return self.at(item, head, dependent).detach().sort(dim=-1, descending=True, stable=True)
 
-    def sample_of_trees(self, heads: Tensor, seeds: np.ndarray) -> Tensor:
-        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)`` uint64."""
+    def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
+        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)``.
+
+        Labels are drawn where the scores are, the same ones on any device but where a draw falls within rounding of
+        the border between two; nothing waits for a device.
+        """
         step = max(1, sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
-        draws = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT)
-        numbers = torch.from_numpy(draws).to(heads.device).transpose(0, 1)
+        numbers = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT, device=heads.device).transpose(0, 1)
         parts = zip(heads.split(step), numbers.split(step), strict=True)
         return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()
 
     def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
         """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
-        size = heads.shape[-1]
-        is_word = heads >= 0
-        _, item, node = is_word.nonzero(as_tuple=True)
-        # Most arcs are in many trees: their labels' scores are looked up once.
-        arcs, which = ((item * size + heads[is_word]) * size + node).unique(return_inverse=True)
-        scores = self.at(arcs // (size * size), arcs // size % size, arcs % size)
-        bounds = sums.log_probs(scores).exp().cumsum(-1)
+        item, head, node = _arcs_of(heads)
+        if is_at_hand(heads):  # most arcs are in many trees: their labels' scores are looked up once
+            size = heads.shape[-1]
+            arcs, which = ((item * size + head) * size + node).unique(return_inverse=True)
+            bounds = self._bounds(arcs // (size * size), arcs // size % size, arcs % size)[which]
+        else:
+            bounds = self._bounds(item, head, node)
         last = (bounds < bounds[:, -1:]).sum(-1)  # the last possible label, should rounding lead past it
-        chosen = (bounds[which] <= (numbers[is_word] * bounds[which, -1]).unsqueeze(-1)).sum(-1)
-        return torch.full_like(heads, -1).masked_scatter(is_word, torch.minimum(chosen, last[which]))
+        chosen = (bounds <= (numbers.flatten() * bounds[:, -1]).unsqueeze(-1)).sum(-1)
+        return torch.where(heads >= 0, torch.minimum(chosen, last).reshape(heads.shape), -1)
+
+    def _bounds(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """The summed probabilities of the labels of arcs up to each of them ``(A, L)``."""
+        return sums.log_probs(self.at(item, head, dependent)).exp().cumsum(-1)
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
         """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""

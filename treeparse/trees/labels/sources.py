@@ -153,7 +153,9 @@ class LabelsGiven:
         if sums is None:
             return None
         item, head, dependent = (arcs & (self.labels >= 0).unsqueeze(1)).nonzero(as_tuple=True)
-        scores = self.source.at_labels(item, head, dependent, self.labels[item, dependent])
+        known = self.labels[item, dependent]
+        scores = self.source.at_labels(item, head, dependent, known.clamp_max(self.shape[-1] - 1))
+        scores = scores.masked_fill(known >= self.shape[-1], -torch.inf)  # there is no such label
         return sums.index_put((item, head, dependent), scores.to(sums.dtype))
 
     def of_items(self, items: Tensor) -> "LabelsGiven":

@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
 from treeparse.trees.labels.sources import LabelSource
+from treeparse.trees.looks import is_at_hand
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 DENSE = 2**23  # the same where few of them are read: what a batch of usual sentences has
@@ -56,7 +57,8 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
     """The expected sum ``(B,)`` of a function ``(A, L), ... -> (A,)`` of arcs' label scores over a random tree's arcs.
 
     Arcs that are so improbable that together they are to a tree what the resolution of the scores is to a number are
-    left out; of a trained parser these are most.
+    left out; of a trained parser these are most. On a device the labels of all arcs are read, for to pick some out
+    would wait for it.
 
     Args:
         function: of the label scores of some arcs, float64.
@@ -68,6 +70,10 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
     counting = marginals.detach() > resolution / nodes
 
     def of_slice(first: int, last: int) -> Tensor:
+        if not is_at_hand(marginals):
+            part = counting[:, first:last]
+            values = function(*(real_scores(part, source.from_heads(first, last)) for source in scores))
+            return torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))
         item, head, dependent = counting[:, first:last].nonzero(as_tuple=True)
         head = head + first
         values = function(*(source.among(first, last, item, head, dependent) for source in scores))

@@ -1,0 +1,49 @@
+"""Models around a distribution under ``torch.compile``: graphs end where kernels begin, and numbers are the same."""
+
+import pytest
+import torch
+from helpers.tree_cases import generator
+from torch import Tensor, nn
+
+from treeparse import NonProjectiveCRF
+
+# torch warns of what it does itself where a graph ends
+pytestmark = pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning:torch")
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+class Loss(nn.Module):
+    """The loss of words' vectors ``(B, n+1, 4)``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads, self.dependents = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, vectors: Tensor, lengths: Tensor, heads: Tensor) -> Tensor:
+        p = NonProjectiveCRF(self.heads(vectors) @ self.dependents(vectors).mT, lengths, validate_args=False)
+        return -p.log_prob(heads).mean()
+
+
+@pytest.mark.parametrize(
+    ("device", "backend"), [("cpu", "eager"), pytest.param("cuda", "inductor", marks=[pytest.mark.gpu, GPU])]
+)
+def test_a_compiled_model_learns_the_same(device: str, backend: str) -> None:
+    torch.manual_seed(1)
+    model = Loss().to(device)
+    compiled = torch.compile(model, backend=backend)
+    for seed in (1, 2):  # the second is not compiled again
+        vectors = torch.randn(3, 6, 4, generator=generator(seed)).to(device)
+        lengths = torch.tensor([5, 4, 3], device=device)
+        heads = NonProjectiveCRF(torch.zeros(3, 6, 6, device=device), lengths).mode
+        values, gradients = [], []
+        for form in (model, compiled):
+            model.zero_grad()
+            loss = form(vectors, lengths, heads)
+            loss.backward()
+            values.append(loss.detach())
+            gradients.append([parameter.grad for parameter in model.parameters()])
+        torch.testing.assert_close(*values)
+        for pair in zip(*gradients, strict=True):
+            torch.testing.assert_close(*pair, rtol=1e-5, atol=1e-6)
+            assert pair[0].any()
+    torch.compiler.reset()
