@@ -29,6 +29,7 @@ from treeparse.device.launcher import Launcher
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 BARRIER = re.compile(r"__sync(threads|warp)\(\);")
+MEMORIES = (1 << 18, 0)  # bytes a block: one sentence a block at a time, and several in turn
 ENTRY = re.compile(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores.*?Used (\d+) registers", re.DOTALL)
 
 
@@ -62,7 +63,7 @@ def run_all(launcher: Launcher) -> None:
 def find_races() -> None:
     """Raise where two threads race, or where a kernel is not run."""
     with tempfile.TemporaryDirectory() as folder:
-        for most_shared_bytes in (1 << 18, 0):
+        for most_shared_bytes in MEMORIES:
             launcher = Sanitizer(Path(folder), most_shared_bytes=most_shared_bytes)
             run_all(launcher)
             if missing := sources.kernels().keys() - set(launcher.runs):
@@ -91,7 +92,8 @@ def _race_without(name: str, text: str) -> str:
         programs.mkdir()
         (changed / name).write_text(text, encoding="utf-8")
         try:
-            run_all(Sanitizer(programs, changed))
+            for most_shared_bytes in MEMORIES:
+                run_all(Sanitizer(programs, changed, most_shared_bytes))
         except TreeparseError as error:
             return " ".join(re.sub("=+", "", str(error)).split())[:100]
     return ""
