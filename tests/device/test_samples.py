@@ -20,8 +20,7 @@ from treeparse.device.launcher import Launcher
 from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import projective
 from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
-from treeparse.trees.families.projective_on_cuda import ProjectiveOnCuda
+from treeparse.trees.families.on_cuda import nonprojective_on_cuda, projective_on_cuda
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 METHODS = pytest.mark.parametrize("method", [None, "expansion", "walks"])
@@ -107,10 +106,10 @@ def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: 
     for count in (1, 11):
         expected = projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
         own_seeds = torch.from_numpy(seeds.view(np.int64))
-        found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, own_seeds, count)
+        found = projective_on_cuda(launcher, single_root=single_root).sample(parts, words, own_seeds, count)
         np.testing.assert_array_equal(found.cpu().numpy(), expected)
     with pytest.raises(TreeparseError, match="drawn in one way"):
-        ProjectiveOnCuda(single_root, launcher).sample(parts, words, words, 1, "expansion")
+        projective_on_cuda(launcher, single_root=single_root).sample(parts, words, words, 1, "expansion")
 
 
 @ROOTS
@@ -120,12 +119,14 @@ def test_the_family_draws_as_that_of_the_cpu_by_every_method(single_root: bool, 
     seeds = torch.tensor([-1, 7])
     names = ("wilson_marginal", "wilson_reject") if single_root else ("wilson",)
     for method in (None, "expansion", "colbourn", *names):
-        found = NonprojectiveOnCuda(single_root, launcher).sample(arguments[:1], arguments[1], seeds, 5, method)
+        found = nonprojective_on_cuda(launcher, single_root=single_root).sample(
+            arguments[:1], arguments[1], seeds, 5, method
+        )
         expected = Nonprojective(single_root).sample(arguments[:1], arguments[1], seeds, 5, method)
         assert torch.equal(found, expected), method
     with pytest.raises(TreeparseError, match="draws trees with"):
         wrong = "wilson" if single_root else "wilson_marginal"
-        NonprojectiveOnCuda(single_root, launcher).sample(arguments[:1], arguments[1], seeds, 5, wrong)
+        nonprojective_on_cuda(launcher, single_root=single_root).sample(arguments[:1], arguments[1], seeds, 5, wrong)
 
 
 def test_no_samples_and_no_items(launcher: Launcher) -> None:

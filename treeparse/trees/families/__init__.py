@@ -12,7 +12,7 @@ from treeparse.trees.families.family import LabelDraws as LabelDraws
 from treeparse.trees.families.family import Method as Method
 from treeparse.trees.families.family import Parts as Parts
 from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.on_device import NonprojectiveOnDevice
+from treeparse.trees.families.on_device import nonprojective_on_device
 from treeparse.trees.families.projective import Projective
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def nonprojective(device: torch.device, *, single_root: bool, backend: Backend |
     if backend == "cuda" or (backend is None and device.type == "cuda"):
         launcher = _launcher(device, is_wanted=backend == "cuda")
         if launcher is not None:
-            from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
+            from treeparse.trees.families.on_cuda import nonprojective_on_cuda
 
-            return NonprojectiveOnCuda(single_root, launcher)
+            return nonprojective_on_cuda(launcher, single_root=single_root)
     if backend == "torch" or (backend is None and device.type != "cpu"):
-        return NonprojectiveOnDevice(single_root)
+        return nonprojective_on_device(single_root=single_root)
     return Nonprojective(single_root)
 
 
@@ -49,9 +49,9 @@ def projective(device: torch.device, *, single_root: bool) -> Family:
     launcher = _launcher(device, is_wanted=False) if device.type == "cuda" else None
     if launcher is None:
         return Projective(single_root)
-    from treeparse.trees.families.projective_on_cuda import ProjectiveOnCuda
+    from treeparse.trees.families.on_cuda import projective_on_cuda
 
-    return ProjectiveOnCuda(single_root, launcher)
+    return projective_on_cuda(launcher, single_root=single_root)
 
 
 def _launcher(device: torch.device, *, is_wanted: bool) -> "Launcher | None":

@@ -83,7 +83,7 @@ class Family(ABC):
     """
 
     single_root: bool
-    crossing: ClassVar[bool]
+    crossing: bool
     leaves_rest: ClassVar[bool] = False
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """All dependency trees, crossing arcs included, by the compiled kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,7 +27,7 @@ class Nonprojective(Family):
     """Sums by elimination in O(n^3), best trees in O(n^2); tensors of other devices are copied to the CPU and back."""
 
     single_root: bool
-    crossing: ClassVar[bool] = True
+    crossing: bool = field(default=True, init=False)
     leaves_rest: ClassVar[bool] = True
 
     def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:

@@ -1,77 +1,60 @@
-"""All dependency trees, crossing arcs included, by CUDA kernels on the scores' device."""
+"""Families by CUDA kernels on the scores' device."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
-from treeparse.device import best, nonprojective, samples
+from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
-from treeparse.trees.families.on_device import NonprojectiveOnDevice
-from treeparse.trees.families.samplers import check_method
+from treeparse.trees.families.family import Method, Parts
+from treeparse.trees.families.nonprojective import Nonprojective
+from treeparse.trees.families.on_device import OnDevice
+from treeparse.trees.families.projective import Projective
+from treeparse.trees.families.samplers import check_method, check_projective_method
 from treeparse.trees.looks import moved
 
 
 @dataclass(frozen=True)
-class NonprojectiveOnCuda(Family):
-    """Sums, best trees and samples with replacement by kernels; for all else the family serves that works anywhere."""
+class OnCuda(OnDevice):
+    """Sums, best trees and samples with replacement by kernels; all else as ``OnDevice`` says."""
 
-    single_root: bool
     launcher: Launcher
-    crossing: ClassVar[bool] = True
 
-    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
-        (arcs,) = parts
-        return nonprojective.log_partition(arcs, lengths, **self._options)
-
-    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
-        (arcs,) = parts
-        log_z, marginals = nonprojective.log_partition_and_marginals(arcs, lengths, **self._options)
-        return log_z, (marginals,)
-
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
-        (arcs,), (vector,) = parts, vectors
-        return (nonprojective.hessian_vector_product(arcs, lengths, vector, **self._options),)
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"single_root": self.single_root, "launcher": self.launcher}
 
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
-        (arcs,) = parts
-        return (nonprojective.log_marginals(arcs, lengths, **self._options),)
+        return (self.sums.log_marginals(*parts, lengths, **self.options),)
 
     def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
         (arcs,) = parts
-        return best.best_trees(arcs, lengths, **self._options)
-
-    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
-        return self._others.k_best(parts, lengths)
-
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
-        if method in ("wilson_reject", "colbourn"):
-            return self._others.sample(parts, lengths, seeds, count, method)
-        check_method(method, single_root=self.single_root)
-        (arcs,) = parts
-        way = "walks" if method in ("wilson", "wilson_marginal") else method
-        return samples.sample_trees(arcs, lengths, moved(seeds, arcs.device), count, method=way, **self._options)
-
-    def sample_without_replacement(
-        self,
-        parts: Parts,
-        lengths: Tensor,
-        seeds: Tensor,
-        count: int,
-        *,
-        method: DistinctMethod | None = None,
-        labels: LabelDraws | None = None,
-    ) -> DistinctTrees:
-        return self._others.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+        find = best.best_trees if self.crossing else best.best_projective_trees
+        return find(arcs, lengths, **self.options)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return best.are_trees(heads, lengths, **self._options)
+        return best.are_trees(heads, lengths, crossing=self.crossing, **self.options)
 
-    @property
-    def _options(self) -> Any:
-        return {"single_root": self.single_root, "launcher": self.launcher}
+    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+        """Walks with rejection and Colbourn's method, which are for comparison, are the CPU's."""
+        (arcs,) = parts
+        arguments = arcs, lengths, moved(seeds, arcs.device), count
+        if not self.crossing:
+            check_projective_method(method)
+            return samples.sample_projective_trees(*arguments, **self.options)
+        if method in ("wilson_reject", "colbourn"):
+            return self.rest.sample(parts, lengths, seeds, count, method)
+        check_method(method, single_root=self.single_root)
+        way = "walks" if method in ("wilson", "wilson_marginal") else method
+        return samples.sample_trees(*arguments, method=way, **self.options)
 
-    @property
-    def _others(self) -> NonprojectiveOnDevice:
-        return NonprojectiveOnDevice(self.single_root)
+
+def nonprojective_on_cuda(launcher: Launcher, *, single_root: bool) -> OnCuda:
+    """All dependency trees, crossing arcs included."""
+    return OnCuda(single_root, True, nonprojective, Nonprojective(single_root), launcher)
+
+
+def projective_on_cuda(launcher: Launcher, *, single_root: bool) -> OnCuda:
+    """Dependency trees without crossing arcs."""
+    return OnCuda(single_root, False, projective, Projective(single_root), launcher)

@@ -1,7 +1,8 @@
-"""All dependency trees, crossing arcs included, with sums in torch operations on the scores' device."""
+"""Families whose sums are found where the scores are."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import Any
 
 from torch import Tensor
 
@@ -11,36 +12,48 @@ from treeparse.trees.families.nonprojective import Nonprojective
 
 
 @dataclass(frozen=True)
-class NonprojectiveOnDevice(Family):
-    """Sums and draws without replacement stay on the device; for all else the compiled kernels serve."""
+class OnDevice(Family):
+    """Sums of a module's functions on the scores' device; for all else another family of the same trees serves.
+
+    Lists of the best trees are always that family's: they grow by a heap a sentence, one tree after the other, which is
+    work for a CPU, and are read there. For them the scores are copied to the CPU once.
+
+    Attributes:
+        sums: ``log_partition``, ``log_partition_and_marginals`` and ``hessian_vector_product``.
+        rest: the other family.
+    """
 
     single_root: bool
-    crossing: ClassVar[bool] = True
+    crossing: bool
+    sums: ModuleType
+    rest: Family
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the functions take besides tensors."""
+        return {"single_root": self.single_root}
 
     def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
-        (arcs,) = parts
-        return dense.log_partition(arcs, lengths, single_root=self.single_root)
+        return self.sums.log_partition(*parts, lengths, **self.options)
 
     def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
-        (arcs,) = parts
-        log_z, marginals = dense.log_partition_and_marginals(arcs, lengths, single_root=self.single_root)
+        log_z, marginals = self.sums.log_partition_and_marginals(*parts, lengths, **self.options)
         return log_z, (marginals,)
 
     def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
-        (arcs,), (vector,) = parts, vectors
-        return (dense.hessian_vector_product(arcs, lengths, vector, single_root=self.single_root),)
+        return (self.sums.hessian_vector_product(*parts, lengths, *vectors, **self.options),)
 
     def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
-        return self._kernels.log_marginals(parts, lengths)
+        return self.rest.log_marginals(parts, lengths)
 
     def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
-        return self._kernels.best_trees(parts, lengths)
+        return self.rest.best_trees(parts, lengths)
 
     def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
-        return self._kernels.k_best(parts, lengths)
+        return self.rest.k_best(parts, lengths)
 
     def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
-        return self._kernels.sample(parts, lengths, seeds, count, method)
+        return self.rest.sample(parts, lengths, seeds, count, method)
 
     def sample_without_replacement(
         self,
@@ -52,11 +65,12 @@ class NonprojectiveOnDevice(Family):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        return self._kernels.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+        return self.rest.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return self._kernels.are_trees(heads, lengths)
+        return self.rest.are_trees(heads, lengths)
 
-    @property
-    def _kernels(self) -> Nonprojective:
-        return Nonprojective(self.single_root)
+
+def nonprojective_on_device(*, single_root: bool) -> OnDevice:
+    """All dependency trees, crossing arcs included, with sums in torch operations, for any device."""
+    return OnDevice(single_root, True, dense, Nonprojective(single_root))

@@ -1,8 +1,8 @@
 """Dependency trees without crossing arcs, by the compiled kernels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -22,7 +22,7 @@ class Projective(Family):
     """Sums and best trees in O(n^3) over Eisner's chart; tensors of other devices are copied to the CPU and back."""
 
     single_root: bool
-    crossing: ClassVar[bool] = False
+    crossing: bool = field(default=False, init=False)
 
     def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
         return run(inside_outside.log_partition, *parts, lengths, single_root=self.single_root)
