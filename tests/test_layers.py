@@ -46,6 +46,7 @@ ALLOWED = {
         "training",
         "rerank",
         "version",
+        "device",
     },
     "__main__": {"cli"},
 }

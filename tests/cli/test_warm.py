@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from treeparse.cli import main as cli
 from treeparse.cli.commands import warm
+from treeparse.device import compiler, sources
 
 TESTS = Path(__file__).parents[1]
 LAST_LINE = r"treeparse: (\d+) kernels compiled, (\d+) were there already, in (.*kernels.*); \d+ s\n"
@@ -81,6 +83,59 @@ def test_compiling_what_cannot_be_kept_is_an_error(
     monkeypatch.setattr(warm, "CALLS", (("projective", fail),))
     assert cli.main(["warm", "-q"]) == 2
     assert capsys.readouterr() == ("", "treeparse: error: Compiled kernels cannot be kept (no room).\n")
+
+
+@pytest.fixture
+def devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """Three CUDA devices of two kinds, and what is compiled for them."""
+    compiled: list[str] = []
+
+    def compile_source(source: Path, architecture: str) -> bytes:
+        compiled.append(f"{source.name} for {architecture}")
+        return b"code"
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: ((9, 0), (8, 0), (9, 0))[index])
+    monkeypatch.setattr(compiler, "compile_source", compile_source)
+    monkeypatch.setattr(compiler, "version", lambda: (13, 0))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return compiled
+
+
+def test_kernels_of_devices_are_compiled_once(
+    calls: None, devices: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["warm"]) == 0
+    files = {path.name for path in sources.kernels().values()}
+    assert sorted(devices) == sorted(f"{name} for sm_{kind}" for name in files for kind in (80, 90))
+    assert len(list((tmp_path / "treeparse").iterdir())) == len(devices)
+    output, _ = capsys.readouterr()
+    assert output.startswith(f"treeparse: {2 + len(devices)} kernels compiled, 1 were there already, in /kernels, ")
+    assert cli.main(["warm"]) == 0
+    assert len(devices) == 2 * len(files)
+    assert f"{1 + len(devices)} were there already" in capsys.readouterr().out
+
+
+def test_kernels_of_devices_that_cannot_be_kept_are_an_error(
+    calls: None, devices: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "treeparse").touch()
+    assert cli.main(["warm", "-q"]) == 2
+    assert f"cannot be kept in {tmp_path / 'treeparse'}" in capsys.readouterr().err
+
+
+def test_without_their_compiler_the_rest_is_compiled(
+    calls: None, devices: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ImportError("No module named 'cuda'")
+
+    monkeypatch.setattr(compiler, "version", fail)
+    assert cli.main(["warm"]) == 0
+    output, errors = capsys.readouterr()
+    assert "2 kernels compiled" in output
+    assert "treeparse: warning: Kernels for cuda:0 cannot be compiled" in errors and not devices
 
 
 def test_nothing_is_compiled_where_numba_is_told_so(

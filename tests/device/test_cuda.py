@@ -111,7 +111,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
         yield
         found.context = None
 
-    properties = SimpleNamespace(major=9, minor=0, multi_processor_count=2)
+    properties = SimpleNamespace(multi_processor_count=2)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda index: (9, 0))
     monkeypatch.setattr(torch.cuda, "device", guard)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: SimpleNamespace(cuda_stream=77))

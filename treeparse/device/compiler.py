@@ -23,13 +23,18 @@ def machine_code(source: Path, architecture: str) -> bytes:
         ImportError: without the Python package cuda-bindings.
         TreeparseError: where the compiler refuses the source or the architecture.
     """
-    path = _folder() / f"{source.stem}-{architecture}-{_digest()[:32]}.cubin"
+    path = kept_path(source, architecture)
     try:
         return path.read_bytes()
     except OSError:
         code = compile_source(source, architecture)
         _keep(code, path)
         return code
+
+
+def kept_path(source: Path, architecture: str) -> Path:
+    """Where the code is, or would be, kept."""
+    return _folder() / f"{source.stem}-{architecture}-{_digest()[:32]}.cubin"
 
 
 def compile_source(source: Path, architecture: str) -> bytes:

@@ -41,9 +41,20 @@ def launcher_or_none(index: int) -> "CudaLauncher | None":
     try:
         return launcher_of(index)
     except Exception as error:
-        reason = str(error) or type(error).__name__
-        LOG.warning(NOT_COMPILED, f"cuda:{index}", f"{reason.rstrip('.')}.", (torch.version.cuda or "").split(".")[0])
+        LOG.warning(why_not(index, error))
         return None
+
+
+def why_not(index: int, error: Exception) -> str:
+    """Why the kernels do not serve on a device."""
+    reason = str(error) or type(error).__name__
+    return NOT_COMPILED % (f"cuda:{index}", f"{reason.rstrip('.')}.", (torch.version.cuda or "").split(".")[0])
+
+
+def architecture_of(index: int) -> str:
+    """What machine code for the device of this number is compiled for, such as sm_90."""
+    major, minor = torch.cuda.get_device_capability(index)
+    return f"sm_{major}{minor}"
 
 
 class CudaLauncher:
@@ -64,7 +75,7 @@ class CudaLauncher:
             self.most_shared_bytes: int = self._call("cuDeviceGetAttribute", most, self._call("cuDeviceGet", index))
             self.most_warps: int = MOST_WARPS
             self.most_blocks: int = BLOCKS_A_PROCESSOR * properties.multi_processor_count
-            self._functions = self._load(f"sm_{properties.major}{properties.minor}")
+            self._functions = self._load(architecture_of(index))
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
         words = words_of(arguments)

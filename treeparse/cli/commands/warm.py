@@ -6,8 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, product
+from pathlib import Path
 from typing import Any
 
 from treeparse.cli.common import positive
@@ -21,7 +24,8 @@ EPILOG = """examples:
 
 Compiled kernels are kept in the first of these folders that can be written to: NUMBA_CACHE_DIR, the installation, the
 user's cache. Later they are found there by all who can read them, be it read-only. They are made for one kind of
-processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs."""
+processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs.
+Those for the CUDA devices that are there, if any, are compiled too, and kept in the user's cache."""
 
 
 def _score(lstm: Any) -> None:
@@ -102,12 +106,14 @@ def run(args: argparse.Namespace) -> int:
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
-    started, kernels = time.perf_counter(), Kernels()
+    started, kernels, on_devices = time.perf_counter(), Kernels(), _device_sources()
+    total = len(CALLS) + len(on_devices)
     with (
         _mapping(args.jobs) as each,
-        tqdm(total=len(CALLS), desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar,
+        ThreadPoolExecutor(args.jobs) as threads,
+        tqdm(total=total, desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar,
     ):
-        for found in each(kernels_of_call, range(len(CALLS))):
+        for found in chain(each(kernels_of_call, range(len(CALLS))), threads.map(_kernels_of_device, on_devices)):
             kernels.add(found)
             if kernels.fault is not None:
                 raise TreeparseError(kernels.fault)
@@ -116,6 +122,37 @@ def run(args: argparse.Namespace) -> int:
         counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
         print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
     return 0
+
+
+def _device_sources() -> list[tuple[Path, str]]:
+    """The files of kernels for CUDA devices, each with every kind of device that is there, or a warning why not."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return []
+    from treeparse.device import compiler, cuda, sources
+
+    try:
+        compiler.version()
+    except Exception as error:  # of a package that is not there, or finds no library
+        print(f"treeparse: warning: {cuda.why_not(0, error)}", file=sys.stderr)
+        return []
+    architectures = {cuda.architecture_of(index) for index in range(torch.cuda.device_count())}
+    return list(product(sorted(set(sources.kernels().values())), sorted(architectures)))
+
+
+def _kernels_of_device(wanted: tuple[Path, str]) -> Kernels:
+    """Compile one of these files, if it is not kept."""
+    from treeparse.device import compiler
+
+    source, architecture = wanted
+    path, name = compiler.kept_path(source, architecture), {f"{source.name} for {architecture}"}
+    folders = {str(path.parent)}
+    if path.exists():
+        return Kernels(found=name, folders=folders)
+    compiler.machine_code(source, architecture)
+    fault = None if path.exists() else f"Kernels for CUDA devices cannot be kept in {path.parent}."
+    return Kernels(compiled=name, folders=folders, fault=fault)
 
 
 @contextmanager
