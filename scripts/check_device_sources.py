@@ -60,36 +60,34 @@ def run_all(launcher: Launcher) -> None:
         samples.sample_projective_trees(arcs, lengths, lengths, 10, **options)
 
 
-def find_races() -> None:
+def find_races(programs: Path) -> None:
     """Raise where two threads race, or where a kernel is not run."""
-    with tempfile.TemporaryDirectory() as folder:
-        for most_shared_bytes in MEMORIES:
-            launcher = Sanitizer(Path(folder), most_shared_bytes=most_shared_bytes)
-            run_all(launcher)
-            if missing := sources.kernels().keys() - set(launcher.runs):
-                raise TreeparseError(f"Kernels that this script does not run: {', '.join(sorted(missing))}.")
+    for most_shared_bytes in MEMORIES:
+        launcher = Sanitizer(programs, most_shared_bytes=most_shared_bytes)
+        run_all(launcher)
+        if missing := sources.kernels().keys() - set(launcher.runs):
+            raise TreeparseError(f"Kernels that this script does not run: {', '.join(sorted(missing))}.")
     print(f"ThreadSanitizer: nothing in {', '.join(sources.kernels())}")
 
 
-def plant() -> bool:
+def plant(programs: Path, wanted: str) -> bool:
     """Take out each barrier in turn, say whether that was found, and return whether all were."""
     found_all = True
-    for path in sorted(sources.FOLDER.iterdir()):
+    for path in sorted(sources.FOLDER.glob(f"*{wanted}*")):
         text = path.read_text(encoding="utf-8")
         for barrier in BARRIER.finditer(text):
-            found = _race_without(path.name, text[: barrier.start()] + ";" + text[barrier.end() :])
+            found = _race_without(programs, path.name, text[: barrier.start()] + ";" + text[barrier.end() :])
             line = text.count("\n", 0, barrier.start()) + 1
             print(f"without {barrier[0][:-1]} in {path.name}, line {line}: {found or 'NOTHING FOUND'}", flush=True)
             found_all = found_all and bool(found)
     return found_all
 
 
-def _race_without(name: str, text: str) -> str:
+def _race_without(programs: Path, name: str, text: str) -> str:
     """What is wrong with such a text in the place of one of the sources; nothing if nothing is found."""
     with tempfile.TemporaryDirectory() as folder:
-        changed, programs = Path(folder, "sources"), Path(folder, "programs")
+        changed = Path(folder, "sources")
         shutil.copytree(sources.FOLDER, changed)
-        programs.mkdir()
         (changed / name).write_text(text, encoding="utf-8")
         try:
             for most_shared_bytes in MEMORIES:
@@ -112,9 +110,21 @@ def compile_all() -> Iterator[str]:
 def main() -> None:
     """Check, and leave with an error where something is wrong."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plant", action="store_true", help="also take out each barrier in turn (minutes)")
+    parser.add_argument(
+        "--plant",
+        nargs="?",
+        const="",
+        metavar="FILE",
+        help="also take out each barrier in turn, or those of the files in whose names this is (minutes)",
+    )
     options = parser.parse_args()
-    find_races()
+    with tempfile.TemporaryDirectory() as folder:
+        check(Path(folder), options.plant)
+
+
+def check(programs: Path, planted: str | None) -> None:
+    """Check, with compiled programs in a folder."""
+    find_races(programs)
     try:
         print(f"NVRTC {'.'.join(map(str, compiler.version()))}")
     except (ImportError, RuntimeError) as error:  # of the bindings, which find no library
@@ -122,7 +132,7 @@ def main() -> None:
     else:
         for line in compile_all():
             print(line)
-    if options.plant and not plant():
+    if planted is not None and not plant(programs, planted):
         raise SystemExit("A barrier could be taken out without anything found.")
 
 

@@ -9,7 +9,7 @@ KERNEL exponentials(const double* x, double* result, long long count) {
 KERNEL plain_sums(const double* scores, const long long* lengths, long long size, long long single_root,
                   double* log_z) {
     int b = blockIdx.x;
-    Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1};
+    Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1, 1};
     Work<Plain> work(shared_memory, item.n);
     double total = load(item, work) == -INF ? NOT_A_NUMBER : solve(work, single_root, true);
     if (thread() == 0) log_z[b] = total;

@@ -5,10 +5,13 @@ there; none waits for the device, autograd sees nothing of what is done, and an 
 batch.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
-from treeparse.device.launcher import Launcher, Shape
+from treeparse.device.blocks import blocks_for
+from treeparse.device.launcher import Launcher
 
 # The layout of ``Work`` in sources/item.cuh: a matrix, lines of the matrix' numbers, lines of doubles.
 NUMBER_LINES, DOUBLE_LINES = 13, 3
@@ -48,12 +51,15 @@ def hessian_vector_product(
 def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
     """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
 
-    Right to relative accuracy however improbable the arc. A block a word makes this O(n^4), in n times as many blocks
-    as the other sums have.
+    Right to relative accuracy however improbable the arc. A block for sqrt(n) words makes this O(n^3.5), in sqrt(n)
+    times as many blocks as the other sums have.
     """
     logs = torch.full_like(scores, -torch.inf, memory_format=torch.contiguous_format)
-    options = {"single_root": single_root, "launcher": launcher, "tasks": scores.shape[-1] - 1}
-    _launch("nonprojective_log_marginals", scores, lengths, logs, **options)
+    n = scores.shape[-1] - 1
+    words = math.isqrt(n)
+    own = (words + 1) * ((words + 1) | 1) + n + 1  # the layout of ``Own`` in sources/nonprojective_conditionals.cu
+    options = {"single_root": single_root, "launcher": launcher, "tasks": words + 2, "own": own}
+    _launch("nonprojective_log_marginals", scores, lengths, words, own, logs, **options)
     return logs
 
 
@@ -61,23 +67,24 @@ def _launch(
     kernel: str,
     scores: Tensor,
     lengths: Tensor,
-    *arguments: Tensor,
+    *arguments: Tensor | int,
     single_root: bool,
     launcher: Launcher,
     is_dual: bool = False,
     tasks: int = 1,
+    own: int = 0,
 ) -> None:
-    """Run a kernel by one block for each of the tasks of an item, or fewer blocks that take turns."""
+    """Run a kernel by one block for each of the tasks of an item, or fewer blocks that take turns.
+
+    Each warp has ``own`` doubles besides what its block has.
+    """
     items, size, _ = scores.shape
     if not items:
         return
     n = size - 1
-    warps, area = min(max(-(-n // ROWS_A_WARP), 2), launcher.most_warps), _doubles(n, is_dual)
-    if 8 * area <= launcher.most_shared_bytes:
-        shape, work = Shape(items * tasks, warps, 8 * area), None
-    else:
-        shape = Shape(min(items * tasks, launcher.most_blocks), warps, 0)
-        work = _like(scores, shape.blocks, area)
+    warps = min(max(-(-n // ROWS_A_WARP), 2), launcher.most_warps)
+    area = _doubles(n, is_dual) + warps * own
+    shape, work = blocks_for(items * tasks, warps, area, launcher, scores.device)
     constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
     launcher.launch(kernel, shape, *constants, work, area, *arguments)
 

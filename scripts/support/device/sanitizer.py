@@ -1,8 +1,11 @@
 """Runs kernels under ThreadSanitizer, one OS thread a CUDA thread: two accesses that no barrier orders are found."""
 
+import hashlib
 import os
+import re
 import struct
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +20,7 @@ from treeparse.device import sources
 from treeparse.device.launcher import Shape, words_of
 
 SANITIZED = "-std=c++20", "-g", "-DEMULATOR_THREADS", "-fsanitize=thread"  # std::barrier is of 2020
+INCLUDED = re.compile(r'^#include "(.+)"', re.MULTILINE)
 PATIENCE = 60  # seconds, after which threads are taken to wait for ever
 # The arguments lie in a file: of each its number of bytes and these; no bytes are a number, which follows.
 MAIN = """
@@ -50,7 +54,7 @@ class Sanitizer:
     """A ``Launcher`` of tensors in CPU memory that raises where threads race.
 
     Args:
-        programs: an empty folder for compiled programs.
+        programs: a folder for compiled programs, each of which is kept until a source changes that it is made of.
         sources: the folder of the CUDA sources.
     """
 
@@ -78,14 +82,23 @@ class Sanitizer:
             _read_back(file.read_bytes(), arguments)
 
     def _program(self, kernel: str) -> Path:
-        path = self.programs / kernel
+        source = self.sources / sources.kernels()[kernel].name
+        digest = hashlib.sha256("".join(_texts_of(source)).encode()).hexdigest()
+        path = self.programs / f"{kernel}-{digest[:16]}"
         if not path.exists():
-            source = self.sources / sources.kernels()[kernel].name
             entry = path.with_suffix(".cpp")
             lines = f'#include "{HERE / "emulator.h"}"', f'#include "{source}"', f"#define KERNEL_NAME {kernel}", MAIN
             entry.write_text("\n".join(lines), encoding="utf-8")
             subprocess.run([str(COMPILER), *OPTIONS, *SANITIZED, str(entry), "-o", str(path)], check=True)
         return path
+
+
+def _texts_of(source: Path) -> Iterator[str]:
+    """A source's text and those of what it includes."""
+    text = source.read_text(encoding="utf-8")
+    yield text
+    for name in INCLUDED.findall(text):
+        yield from _texts_of(source.parent / name)
 
 
 def _bytes_of(argument: Tensor | float | None) -> bytes:

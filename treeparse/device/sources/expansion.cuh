@@ -1,5 +1,5 @@
-// Trees drawn by eliminating backwards, a thread a tree, as treeparse/kernels/samples/expansion.py does: the same draws of
-// the same streams, from stages that agree within rounding.
+// Trees drawn by eliminating backwards, a thread a tree, as treeparse/kernels/samples/expansion.py does: the same draws
+// of the same streams, from stages that agree within rounding.
 #pragma once
 
 #include "drawn.cuh"
@@ -14,8 +14,8 @@ struct Nodes : Lines {
     __device__ Entry& joined(int node) const { return at(2, node); }  // whether a node is in the tree: written after
 };
 
-// What trees are drawn from: the stages of an item's elimination. at(k, i), i < k, is the share of head i in the pivot of
-// word k, and at(j, k) the weight of k -> j when word k went; or logarithms of these.
+// What trees are drawn from: the stages of an item's elimination. at(k, i), i < k, is the share of head i in the pivot
+// of word k, and at(j, k) the weight of k -> j when word k went; or logarithms of these.
 struct Stages {
     const Item& item;
     Work<Plain> work;

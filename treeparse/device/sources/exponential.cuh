@@ -1,5 +1,5 @@
-// The exponential of treeparse/kernels/exponential.py, to the bit: weights are those of the CPU's kernels. What is added
-// to a product there is added before it is rounded, here by fma as well.
+// The exponential of treeparse/kernels/exponential.py, to the bit: weights are those of the CPU's kernels. What is
+// added to a product there is added before it is rounded, here by fma as well.
 #pragma once
 
 constexpr double LOWEST = -708.0;  // exp of it is still a normal number

@@ -1,5 +1,5 @@
-// Inside and outside sums over projective trees by all threads of a block, with any of the four kinds of numbers. Nothing
-// is subtracted, and in plain weights nothing overflows, since each word's weights are scaled to sum 1.
+// Inside and outside sums over projective trees by all threads of a block, with any of the four kinds of numbers.
+// Nothing is subtracted, and in plain weights nothing overflows, since each word's weights are scaled to sum 1.
 #pragma once
 
 #include "spans.cuh"
@@ -169,7 +169,8 @@ struct Spans {
 
     __device__ Number log_marginal(int i, int j) const { return i < j ? spare.at(i, j) : outer_between.at(j, i); }
 
-    // Store what is wanted of the logarithms. Words' heads are normalised, which takes the common part of the rounding out.
+    // Store what is wanted of the logarithms. Words' heads are normalised, which takes the common part of the rounding
+    // out.
     __device__ void store_logs(Wanted wanted, double* result) {
         find_log_marginals();
         for (int j = 1 + warp(); j <= n; j += warps()) {
@@ -206,7 +207,8 @@ __device__ double sum_spans(const Sentence& sentence, bool single_root, Wanted w
 template <class Linear, class Logarithmic>
 __device__ double sum_projective(Sentence& sentence, bool single_root, Wanted wanted, double* result) {
     int entries = wanted == LOG_PARTITION ? 0 : sentence.size * sentence.size;
-    for (int entry = thread(); entry < entries; entry += threads()) result[entry] = wanted == LOG_MARGINALS ? -INF : 0.0;
+    double nothing = wanted == LOG_MARGINALS ? -INF : 0.0;
+    for (int entry = thread(); entry < entries; entry += threads()) result[entry] = nothing;
     double shift = sentence.load();
     if (shift == -INF) return shift;
     double log_z = NOT_A_NUMBER;

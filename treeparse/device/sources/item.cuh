@@ -14,10 +14,14 @@ constexpr double MIN_SCALE = 1e-300;  // of derivatives; not 0, by which one can
 struct Item {
     const double* scores;   // (size, size), head-major
     const double* vectors;  // likewise, or null
-    int n, size, skip;      // words; nodes of the batch; the word that changes places with word 1
+    int n, size;            // words; nodes of the batch
+    int first, moved;       // the words from `first` on that change places with as many from word 1 on
 
-    // Where a word of the matrix stands in the scores.
-    __device__ int node(int j) const { return j == 1 ? skip : j == skip ? 1 : j; }
+    // Where a node of the matrix stands in the scores.
+    __device__ int node(int j) const {
+        if (j == 0 || first == 1) return j;
+        return j <= moved ? j + first - 1 : first <= j && j < first + moved ? j - first + 1 : j;
+    }
     __device__ int place(int j, int i) const { return node(i) * size + node(j); }
     // Loads that no store can change, so that several wait for memory at once.
     __device__ double score(int j, int i) const { return __ldg(scores + place(j, i)); }

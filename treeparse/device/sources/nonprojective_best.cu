@@ -1,6 +1,6 @@
 // Best non-projective trees by Gabow and Tarjan's `constrain`, a warp a sentence: the algorithm of
-// treeparse/kernels/best/gabow_tarjan.py in the same order, on numbers that are rounded in the same way. With any number
-// of roots its first part is all, and does what treeparse/kernels/best/contraction.py does.
+// treeparse/kernels/best/gabow_tarjan.py in the same order, on numbers that are rounded in the same way. With any
+// number of roots its first part is all, and does what treeparse/kernels/best/contraction.py does.
 //
 // Keys of arcs into a contracted node are not stored: they are the arcs' own, plus an offset of the word entered, and
 // whole numbers are not rounded.
@@ -20,7 +20,7 @@ struct Graph {
     long long* offsets;    // of every word, what its arcs' keys have more than their own
     int* heads;            // of every node's best arc from a word; in the end of every word
     int* words;            // (2, lines) those that the best arcs enter
-    int *choice, *parent, *home, *walk;  // of every node: the arc chosen, the cycle it is in, the word whose row it uses
+    int *choice, *parent, *home, *walk;  // of every node: the arc chosen, its cycle, the word whose row it uses
     int *top, *met;                      // of every word the node it is in now; what `find_cycle` found
     Entry* entries;                      // as the rows: the words entered
 

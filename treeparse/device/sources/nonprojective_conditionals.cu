@@ -1,8 +1,8 @@
-// Log marginals without any subtraction ([GTH]): a block for every word of every sentence, O(n^4) in all.
+// Log marginals without any subtraction ([GTH]): a block for about sqrt(n) words of a sentence, O(n^3.5) in all.
 //
 // Word k hangs from h with a probability proportional to the weight of h -> k times g[h], which follows from
-// eliminating all words but k: treeparse/kernels/sums/conditionals.py says why. Here k changes places with word 1, the
-// only one that is kept.
+// eliminating all words but k: treeparse/kernels/sums/conditionals.py says why. The words of a block stand in front in
+// its matrix. All others are eliminated once for all of them; then a warp a word eliminates the rest.
 #include "elimination.cuh"
 
 constexpr double SMALL = 1e-140;  // a product of two such numbers, divided by a column sum, is far from underflow
@@ -32,73 +32,154 @@ __device__ bool is_matrix_safe(const Work<A>& work) {
     return __syncthreads_and(safe);
 }
 
-// Fill g from what `eliminate` left behind word 1; all by one warp, for each entry needs those before.
+// What a warp has for one of the words of its block: the matrix of these words, with that one in the place of the
+// first, and g of all nodes. The layout is computed again in treeparse/device/nonprojective.py.
 template <class A>
-__device__ void substitute(Work<A>& work, int root_word, typename A::Number* g) {
-    if (warp() == 0) {
-        if (lane() == 0) {
-            g[0] = A::one();
-            g[1] = A::zero();
+struct Own {
+    using Number = typename A::Number;
+
+    Number *matrix, *pivots, *g;
+    int word, count, stride;  // which word; how many the block has
+
+    __device__ Own(Number* memory, int most, int count, int word)
+        : matrix(memory), word(word), count(count), stride((most + 1) | 1) {
+        pivots = matrix + most * stride;
+        g = pivots + stride;
+    }
+    __device__ Number& at(int j, int i) const { return matrix[(j - 1) * stride + i]; }
+    // Where a node of this matrix stands in that of the block.
+    __device__ int place(int j) const { return j == 1 ? word : j == word ? 1 : j; }
+};
+
+// Eliminate the other words of the block, after all that are not the block's.
+template <class A>
+__device__ Eliminated eliminate_own(const Work<A>& work, const Own<A>& own, int root_word) {
+    for (int j = 2; j <= own.count; j++) {
+        for (int i = lane(); i <= own.count; i += WARP) own.at(j, i) = work.at(own.place(j), own.place(i));
+    }
+    if (root_word > 1) root_word = own.count + 1;  // node 0 counts for all words
+    for (int k = own.count; k > 1; k--) {
+        __syncwarp();
+        auto pivot = A::zero();
+        for (int i = first_head(k, root_word) + lane(); i < k; i += WARP) pivot = A::add(pivot, own.at(k, i));
+        pivot = warp_total<A>(pivot);
+        bool is_root_word = A::is_zero(pivot) && root_word == 1;
+        if (is_root_word) {
+            root_word = k;
+            pivot = own.at(k, 0);
         }
-        for (int e = 2; e <= work.n; e++) {
-            __syncwarp();
-            auto total = A::zero();
-            for (int i = lane(); i < e; i += WARP) total = A::add_product(total, work.at(e, i), g[i]);
-            total = A::divide(warp_total<A>(total), work.pivots()[e]);
-            if (lane() == 0) {
-                g[e] = total;
-                if (e == root_word) g[0] = A::zero();
+        if (A::is_zero(pivot)) return {false, root_word};
+        if (lane() == 0) own.pivots[k] = pivot;
+        for (int i = lane(); i < k; i += WARP) {
+            auto share = A::divide(own.at(k, i), pivot);
+            for (int j = 2; j < k; j++) {
+                auto weight = is_root_word && i == 0 ? A::zero() : own.at(j, i);
+                own.at(j, i) = A::add_product(weight, own.at(j, k), share);
             }
         }
     }
-    __syncthreads();
+    return {true, root_word};
 }
 
-// What the probability of head i of the item's first word is proportional to.
 template <class A>
-__device__ typename A::Number head_weight(const Item& item, const Work<A>& work, int i, const typename A::Number* g) {
-    return A::multiply(A::of(work.log_weight(item, 1, i), 0.0), g[i]);
+__device__ bool is_own_safe(const Own<A>& own) {
+    bool safe = true;
+    for (int j = 2; j <= own.count; j++) {
+        for (int i = lane(); i <= own.count; i += WARP) safe = safe && (i == j || is_safe(own.at(j, i)));
+    }
+    return safe;
 }
 
-// Store the log probabilities of the heads of the item's first word; returns whether this arithmetic served.
+// Fill g from what the eliminations left, the last one first: each entry needs those before.
 template <class A>
-__device__ bool store_heads(const Item& item, double* memory, bool single_root, double* result) {
-    Work<A> work(memory, item.n);
-    if (load(item, work) == -INF) return true;  // there is no tree
-    if (!A::in_logs && !are_weights_safe(work, item)) return false;
-    auto [exists, root_word] = eliminate(work, 1, single_root);
+__device__ void substitute(const Work<A>& work, const Own<A>& own, int root_word, int own_root_word) {
+    if (lane() == 0) {
+        own.g[0] = A::one();
+        own.g[own.word] = A::zero();
+    }
+    for (int e = 2; e <= work.n; e++) {
+        bool is_own = e <= own.count;
+        __syncwarp();
+        auto total = A::zero();
+        for (int i = lane(); i < e; i += WARP) {
+            total = is_own ? A::add_product(total, own.at(e, i), own.g[own.place(i)])
+                           : A::add_product(total, work.at(e, i), own.g[i]);
+        }
+        total = A::divide(warp_total<A>(total), is_own ? own.pivots[e] : work.pivots()[e]);
+        if (lane() == 0) {
+            own.g[is_own ? own.place(e) : e] = total;
+            if (e == (is_own ? own_root_word : root_word)) own.g[0] = A::zero();
+        }
+    }
+    __syncwarp();
+}
+
+// What the probability of head i of the word is proportional to.
+template <class A>
+__device__ typename A::Number head_weight(const Item& item, const Work<A>& work, const Own<A>& own, int i) {
+    return A::multiply(A::of(work.log_weight(item, own.word, i), 0.0), own.g[i]);
+}
+
+// Store the log probabilities of the heads of a word; returns whether this arithmetic served. By a warp.
+template <class A>
+__device__ bool store_heads(const Item& item, const Work<A>& work, const Own<A>& own, int root_word, double* result) {
+    auto [exists, own_root_word] = eliminate_own(work, own, root_word);
     if (!exists) return A::in_logs;
-    auto* g = work.totals(0);
-    substitute(work, root_word, g);
+    bool safe = A::in_logs || is_own_safe(own);
+    substitute(work, own, root_word, own_root_word);
     auto total = A::zero();
-    for (int i = lane(); i <= item.n; i += WARP) total = A::add(total, head_weight<A>(item, work, i, g));
+    for (int i = lane(); i <= item.n; i += WARP) total = A::add(total, head_weight(item, work, own, i));
     total = warp_total<A>(total);
     if (!A::in_logs) {
-        bool safe = total > 0.0;
-        for (int i = thread(); i <= item.n; i += threads()) {
-            double weight = head_weight<A>(item, work, i, g);
+        safe = safe && total > 0.0;
+        for (int i = lane(); i <= item.n; i += WARP) {
+            double weight = head_weight(item, work, own, i);
             // Not so, too, where something is infinite.
-            safe = safe && (i == 0 || is_safe(g[i])) && (weight == 0.0 || weight / total >= SMALL * SMALL);
+            safe = safe && (i == 0 || is_safe(own.g[i])) && (weight == 0.0 || weight / total >= SMALL * SMALL);
         }
-        if (!__syncthreads_and(safe) || !is_matrix_safe(work)) return false;
+        if (!__all_sync(ALL_LANES, safe)) return false;
     }
     if (A::is_zero(total)) return true;
-    for (int i = thread(); i <= item.n; i += threads()) {
-        result[item.place(1, i)] = A::log(A::divide(head_weight<A>(item, work, i, g), total));
+    for (int i = lane(); i <= item.n; i += WARP) {
+        result[item.place(own.word, i)] = A::log(A::divide(head_weight(item, work, own, i), total));
     }
     return true;
 }
 
-// The result is to hold -inf.
+// The same of all words of the block, by all of its threads; `own_area` doubles a warp lie at `own_memory`.
+template <class A>
+__device__ bool store_words(const Item& item, double* memory, double* own_memory, long long own_area, int most,
+                            bool single_root, double* result) {
+    Work<A> work(memory, item.n);
+    if (load(item, work) == -INF) return true;  // there is no tree
+    if (!A::in_logs && !are_weights_safe(work, item)) return false;
+    auto [exists, root_word] = eliminate(work, item.moved, single_root);
+    if (!exists) return A::in_logs;
+    bool served = A::in_logs || is_matrix_safe(work);
+    for (int word = 1 + warp(); served && word <= item.moved; word += warps()) {
+        Own<A> own(own_memory + warp() * own_area, most, item.moved, word);
+        served = store_heads(item, work, own, root_word, result);
+    }
+    return __syncthreads_and(served);
+}
+
+// The result is to hold -inf. A block has as many words of an item as the item's length says, up to `most`, and at the
+// end of its memory what its warps need.
 KERNEL nonprojective_log_marginals(const double* scores, const long long* lengths, long long items, long long size,
-                                   long long single_root, double* work, long long area, double* result) {
+                                   long long single_root, double* work, long long area, long long most,
+                                   long long own_area, double* result) {
     double* memory = block_memory(work, area);
-    for (long long task = blockIdx.x; task < items * (size - 1); task += gridDim.x) {
-        long long b = task / (size - 1);
-        int word = 1 + int(task % (size - 1));
-        if (word > lengths[b]) continue;
-        Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), word};
+    double* own_memory = memory + area - warps() * own_area;
+    long long shares = most + 2;  // at most, of an item's words
+    for (long long task = blockIdx.x; task < items * shares; task += gridDim.x) {
+        long long b = task / shares;
+        int n = int(lengths[b]), share = int(sqrt(double(n)));
+        int first = 1 + int(task % shares) * share, count = min(share, n - first + 1);
+        if (count < 1) continue;
+        Item item{scores + b * size * size, nullptr, n, int(size), first, count};
         double* own = result + b * size * size;
-        if (!store_heads<Plain>(item, memory, single_root, own)) store_heads<Log>(item, memory, single_root, own);
+        if (!store_words<Plain>(item, memory, own_memory, own_area, int(most), single_root, own)) {
+            store_words<Log>(item, memory, own_memory, own_area, int(most), single_root, own);
+        }
     }
 }

@@ -6,7 +6,7 @@ KERNEL nonprojective_product(const double* scores, const long long* lengths, lon
                                                   const double* vectors, double* product) {
     double* memory = block_memory(work, area);
     for (long long b = blockIdx.x; b < items; b += gridDim.x) {
-        Item item{scores + b * size * size, vectors + b * size * size, int(lengths[b]), int(size), 1};
+        Item item{scores + b * size * size, vectors + b * size * size, int(lengths[b]), int(size), 1, 1};
         sum_trees<PlainDual, LogDual>(item, memory, single_root, product + b * size * size);
     }
 }

@@ -1,11 +1,11 @@
-// Samples of non-projective trees with replacement, a thread a tree, by walks or expansion; which of them draws a tree is
-// what treeparse/kernels/samples/nonprojective.py says, so trees are those that it draws by the same seeds.
+// Samples of non-projective trees with replacement, a thread a tree, by walks or expansion; which of them draws a tree
+// is what treeparse/kernels/samples/nonprojective.py says, so trees are those that it draws by the same seeds.
 #include "walks.cuh"
 
 enum Method { AUTO, EXPANSION, WALKS };
 
 constexpr int TRIAL = 8;        // times n: steps in which a first walk ends if walking is faster than expansion
-constexpr int AUTO_LIMIT = 32;  // times n: the limit of the steps for one tree where expansion may take over at any time
+constexpr int AUTO_LIMIT = 32;  // times n: the limit of the steps for one tree where expansion may take over
 constexpr int FIRST_WALK = 3;   // the first sample for which it is worth making ready for walks, besides expansion
 constexpr int STEPS_A_PAIR = 4;  // times n^2: the limit of the steps for one tree, a multiple of what expansion takes
 constexpr Bits NO_SAMPLE = 1ULL << 62;  // whose stream the trial takes
@@ -74,7 +74,7 @@ KERNEL nonprojective_samples(const double* scores, const long long* lengths, lon
     for (long long task = blockIdx.x; task < items * share.chunks; task += gridDim.x) {
         long long b = share.item(task);
         int n = int(lengths[b]), stride = (n + 1) | 1;
-        Draws draws{{scores + b * size * size, nullptr, n, int(size), 1}, seeds[b], int(method), single_root != 0};
+        Draws draws{{scores + b * size * size, nullptr, n, int(size), 1, 1}, seeds[b], int(method), single_root != 0};
         double* behind_bins = more + (with_bins ? (n + 1) * stride + (2 * n * stride + 3) / 4 : 0);
         Nodes nodes{{reinterpret_cast<Entry*>(behind_bins), share.drawers, thread(), n + 2}};
         bool exists = draw(draws, share.first(task), share.drawn(task), share.count, matrix, more, nodes);

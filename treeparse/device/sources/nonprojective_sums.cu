@@ -6,7 +6,7 @@ KERNEL nonprojective_log_partition(const double* scores, const long long* length
                                          double* log_z) {
     double* memory = block_memory(work, area);
     for (long long b = blockIdx.x; b < items; b += gridDim.x) {
-        Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1};
+        Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1, 1};
         double total = sum_trees<Plain, Log>(item, memory, single_root, nullptr);
         if (thread() == 0) log_z[b] = total;
     }
@@ -17,7 +17,7 @@ KERNEL nonprojective_marginals(const double* scores, const long long* lengths, l
                                                        long long area, double* log_z, double* marginals) {
     double* memory = block_memory(work, area);
     for (long long b = blockIdx.x; b < items; b += gridDim.x) {
-        Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1};
+        Item item{scores + b * size * size, nullptr, int(lengths[b]), int(size), 1, 1};
         double total = sum_trees<Plain, Log>(item, memory, single_root, marginals + b * size * size);
         if (thread() == 0) log_z[b] = total;
     }

@@ -121,8 +121,8 @@ struct Eisner {
         __syncthreads();
     }
 
-    // The place whose split is the best, the last one of those that are equal in score and key; -1 if keys are needed to
-    // tell. By a warp.
+    // The place whose split is the best, the last one of those that are equal in score and key; -1 if keys are needed
+    // to tell. By a warp.
     __device__ int best_split(Span span) const {
         int first = span.kind == RIGHT ? span.i + 1 : span.i, stop = span.kind == RIGHT ? span.j + 1 : span.j;
         auto key_of = [&](int place) { return split_key(span, stop - 1 - place); };

@@ -1,5 +1,5 @@
-// Samples of projective trees with replacement, a thread a tree: from the whole sentence down through the inside sums, by
-// the draws of treeparse/kernels/samples/projective.py.
+// Samples of projective trees with replacement, a thread a tree: from the whole sentence down through the inside sums,
+// by the draws of treeparse/kernels/samples/projective.py.
 #include "drawn.cuh"
 #include "inside_outside.cuh"
 
@@ -70,7 +70,8 @@ __device__ __noinline__ void draw_tree(const Spans<A>& spans, Bits& stream, cons
 // Draw the trees of samples from `first` on, one a thread; returns log Z', not a number where this arithmetic does not
 // serve.
 template <class A>
-__device__ double draw(const Sentence& sentence, bool single_root, Bits seed, int first, int drawn, const Lines& lines) {
+__device__ double draw(const Sentence& sentence, bool single_root, Bits seed, int first, int drawn,
+                       const Lines& lines) {
     Spans<A> spans(sentence, single_root);
     double total = spans.inside();
     if (!A::in_logs && !(total > SAFE)) return NOT_A_NUMBER;

@@ -1,5 +1,5 @@
-// The random streams of treeparse/kernels/random.py, to the bit: a draw depends on the seed, the sample's number and the
-// draw's number alone.
+// The random streams of treeparse/kernels/random.py, to the bit: a draw depends on the seed, the sample's number and
+// the draw's number alone.
 #pragma once
 
 #include "block.cuh"

@@ -1,5 +1,6 @@
-// Charts of spans, which Eisner's algorithm fills by width: all spans of a width at once, each by a few lanes that share
-// the places to split it, and one barrier a width. treeparse/kernels/sums/inside_outside.py says what spans there are.
+// Charts of spans, which Eisner's algorithm fills by width: all spans of a width at once, each by a few lanes that
+// share the places to split it, and one barrier a width. treeparse/kernels/sums/inside_outside.py says what spans there
+// are.
 //
 // A chart is a triangle, two of which make up a rectangle. A span is at [width][first node], so that lanes that look at
 // neighbouring spans look at neighbouring numbers. The layout is computed again in treeparse/device/projective.py.

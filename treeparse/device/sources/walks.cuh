@@ -4,8 +4,8 @@
 
 #include "expansion.cuh"
 
-// Random heads in constant time: bin i of word j is head i with probability keep(j, i), else head other(j, i). The layout
-// is computed again in treeparse/device/samples.py.
+// Random heads in constant time: bin i of word j is head i with probability keep(j, i), else head other(j, i). The
+// layout is computed again in treeparse/device/samples.py.
 struct Bins {
     double *matrix, *tops;
     Entry *others, *lists;
@@ -23,7 +23,7 @@ struct Bins {
 
 // Fill up the bins of light heads from those of heavy ones; a word without heads stays where it is.
 __device__ inline void pair_bins(const Bins& bins, int j) {
-    int first = bins.first, stop = bins.n + 1, lights = 0, heavies = stop;  // light ones wait in front, heavy ones behind
+    int first = bins.first, stop = bins.n + 1, lights = 0, heavies = stop;  // light ones wait in front
     double total = 0.0;
     for (int i = first; i < stop; i++) total += bins.keep(j, i);
     double scale = total > 0.0 ? (stop - first) / total : 0.0;
@@ -71,7 +71,8 @@ __device__ __noinline__ inline void fill_bins(const Item& item, const Bins& bins
 }
 
 // Draw the heads of a tree below a root word, or below node 0; false if there is none after so many steps.
-__device__ __noinline__ inline bool walk(const Bins& bins, int root, long long limit, Bits& stream, const Nodes& nodes) {
+__device__ __noinline__ inline bool walk(const Bins& bins, int root, long long limit, Bits& stream,
+                                         const Nodes& nodes) {
     for (int j = 0; j <= bins.n; j++) nodes.joined(j) = j == root;
     nodes.head(root) = 0;
     int count = bins.n + 1 - bins.first;
