@@ -49,6 +49,7 @@ def run_all(launcher: Launcher) -> None:
             sums.log_partition_and_marginals(arcs, lengths, **options)
             sums.hessian_vector_product(arcs, lengths, vectors, **options)
             sums.log_marginals(arcs, lengths, **options)
+        nonprojective.reach(arcs.unsqueeze(0), lengths.unsqueeze(0) > 3, launcher=launcher)
         heads = best.best_trees(arcs, lengths, **options)
         best.are_trees(heads, lengths, **options)
         for scores in (arcs, arcs.round()):  # which tie

@@ -4,6 +4,7 @@ Both find a draw's place among sums that agree within rounding, so a tree may di
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from helpers.oracles import Array
 from helpers.ranking import KINDS, random_graph
 
 from treeparse import TreeparseError
-from treeparse.device import samples
+from treeparse.device import nonprojective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import projective
+from treeparse.trees.families import beam
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_cuda import nonprojective_on_cuda, projective_on_cuda
 
@@ -127,6 +129,24 @@ def test_the_family_draws_as_that_of_the_cpu_by_every_method(single_root: bool, 
     with pytest.raises(TreeparseError, match="draws trees with"):
         wrong = "wilson" if single_root else "wilson_marginal"
         nonprojective_on_cuda(launcher, single_root=single_root).sample(arguments[:1], arguments[1], seeds, 5, wrong)
+
+
+@ROOTS
+@pytest.mark.parametrize("labelled", [False, True])
+def test_different_trees_are_those_of_the_torch_form(single_root: bool, labelled: bool, launcher: Launcher) -> None:
+    """Flat, sharp and hostile scores, some in log space, some without a tree or with fewer trees than are asked for."""
+    stream = np.random.default_rng(8)
+    items = [random_graph(stream, n, kind, 0.2) for kind in KINDS for n in (1, 2, 5, 8)]
+    items += [hostile_scores(stream, int(stream.integers(2, 6))) for _ in range(20)]
+    scores, lengths = padded(items)
+    arguments = on_device(scores, launcher), on_device(lengths, launcher), torch.arange(len(items))
+    logs = on_device(stream.normal(size=(*scores.shape, 2)), launcher).log_softmax(-1) if labelled else None
+    expected = beam.sample_by_beam(*arguments, 6, single_root=single_root, label_logs=logs)
+    reach = partial(nonprojective.reach, launcher=launcher)
+    found = beam.sample_by_beam(*arguments, 6, single_root=single_root, label_logs=logs, reach=reach)
+    assert torch.equal(found.rows, expected.rows)
+    torch.testing.assert_close(found.log_probs, expected.log_probs, rtol=1e-12, atol=1e-9)
+    torch.testing.assert_close(found.keys, expected.keys, rtol=1e-12, atol=1e-9)
 
 
 def test_no_samples_and_no_items(launcher: Launcher) -> None:

@@ -57,10 +57,28 @@ def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launche
     logs = torch.full_like(scores, -torch.inf, memory_format=torch.contiguous_format)
     n = scores.shape[-1] - 1
     words = math.isqrt(n)
-    own = (words + 1) * ((words + 1) | 1) + n + 1  # the layout of ``Own`` in sources/nonprojective_conditionals.cu
+    own = _own_doubles(n, words)
     options = {"single_root": single_root, "launcher": launcher, "tasks": words + 2, "own": own}
     _launch("nonprojective_log_marginals", scores, lengths, words, own, logs, **options)
     return logs
+
+
+def reach(weights: Tensor, rooted: Tensor, *, launcher: Launcher) -> Tensor:
+    """What the heads of word 1 are worth besides their arcs' weights, in logs: ``(B, K, m+1, m+1) -> (B, K, m+1)``.
+
+    That is ``g`` of ``treeparse.kernels.sums.conditionals``, up to a factor, for log weights of m words; ``rooted``
+    ``(B, K)`` bool is true where any number of words may hang from node 0. It is -inf where there is no tree.
+    """
+    *batch, size, _ = weights.shape
+    result = torch.full((*batch, size), -torch.inf, dtype=torch.float64, device=weights.device)
+    items, n = rooted.numel(), size - 1
+    if items:
+        warps, own = _warps(n, launcher), _own_doubles(n, 1)
+        area = _doubles(n, is_dual=False) + warps * own
+        shape, work = blocks_for(items, warps, area, launcher, weights.device)
+        constants = weights.contiguous(), rooted.to(torch.int64).contiguous(), items, size
+        launcher.launch("nonprojective_reach", shape, *constants, work, area, own, result)
+    return result
 
 
 def _launch(
@@ -82,11 +100,20 @@ def _launch(
     if not items:
         return
     n = size - 1
-    warps = min(max(-(-n // ROWS_A_WARP), 2), launcher.most_warps)
+    warps = _warps(n, launcher)
     area = _doubles(n, is_dual) + warps * own
     shape, work = blocks_for(items * tasks, warps, area, launcher, scores.device)
     constants = scores.detach().contiguous(), lengths.contiguous(), items, size, single_root
     launcher.launch(kernel, shape, *constants, work, area, *arguments)
+
+
+def _warps(n: int, launcher: Launcher) -> int:
+    return min(max(-(-n // ROWS_A_WARP), 2), launcher.most_warps)
+
+
+def _own_doubles(n: int, words: int) -> int:
+    """How many doubles a warp needs besides: ``Own`` in sources/nonprojective_conditionals.cu for so many words."""
+    return (words + 1) * ((words + 1) | 1) + n + 1
 
 
 def _doubles(n: int, is_dual: bool) -> int:

@@ -1,8 +1,9 @@
-// Log marginals without any subtraction ([GTH]): a block for about sqrt(n) words of a sentence, O(n^3.5) in all.
+// Probabilities of heads without any subtraction ([GTH]): of all words, or what those of the first word depend on.
 //
 // Word k hangs from h with a probability proportional to the weight of h -> k times g[h], which follows from
 // eliminating all words but k: treeparse/kernels/sums/conditionals.py says why. The words of a block stand in front in
-// its matrix. All others are eliminated once for all of them; then a warp a word eliminates the rest.
+// its matrix. All others are eliminated once for all of them; then a warp a word eliminates the rest. A block for about
+// sqrt(n) words of a sentence makes log marginals O(n^3.5) in all.
 #include "elimination.cuh"
 
 constexpr double SMALL = 1e-140;  // a product of two such numbers, divided by a column sum, is far from underflow
@@ -120,9 +121,10 @@ __device__ typename A::Number head_weight(const Item& item, const Work<A>& work,
     return A::multiply(A::of(work.log_weight(item, own.word, i), 0.0), own.g[i]);
 }
 
-// Store the log probabilities of the heads of a word; returns whether this arithmetic served. By a warp.
+// Store the log probabilities of the heads of a word, or log g; returns whether this arithmetic served. By a warp.
 template <class A>
-__device__ bool store_heads(const Item& item, const Work<A>& work, const Own<A>& own, int root_word, double* result) {
+__device__ bool store_heads(const Item& item, const Work<A>& work, const Own<A>& own, int root_word, bool only_g,
+                            double* result) {
     auto [exists, own_root_word] = eliminate_own(work, own, root_word);
     if (!exists) return A::in_logs;
     bool safe = A::in_logs || is_own_safe(own);
@@ -141,7 +143,8 @@ __device__ bool store_heads(const Item& item, const Work<A>& work, const Own<A>&
     }
     if (A::is_zero(total)) return true;
     for (int i = lane(); i <= item.n; i += WARP) {
-        result[item.place(own.word, i)] = A::log(A::divide(head_weight(item, work, own, i), total));
+        if (only_g) result[i] = A::log(own.g[i]);
+        else result[item.place(own.word, i)] = A::log(A::divide(head_weight(item, work, own, i), total));
     }
     return true;
 }
@@ -149,7 +152,7 @@ __device__ bool store_heads(const Item& item, const Work<A>& work, const Own<A>&
 // The same of all words of the block, by all of its threads; `own_area` doubles a warp lie at `own_memory`.
 template <class A>
 __device__ bool store_words(const Item& item, double* memory, double* own_memory, long long own_area, int most,
-                            bool single_root, double* result) {
+                            bool single_root, bool only_g, double* result) {
     Work<A> work(memory, item.n);
     if (load(item, work) == -INF) return true;  // there is no tree
     if (!A::in_logs && !are_weights_safe(work, item)) return false;
@@ -158,7 +161,7 @@ __device__ bool store_words(const Item& item, double* memory, double* own_memory
     bool served = A::in_logs || is_matrix_safe(work);
     for (int word = 1 + warp(); served && word <= item.moved; word += warps()) {
         Own<A> own(own_memory + warp() * own_area, most, item.moved, word);
-        served = store_heads(item, work, own, root_word, result);
+        served = store_heads(item, work, own, root_word, only_g, result);
     }
     return __syncthreads_and(served);
 }
@@ -178,8 +181,23 @@ KERNEL nonprojective_log_marginals(const double* scores, const long long* length
         if (count < 1) continue;
         Item item{scores + b * size * size, nullptr, n, int(size), first, count};
         double* own = result + b * size * size;
-        if (!store_words<Plain>(item, memory, own_memory, own_area, int(most), single_root, own)) {
-            store_words<Log>(item, memory, own_memory, own_area, int(most), single_root, own);
+        if (!store_words<Plain>(item, memory, own_memory, own_area, int(most), single_root, false, own)) {
+            store_words<Log>(item, memory, own_memory, own_area, int(most), single_root, false, own);
+        }
+    }
+}
+
+// Log g of the first word of every item, all of which have `size - 1` words; `rooted` says which of them may have many
+// roots. The result (items, size) is to hold -inf.
+KERNEL nonprojective_reach(const double* scores, const long long* rooted, long long items, long long size, double* work,
+                           long long area, long long own_area, double* result) {
+    double* memory = block_memory(work, area);
+    double* own_memory = memory + area - warps() * own_area;
+    for (long long b = blockIdx.x; b < items; b += gridDim.x) {
+        Item item{scores + b * size * size, nullptr, int(size) - 1, int(size), 1, 1};
+        double* own = result + b * size;
+        if (!store_words<Plain>(item, memory, own_memory, own_area, 1, !rooted[b], true, own)) {
+            store_words<Log>(item, memory, own_memory, own_area, 1, !rooted[b], true, own);
         }
     }
 }

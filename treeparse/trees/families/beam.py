@@ -10,6 +10,7 @@ head are joined to their heads, all others are eliminated, in log space, and not
 head-major, ``w[head, word]``; the next word is always word 1.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -22,6 +23,11 @@ from treeparse.trees.streams import uniforms_by_tensors
 LABEL_STEPS = 1 << 24  # steps below are those of heads
 SALT = 0x6265616D  # sets streams apart from those of other draws by a seed
 MAX_WEIGHTS = 2**26  # of the items that are done at once
+
+
+# From log weights ``(B, K, m+1, m+1)`` of nodes joined so far, and where any number of words may hang from node 0
+# ``(B, K)``: what heads of word 1 are worth besides their arcs' weights, in logs up to a constant, ``(B, K, m+1)``.
+Reach = Callable[[Tensor, Tensor], Tensor]
 
 
 class Beam(NamedTuple):
@@ -41,6 +47,7 @@ def sample_by_beam(
     *,
     single_root: bool,
     label_logs: Tensor | None = None,
+    reach: Reach | None = None,
 ) -> Beam:
     """``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
 
@@ -52,6 +59,7 @@ def sample_by_beam(
         single_root: whether exactly one word hangs from the root.
         label_logs: float64 ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and
             n+1 labels, and differ where labels do.
+        reach: what finds the heads of the next word, faster than many small operations of torch.
 
     Returns:
         Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``;
@@ -62,14 +70,14 @@ def sample_by_beam(
     parts = []
     for start in range(0, max(len(scores), 1), items):
         part = slice(start, start + items)
-        beam = _add_heads(scores[part], lengths[part], streams[part], count, single_root)
+        beam = _add_heads(scores[part], lengths[part], streams[part], count, single_root, reach or _reach)
         if label_logs is not None:
             beam = _add_labels(beam, label_logs[part], lengths[part], streams[part], count)
         parts.append(_cleaned(beam, lengths[part], scores.shape[-1], count))
     return Beam(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool) -> Beam:
+def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool, reach: Reach) -> Beam:
     """The beam of trees, from that of the empty tree alone."""
     batch, nodes = scores.shape[:2]
     arcs = _arcs(scores, lengths)
@@ -80,7 +88,7 @@ def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, singl
     beam = Beam(heads, torch.zeros_like(scores[:, :1, 0]), _gumbel(seeds, 0, 1, 1).squeeze(-1))
     for word in range(1, nodes):
         closed = root_is_used & single_root
-        logits = arcs[:, None, :, word] + _reach(w, closed | (not single_root)).gather(-1, component)
+        logits = arcs[:, None, :, word] + reach(w, closed | (not single_root)).gather(-1, component)
         logits[..., 0].masked_fill_(closed, -torch.inf)
         logits -= _finite(logits.logsumexp(-1, keepdim=True))
         beam, parent, head = _grow(beam, word, logits, _gumbel(seeds, word, logits.shape[1], nodes), count)

@@ -1,13 +1,15 @@
 """Families by CUDA kernels on the scores' device."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor
 
 from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.family import Method, Parts
+from treeparse.trees.families.beam import sample_by_beam
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method, Parts
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_device import OnDevice
 from treeparse.trees.families.projective import Projective
@@ -17,7 +19,7 @@ from treeparse.trees.looks import moved
 
 @dataclass(frozen=True)
 class OnCuda(OnDevice):
-    """Sums, best trees and samples with replacement by kernels; all else as ``OnDevice`` says."""
+    """Sums, best trees, samples with replacement and the beam by kernels; all else as ``OnDevice`` says."""
 
     launcher: Launcher
 
@@ -48,6 +50,29 @@ class OnCuda(OnDevice):
         check_method(method, single_root=self.single_root)
         way = "walks" if method in ("wilson", "wilson_marginal") else method
         return samples.sample_trees(*arguments, method=way, **self.options)
+
+    def sample_without_replacement(
+        self,
+        parts: Parts,
+        lengths: Tensor,
+        seeds: Tensor,
+        count: int,
+        *,
+        method: DistinctMethod | None = None,
+        labels: LabelDraws | None = None,
+    ) -> DistinctTrees:
+        """Non-projective trees, unless asked otherwise, by the beam on the device; others in CPU memory.
+
+        "repeat" and "trie" draw until enough trees differ, which only a look can tell, and walk tries of all that was
+        drawn; trees without crossing arcs have no beam.
+        """
+        if not self.crossing or method not in (None, "beam"):
+            return self.rest.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+        (arcs,) = parts
+        reach = partial(nonprojective.reach, launcher=self.launcher)
+        logs = None if labels is None else labels.log_probs()
+        options = {"single_root": self.single_root, "label_logs": logs, "reach": reach}
+        return DistinctTrees(*sample_by_beam(arcs, lengths, seeds, count, **options))
 
 
 def nonprojective_on_cuda(launcher: Launcher, *, single_root: bool) -> OnCuda:
