@@ -40,8 +40,8 @@ def check_shape(scores: Tensor) -> None:
 def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> Tensor:
     """Lengths as int64 ``(*batch,)`` on the scores' device.
 
-    Kernels trust them, so they are checked; those on a device, unless they are to be validated, are forced into range
-    instead, for which nothing waits.
+    Kernels trust them, so they are checked; those that are not at hand, unless they are to be validated, are forced
+    into range instead, for which nothing waits.
     """
     batch, words = tuple(scores.shape[:-2]), scores.shape[-1] - 1
     if lengths is None:

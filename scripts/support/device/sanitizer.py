@@ -5,7 +5,6 @@ import os
 import re
 import struct
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,6 +55,7 @@ class Sanitizer:
     Args:
         programs: a folder for compiled programs, each of which is kept until a source changes that it is made of.
         sources: the folder of the CUDA sources.
+        changed: the file among them on account of which kernels are run; others are not, if there is one.
     """
 
     programs: Path
@@ -63,11 +63,15 @@ class Sanitizer:
     most_shared_bytes: int = 1 << 18
     most_warps: int = 2
     most_blocks: int = 2
+    changed: str | None = None
     runs: list[str] = field(default_factory=list)
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
+        texts = texts_of(self.sources / sources.kernels()[kernel].name)
+        if self.changed is not None and self.changed not in texts:
+            return
         self.runs.append(kernel)
-        program = self._program(kernel)
+        program = self._program(kernel, "".join(texts.values()))
         with TemporaryDirectory() as folder:
             file = Path(folder, "arguments")
             file.write_bytes(b"".join(map(_bytes_of, arguments)))
@@ -81,9 +85,9 @@ class Sanitizer:
                 raise TreeparseError(f"{kernel}: {done.stderr.strip()}")
             _read_back(file.read_bytes(), arguments)
 
-    def _program(self, kernel: str) -> Path:
+    def _program(self, kernel: str, text: str) -> Path:
         source = self.sources / sources.kernels()[kernel].name
-        digest = hashlib.sha256("".join(_texts_of(source)).encode()).hexdigest()
+        digest = hashlib.sha256(text.encode()).hexdigest()
         path = self.programs / f"{kernel}-{digest[:16]}"
         if not path.exists():
             entry = path.with_suffix(".cpp")
@@ -93,12 +97,13 @@ class Sanitizer:
         return path
 
 
-def _texts_of(source: Path) -> Iterator[str]:
-    """A source's text and those of what it includes."""
+def texts_of(source: Path) -> dict[str, str]:
+    """The texts of a source and of what it includes, by name."""
     text = source.read_text(encoding="utf-8")
-    yield text
+    found = {source.name: text}
     for name in INCLUDED.findall(text):
-        yield from _texts_of(source.parent / name)
+        found |= texts_of(source.parent / name)
+    return found
 
 
 def _bytes_of(argument: Tensor | float | None) -> bytes:

@@ -73,8 +73,7 @@ class DistinctTrees(NamedTuple):
 class Family(ABC):
     """Plain functions of float64 scores of parts and int64 lengths ``(B,)``, without autograd.
 
-    Results are on the scores' device. Draws take one seed an item ``(B,)``,
-    int64, on whatever device.
+    Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on whatever device.
 
     Attributes:
         single_root: whether exactly one word hangs from node 0.

@@ -45,7 +45,8 @@ class LabeledCRF(TreeDistribution):
     Summed over labels it is a distribution over trees, ``arcs``, in which every arc weighs what its labels weigh
     together; given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
 
-    The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``.
+    The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``. So are those
+    for what waits for a device, if label scores are a tensor; of a source with bounds the best tree is searched for.
 
     Args:
         base: the distribution whose trees, scores and lengths these are.
