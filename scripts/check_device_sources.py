@@ -39,13 +39,14 @@ def run_all(launcher: Launcher) -> None:
     A longer one comes after a shorter one, too: what a block then writes may lie where it has just read.
     """
     stream = np.random.default_rng(1)
-    scores = stream.normal(size=(5, 10, 10))
+    scores = stream.normal(size=(6, 10, 10))
     prefer_each_other(scores[1], [(1, 2), (3, 5)], 900.0)
     scores[2, 1:, 3] = -np.inf
     scores[3, :, 2] = -np.inf
+    scores[4, [0, 1], 2:4] = -np.inf  # words 2 and 3 hang from each other alone, which a contraction shows
     arcs, vectors = torch.from_numpy(scores), torch.from_numpy(stream.normal(size=scores.shape))
-    lengths = torch.tensor([1, 6, 4, 3, 9])
-    heads = torch.arange(-1, 9).repeat(5, 1).masked_fill(torch.arange(10) > lengths.unsqueeze(-1), -1)  # all but one
+    lengths = torch.tensor([1, 6, 4, 3, 3, 9])
+    heads = torch.arange(-1, 9).repeat(6, 1).masked_fill(torch.arange(10) > lengths.unsqueeze(-1), -1)  # all but one
     heads[1, 1:4] = torch.tensor([3, 1, 2])
     for single_root in (True, False):
         options = {"single_root": single_root, "launcher": launcher}
