@@ -9,7 +9,7 @@ import torch
 from helpers.parsers import CONFIG, TRAINING, random_parser
 from helpers.pretended import Pretended, Waits, pretended_device, to_device
 
-from treeparse.core import Batch
+from treeparse.core import Batch, NoTreeError
 from treeparse.model import Parser, parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
@@ -21,11 +21,6 @@ from treeparse.training.module import ParserModule
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])
 OPTIMIZATION = OptimizationConfig(epochs=1, average_decay=0.5, clip_norm=1.0)
-
-
-def outside_trees(waits: Waits) -> Waits:
-    """What waits for the device, but for the tests that the distributions make."""
-    return [wait for wait in waits if not wait[1].startswith("trees/")]
 
 
 def tagging_parser() -> Parser:
@@ -70,14 +65,12 @@ def test_a_step_waits_for_nothing_and_learns_the_same(waits: Waits) -> None:
     here.take(2)
     waits.clear()
     there.take(2)
-    assert outside_trees(waits) == []
+    assert waits == []
     for own, expected in zip(there.weights(), here.weights(), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-6, atol=1e-8)
-    assert waits  # those of distributions, so that something is counted
-    waits.clear()
     assert there.module.mean_loss == pytest.approx(here.module.mean_loss, rel=1e-9)
     assert there.module._terms.means() == pytest.approx(here.module._terms.means(), rel=1e-9)
-    assert len(outside_trees(waits)) == 1 + 3  # when somebody asks for the loss and its terms
+    assert len(waits) == 1 + 3  # when somebody asks for the loss and its terms
 
 
 def test_a_batch_of_parses_waits_once(waits: Waits) -> None:
@@ -86,8 +79,17 @@ def test_a_batch_of_parses_waits_once(waits: Waits) -> None:
     to_device(parser)
     waits.clear()
     assert [each.heads for each in parser.parse(FEW)] == [each.heads for each in expected]
-    assert outside_trees(waits) == [("event", "core.py"), ("tolist", "model/tagging.py")]
+    assert waits == [("event", "core.py"), ("tolist", "model/tagging.py")]
     assert parser.parse(FEW)[0].upos == expected[0].upos
+
+
+def test_scores_that_are_no_numbers_are_found_in_the_parses(waits: Waits) -> None:
+    parser = random_parser()
+    for weight in parser.parameters():
+        weight.data.fill_(math.nan)
+    to_device(parser)
+    with pytest.raises(NoTreeError, match=r"Sentence \d \(counted from 0\) has no tree, as the model's scores are not"):
+        parser.parse(FEW)
 
 
 def test_numbers_of_steps_are_looked_at_together(waits: Waits) -> None:

@@ -213,11 +213,14 @@ class Parser(nn.Module):
         given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
         and take little memory. The label "root" is for arcs from the root, and for no others. Where the config has a
         ``temperature`` other than 1, all scores are divided by it, and labels of all arcs are looked at. ``scores`` are
-        those of the scorer, where they are there already.
+        those of the scorer, where they are there already. On a device they are not validated, for which it would have
+        to be waited for.
         """
         found = self._scores(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
-        trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root)
+        validate = None if found.arcs.device.type == "cpu" else False
+        options = {"single_root": self.config.single_root, "validate_args": validate}
+        trees = family(found.arcs.double(), batch.lengths, **options)
         p = LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 

@@ -168,6 +168,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
         lists = _fitting_lists(finder, p, places, batch, first) if known else _lists(finder, p, places, batch)
         parses = tagging.given_to(lists.parses(chosen, names))
+        _check_found(parses, [first + place for place in places])
         if request.probabilities:
             parses = with_probabilities(p, lists, parses)
         if request.gradient:
@@ -180,6 +181,16 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     if rules is not None and conditions.rules is not None:
         conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
     return found
+
+
+def _check_found(parses: Sequence[Sequence[Parse]], places: Sequence[int]) -> None:
+    """Raise where a sentence has no tree: on a device nobody has looked at the scores before."""
+    for place, own in zip(places, parses, strict=True):
+        if not own:
+            raise NoTreeError(
+                f"Sentence {place} (counted from 0) has no tree, as the model's scores are not numbers there: is the "
+                "model damaged, or its precision too low?"
+            )
 
 
 def _lists(finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None) -> TreeLists:

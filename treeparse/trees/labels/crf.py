@@ -46,7 +46,7 @@ class LabeledCRF(TreeDistribution):
     together; given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
 
     The rules for derivatives are those of ``TreeCRF``: one ``backward`` a distribution, no ``torch.func``. So are those
-    for what waits for a device, if label scores are a tensor; of a source with bounds the best tree is searched for.
+    for what waits for a device.
 
     Args:
         base: the distribution whose trees, scores and lengths these are.
@@ -119,7 +119,7 @@ class LabeledCRF(TreeDistribution):
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Heads and labels ``(*batch, n+1)`` of the best labelled tree."""
         arcs, bound = self.base.flat.arcs.detach(), self.labels.source.bound
-        if bound is None:
+        if bound is None or not is_at_hand(arcs):  # the search would ask the device in each round how it goes on
             return self._with_best_labels(self._best.heads)
 
         def worth(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
@@ -147,7 +147,7 @@ class LabeledCRF(TreeDistribution):
             expected = self.labels.of_items(items).reduce(greatest, marginals[items]).detach()
             return torch.where(allowed[items], expected, -torch.inf)
 
-        if self.labels.source.bound is None:
+        if self.labels.source.bound is None or not is_at_hand(marginals):
             every = torch.arange(len(marginals), device=marginals.device)
             return self._with_best_labels(self._over(worth_of_all(every)).heads)
         bounds = self._over(torch.where(allowed, marginals, -torch.inf))

@@ -16,7 +16,7 @@ from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.looks import is_at_hand
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
-DENSE = 2**23  # the same where few of them are read: what a batch of usual sentences has
+DENSE = 2**23  # the same on devices, and where few of them are read: what a batch of usual sentences has
 
 
 def by_heads(
@@ -38,7 +38,7 @@ def by_heads(
         *(batch * nodes * source.shape[-1] for source in scores), *(tensor[:, 0].numel() for tensor in others), 1
     )
     differentiable = any(part.requires_grad for part in (*scores, *others))
-    parts = _of_slices(of_slice, nodes, SLICE // widest, differentiable)
+    parts = _of_slices(of_slice, nodes, (SLICE if arcs.device.type == "cpu" else DENSE) // widest, differentiable)
     return torch.cat(parts, 1) if len(parts) > 1 else parts[0]
 
 
