@@ -139,11 +139,14 @@ class Batch:
         return (position > 0) & (position <= self.lengths.unsqueeze(-1))
 
 
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on a device; a copy from the CPU to a CUDA device is waited for by what reads it there alone."""
-    if device.type != "cuda" or tensor.device.type != "cpu":
-        return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)
+def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
+    """The tensor on a device, and in a dtype; what is copied to a CUDA device is waited for there alone.
+
+    Pinned memory could be written to before it is copied, so that is waited for here.
+    """
+    if device.type != "cuda" or tensor.device.type != "cpu" or tensor.is_pinned():
+        return tensor.to(device, dtype)
+    return tensor.to(dtype).pin_memory().to(device, non_blocking=True)
 
 
 def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:

@@ -1,16 +1,16 @@
-"""No call waits for the device where arguments are not validated: on tensors that raise when somebody looks at them."""
+"""No call waits for a device where arguments are not validated, and all find there what the CPU finds."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from helpers.far_tensors import FarEmulator, nothing_waits
 from helpers.hostile_scores import prefer_each_other
-from helpers.tree_cases import EmulatedCRF, EmulatedProjectiveCRF, generator
+from helpers.pretended import Pretended, pretended_device
+from helpers.tree_cases import generator
 from torch import Tensor
 from torch.distributions import kl_divergence
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
@@ -19,18 +19,18 @@ LENGTHS = torch.tensor([5, 3, 5, 1, 4], dtype=torch.int32)
 Step = Callable[..., Any]  # of a kind of distribution and tensors
 
 
-class FarCRF(EmulatedCRF):
-    launcher = FarEmulator()
-
-
-class FarProjectiveCRF(EmulatedProjectiveCRF):
-    launcher = FarEmulator()
-
-
-BASES = pytest.mark.parametrize(
-    ("far", "near"), [(FarCRF, NonProjectiveCRF), (FarProjectiveCRF, ProjectiveCRF)], ids=["all-trees", "projective"]
-)
+FAMILIES = pytest.mark.parametrize("kind", [NonProjectiveCRF, ProjectiveCRF], ids=["all-trees", "projective"])
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
+
+
+class LooksAtItsGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        return tensor * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return grad_outputs[0] * grad_outputs[0].sum().item()
 
 
 def batch(labels: int = 0) -> tuple[Tensor, ...]:
@@ -50,11 +50,26 @@ def batch(labels: int = 0) -> tuple[Tensor, ...]:
     return scores, of_labels
 
 
-def assert_nothing_waits(step: Step, far: Any, near: Any, *tensors: Tensor, copies: bool = False) -> None:
+def nothing_waits(step: Step, *tensors: Tensor) -> tuple[Any, list[Tensor | None]]:
+    """What a step gives on the device, and the gradients of its tensors, in CPU memory."""
+    with pretended_device() as waits:
+        there = [Pretended(each.detach().clone()).requires_grad_(each.requires_grad) for each in tensors]
+        found = step(*there)
+        assert waits == []
+    gradients = [None if each.grad is None else held(each.grad) for each in there]
+    return tree_map_only(Tensor, held, found), gradients
+
+
+def held(tensor: Tensor) -> Tensor:
+    assert isinstance(tensor, Pretended)
+    return tensor.held.detach()
+
+
+def assert_nothing_waits(step: Step, *tensors: Tensor) -> None:
     """A step gives the same numbers and gradients as on the CPU, by other kernels, and waits for nothing."""
     own = [each.clone().requires_grad_(each.is_floating_point()) for each in tensors]
-    expected = step(near, *own)
-    found, gradients = nothing_waits(lambda *far_tensors: step(far, *far_tensors), *own, copies=copies)
+    expected = step(*own)
+    found, gradients = nothing_waits(step, *own)
     for pair in zip(tree_leaves(found), tree_leaves(expected), strict=True):
         torch.testing.assert_close(*pair, rtol=1e-12, atol=1e-11)
     for tensor, gradient in zip(own, gradients, strict=True):
@@ -64,9 +79,9 @@ def assert_nothing_waits(step: Step, far: Any, near: Any, *tensors: Tensor, copi
 
 
 @ROOTS
-@BASES
-def test_a_training_step(far: type[TreeCRF], near: type[TreeCRF], single_root: bool) -> None:
-    def step(kind: type[TreeCRF], scores: Tensor, lengths: Tensor, heads: Tensor) -> list[Tensor]:
+@FAMILIES
+def test_a_training_step(kind: type[TreeCRF], single_root: bool) -> None:
+    def step(scores: Tensor, lengths: Tensor, heads: Tensor) -> list[Tensor]:
         p = kind(scores, lengths, single_root=single_root, validate_args=False)
         terms = [p.log_prob(heads), p.entropy(), p.log_partition, p.marginals.square(), p.risk(heads)]
         loss = sum(torch.where(term > -torch.inf, term, 0.0).sum() for term in terms)
@@ -75,13 +90,13 @@ def test_a_training_step(far: type[TreeCRF], near: type[TreeCRF], single_root: b
         return terms
 
     (scores,) = batch()
-    heads = near(scores, LENGTHS, single_root=single_root, validate_args=False).mode.int()
-    assert_nothing_waits(step, far, near, scores, LENGTHS, heads)
+    heads = kind(scores, LENGTHS, single_root=single_root, validate_args=False).mode.int()
+    assert_nothing_waits(step, scores, LENGTHS, heads)
 
 
-@BASES
-def test_a_training_step_with_labels(far: type[TreeCRF], near: type[TreeCRF]) -> None:
-    def step(kind: type[TreeCRF], scores: Tensor, label_scores: Tensor, lengths: Tensor, *tree: Tensor) -> list[Tensor]:
+@FAMILIES
+def test_a_training_step_with_labels(kind: type[TreeCRF]) -> None:
+    def step(scores: Tensor, label_scores: Tensor, lengths: Tensor, *tree: Tensor) -> list[Tensor]:
         p = LabeledCRF(kind(scores, lengths, validate_args=False), label_scores)
         terms = [p.log_prob(*tree), p.entropy(), p.log_partition, p.risk(*tree), p.marginals.square()]
         terms.append(p.expected_gradient())
@@ -91,13 +106,13 @@ def test_a_training_step_with_labels(far: type[TreeCRF], near: type[TreeCRF]) ->
         return terms
 
     scores, label_scores = batch(labels=3)
-    tree = LabeledCRF(near(scores, LENGTHS, validate_args=False), label_scores).mode
-    assert_nothing_waits(step, far, near, scores, label_scores, LENGTHS, *tree)
+    tree = LabeledCRF(kind(scores, LENGTHS, validate_args=False), label_scores).mode
+    assert_nothing_waits(step, scores, label_scores, LENGTHS, *tree)
 
 
-@BASES
-def test_values_and_other_distributions(far: type[TreeCRF], near: type[TreeCRF]) -> None:
-    def step(kind: type[TreeCRF], scores: Tensor, lengths: Tensor, heads: Tensor, other: Tensor) -> list[Tensor]:
+@FAMILIES
+def test_values_and_other_distributions(kind: type[TreeCRF]) -> None:
+    def step(scores: Tensor, lengths: Tensor, heads: Tensor, other: Tensor) -> list[Tensor]:
         p = kind(scores.detach(), lengths, validate_args=False)
         q = kind(other.detach(), lengths, validate_args=False)
         values = other.detach().unsqueeze(-1)
@@ -111,54 +126,55 @@ def test_values_and_other_distributions(far: type[TreeCRF], near: type[TreeCRF])
     heads = torch.full((5, 6), -1)
     heads[:, 1] = torch.tensor([3, -1, 0, 0, 2])
     other = torch.randn(5, 6, 6, generator=generator(2), dtype=torch.float64)
-    assert_nothing_waits(step, far, near, scores, LENGTHS, heads, other)
+    assert_nothing_waits(step, scores, LENGTHS, heads, other)
 
 
-@BASES
-def test_best_trees_and_draws(far: type[TreeCRF], near: type[TreeCRF]) -> None:
+@FAMILIES
+def test_best_trees_and_draws(kind: type[TreeCRF]) -> None:
     """Seeds of a generator of the CPU are copied to the device at once; those of a device's generator lie there."""
 
-    def step(kind: type[TreeCRF], scores: Tensor, label_scores: Tensor, lengths: Tensor) -> list[Tensor]:
+    def step(scores: Tensor, label_scores: Tensor, lengths: Tensor) -> list[Tensor]:
         p = kind(scores.detach(), lengths, validate_args=False)
         labelled = LabeledCRF(p, label_scores.detach())
         drawn = [q.sample((7,), generator=generator(3)) for q in (p, labelled)]
         relaxed = [q.relaxed_sample(0.5, hard, generator=generator(4)) for q in (p, labelled) for hard in (True, False)]
         return tree_leaves([p.mode, p.minimum_risk(), labelled.mode, labelled.minimum_risk(), drawn, relaxed])
 
-    assert_nothing_waits(step, far, near, *batch(labels=3), LENGTHS, copies=True)
+    assert_nothing_waits(step, *batch(labels=3), LENGTHS)
 
 
 def test_draws_without_replacement() -> None:
-    def step(kind: type[NonProjectiveCRF], scores: Tensor, label_scores: Tensor, lengths: Tensor) -> list[Tensor]:
-        p = kind(scores.detach(), lengths, validate_args=False)
-        labelled = LabeledCRF(p, label_scores.detach())
-        return tree_leaves(
-            [q.sample_without_replacement(5, generator=generator(5), method="beam") for q in (p, labelled)]
-        )
+    def step(scores: Tensor, label_scores: Tensor, lengths: Tensor) -> list[Tensor]:
+        p = NonProjectiveCRF(scores.detach(), lengths, validate_args=False)
+        each = p, LabeledCRF(p, label_scores.detach())
+        return tree_leaves([q.sample_without_replacement(5, generator=generator(5), method="beam") for q in each])
 
-    assert_nothing_waits(step, FarCRF, NonProjectiveCRF, *batch(labels=2), LENGTHS, copies=True)
+    assert_nothing_waits(step, *batch(labels=2), LENGTHS)
 
 
 def test_lengths_out_of_range_are_forced_into_it() -> None:
-    def step(kind: type[NonProjectiveCRF], scores: Tensor, lengths: Tensor) -> Tensor:
-        return kind(scores.detach(), lengths, validate_args=False).log_partition
+    def step(scores: Tensor, lengths: Tensor) -> Tensor:
+        return NonProjectiveCRF(scores, lengths, validate_args=False).log_partition
 
     scores = torch.randn(3, 4, 4, generator=generator(6), dtype=torch.float64)
-    found, _ = nothing_waits(lambda *far: step(FarCRF, *far), scores, torch.tensor([0, 2, 9]))
-    assert torch.equal(found, step(EmulatedCRF, scores, torch.tensor([1, 2, 3])))
+    found, _ = nothing_waits(step, scores, torch.tensor([0, 2, 9]))
+    torch.testing.assert_close(found, step(scores, torch.tensor([1, 2, 3])), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
-    "look",
+    ("look", "what"),
     [
-        lambda far: far.sum().item(),
-        lambda far: bool((far > 0).any()),
-        lambda far: far.cpu(),
-        lambda far: far[far > 0],
-        lambda far: far.nonzero(),
-        lambda far: far + torch.from_numpy(torch.ones(4).numpy()).to(far.device),
+        (lambda there: there.sum().item(), "item"),
+        (lambda there: bool((there > 0).any()), "__bool__"),
+        (lambda there: there.cpu(), "copy"),
+        (lambda there: there[there > 0], "index"),
+        (lambda there: there.nonzero(), "nonzero"),
+        (lambda there: there + torch.from_numpy(torch.ones(4).numpy()).to(there.device), "copy"),
+        (lambda there: there + torch.tensor(1.0, device=there.device), "tensor"),
+        (lambda there: LooksAtItsGradient.apply(there.requires_grad_()).sum().backward(), "_local_scalar_dense"),
     ],
 )
-def test_such_tensors_find_who_waits(look: Callable[[Tensor], Any]) -> None:
-    with pytest.raises(AssertionError):
-        nothing_waits(look, torch.ones(4))
+def test_who_waits_is_found(look: Callable[[Tensor], Any], what: str) -> None:
+    with pretended_device() as waits:
+        look(Pretended(torch.ones(4)))
+    assert [wait for wait, _ in waits] == [what]

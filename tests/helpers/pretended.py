@@ -24,7 +24,10 @@ from treeparse.device import cuda
 from treeparse.device.launcher import Shape
 
 DEVICE = torch.device("cuda", 0)
-READ = {"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive", "equal"}
+READ = {
+    *("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "nonzero_static", "masked_select"),
+    *("_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave", "_to_sparse"),
+}
 MADE = {torch.tensor, torch.as_tensor, torch.scalar_tensor}  # from numbers of Python's
 Waits = list[tuple[str, str]]  # what waited, and the file of treeparse that made it wait
 
@@ -139,13 +142,14 @@ READERS: set[Callable[..., Any]] = {
 }
 
 
-ARANGE = torch.arange
+def _unseen(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function that is also asked where the mode is off: within torch's own functions, backward passes among them."""
 
+    def made(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
+        found = function(*args, **kwargs)
+        return Pretended(found) if _is_device(device) else found
 
-def _arange(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
-    """Torch's own functions ask for it where no mode sees them."""
-    made = ARANGE(*args, **kwargs)
-    return Pretended(made) if _is_device(device) else made
+    return made
 
 
 def _grouped(lists: Any) -> dict[Any, Any]:
@@ -194,7 +198,8 @@ def pretended_device() -> Iterator[Waits]:
             patch.object(cuda, "launcher_of", lambda index: launcher),
             patch.object(torch.cuda, "current_stream", lambda device=None: _Stream()),
             patch.object(torch.cuda, "current_device", lambda: 0),
-            patch.object(torch, "arange", _arange),
+            patch.object(torch, "arange", _unseen(torch.arange)),
+            patch.object(torch, "empty", _unseen(torch.empty)),
             patch.object(torch.nn.utils.clip_grad, "_group_tensors_by_device_and_dtype", _grouped),
             patch.object(
                 torch.backends.cudnn, "is_acceptable", lambda tensor: False

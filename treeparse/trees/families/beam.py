@@ -16,8 +16,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from treeparse.core import moved
 from treeparse.trees.checks import arc_mask
-from treeparse.trees.looks import moved
 from treeparse.trees.streams import uniforms_by_tensors
 
 LABEL_STEPS = 1 << 24  # steps below are those of heads

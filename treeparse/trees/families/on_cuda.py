@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from treeparse.core import moved
 from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.beam import sample_by_beam
@@ -14,7 +15,6 @@ from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_device import OnDevice
 from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.samplers import check_method, check_projective_method
-from treeparse.trees.looks import moved
 
 
 @dataclass(frozen=True)
