@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import cache
 from typing import Any
 
-import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
@@ -106,18 +105,23 @@ def precise_log_partition(scores: Array, single_root: bool) -> float:
     return _precise_log_partition(tuple(map(tuple, scores.tolist())), single_root)
 
 
+@cache  # an arc is in many sentences that differ by others
+def precise_weight(score: float) -> Decimal:
+    return Decimal(score).exp(PRECISE)
+
+
 @cache  # several backends are compared with it
 def _precise_log_partition(scores: tuple[tuple[float, ...], ...], single_root: bool) -> float:
-    with mpmath.workdps(50):
+    with decimal.localcontext(PRECISE):
         n = len(scores) - 1
-        weights = [[mpmath.exp(mpmath.mpf(score)) for score in row] for row in scores]
-        log_z = mpmath.mpf(0)
+        weights = [[precise_weight(score) for score in row] for row in scores]
+        log_z = Decimal(0)
         root_word = 0  # a word that only the root reaches
         for k in range(n, 0, -1):
             words = [i for i in range(1, k) if i != root_word] + ([root_word] if root_word else [])
             if root_word == k:
                 continue
-            pivot = sum((weights[i][k] for i in words), mpmath.mpf(0))
+            pivot = sum((weights[i][k] for i in words), Decimal(0))
             if not single_root:
                 pivot += weights[0][k]
             elif pivot == 0 and root_word == 0 and k > 1:
@@ -127,7 +131,7 @@ def _precise_log_partition(scores: tuple[tuple[float, ...], ...], single_root: b
                 pivot = weights[0][k]
             if pivot == 0:
                 return -np.inf
-            log_z += mpmath.log(pivot)
+            log_z += pivot.ln()
             for i in [0, *words]:
                 share = weights[i][k] / pivot
                 for j in words:
@@ -135,14 +139,14 @@ def _precise_log_partition(scores: tuple[tuple[float, ...], ...], single_root: b
         if root_word:
             if weights[0][root_word] == 0:
                 return -np.inf
-            log_z += mpmath.log(weights[0][root_word])
+            log_z += weights[0][root_word].ln()
         return float(log_z)
 
 
 def precise_projective_log_partition(scores: Array, single_root: bool) -> float:
     """Log partition over projective trees in 50-digit arithmetic."""
     with decimal.localcontext(PRECISE):
-        weights = np.array([[Decimal(float(score)).exp() for score in row] for row in scores])
+        weights = np.array([[precise_weight(float(score)) for score in row] for row in scores])
         total = projective_partition(weights, single_root)
         return float(total.ln()) if total else -np.inf
 

@@ -1,14 +1,15 @@
 """Hessian-vector products against enumerated covariances and 60-digit arithmetic, alone and in batches."""
 
+import decimal
+from decimal import Decimal
 from functools import partial
 
-import mpmath
 import numpy as np
 import pytest
 from helpers.batches import assert_same_alone, batch_of_lengths
 from helpers.hessian_products import checked_product
 from helpers.hostile_scores import forbidden_arcs, hostile_scores, prefer_each_other
-from helpers.oracles import enumerated_product, score_scale
+from helpers.oracles import PRECISE, enumerated_product, score_scale
 
 from treeparse.kernels.sums.elimination import log_partition_marginals_and_elimination
 from treeparse.kernels.sums.hessian import hessian_vector_product
@@ -32,26 +33,26 @@ def assert_covariance(scores: np.ndarray, stream: np.random.Generator, single_ro
 
 def precise_product(scores: np.ndarray, vector: np.ndarray, single_root: bool) -> np.ndarray:
     """A central difference of marginals in 60-digit arithmetic; every arc must be allowed."""
-    with mpmath.workdps(60):
-        step = mpmath.mpf(10) ** -18
-        precise = np.vectorize(mpmath.mpf, otypes=[object])
+    with decimal.localcontext(PRECISE, prec=60):
+        step = Decimal(10) ** -18
+        precise = np.vectorize(Decimal, otypes=[object])
         scores, vector = precise(scores), step * precise(vector)
         difference = precise_marginals(scores + vector, single_root) - precise_marginals(scores - vector, single_root)
         return (difference / (2 * step)).astype(float)
 
 
 def precise_marginals(scores: np.ndarray, single_root: bool) -> np.ndarray:
-    """Elimination and its reverse over matrices of mpmath numbers, ``weights[head, dependent]``."""
+    """Elimination and its reverse over matrices of Decimals, ``weights[head, dependent]``."""
     n = len(scores) - 1
-    original = np.vectorize(mpmath.exp, otypes=[object])(scores)
-    original[np.diag_indices(n + 1)] = original[:, 0] = mpmath.mpf(0)
+    original = np.vectorize(Decimal.exp, otypes=[object])(scores)
+    original[np.diag_indices(n + 1)] = original[:, 0] = Decimal(0)
     weights, adjoint = original.copy(), 0 * original
     pivots = {}
     for k in range(n, 0, -1):
         first = 1 if single_root and k > 1 else 0
         pivots[k] = weights[first:k, k].sum()
         weights[:k, :k] += np.outer(weights[:k, k] / pivots[k], weights[k, :k])
-        weights[np.diag_indices(k)] = mpmath.mpf(0)
+        weights[np.diag_indices(k)] = Decimal(0)
     for k in range(1, n + 1):
         first = 1 if single_root and k > 1 else 0
         adjoint[k, :k] = weights[:k, k] @ adjoint[:k, :k] / pivots[k]
