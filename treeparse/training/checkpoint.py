@@ -106,11 +106,14 @@ class RunDirectory:
                 f"{self.parser} is damaged ({error}): treeparse train --resume {self.path} writes it anew."
             ) from error
 
-    def read_state(self) -> RunState | None:
-        """The state after the last completed epoch; None before the first."""
+    def read_state(self, *, mapped: bool = False) -> RunState | None:
+        """The state after the last completed epoch; None before the first.
+
+        If ``mapped``, its tensors stay in the file until they are looked at: of a large model, most of the reading.
+        """
         if not self.state.exists():
             return None
-        return state_from_plain(_load(self.state), str(self.state))
+        return state_from_plain(_load(self.state, mapped=mapped), str(self.state))
 
     def write_state(self, state: RunState, best_weights: Mapping[str, Tensor]) -> None:
         """Save the state after an epoch, and ``best_weights`` with it if that epoch is the best."""
@@ -146,7 +149,7 @@ class RunDirectory:
 
     def read_history(self) -> Sequence[EpochRecord]:
         """The completed epochs; raises before the first."""
-        state = self.read_state()
+        state = self.read_state(mapped=True)
         if state is None:
             raise TreeparseError(
                 f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first one, "
@@ -165,10 +168,10 @@ def _save(path: Path, values: dict[str, Any]) -> None:
         output.write(buffer.getvalue())
 
 
-def _load(path: Path) -> dict[str, Any]:
-    """The mapping in a file, tensors on the CPU; nothing in it is run."""
+def _load(path: Path, *, mapped: bool = False) -> dict[str, Any]:
+    """The mapping in a file, tensors on the CPU, or ``mapped`` to the file; nothing in it is run."""
     try:
-        values = torch.load(path, map_location="cpu", weights_only=True)
+        values = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except FileNotFoundError as error:
         raise TreeparseError(f"{path} is missing, so the run cannot go on: {REMEDY}.") from error
     except (OSError, MemoryError):
