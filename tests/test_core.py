@@ -1,10 +1,12 @@
 import random
+from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
 import torch
 
 from treeparse.core import (
+    Batch,
     Sentence,
     TreeparseError,
     did_you_mean,
@@ -77,6 +79,14 @@ def test_tree_problem_and_unreached_words_by_definition():
 def test_a_sentence_whose_columns_differ_in_length_is_refused():
     with pytest.raises(TreeparseError, match="A sentence of 2 words came with 3 heads"):
         Sentence(("a", "b"), heads=(0, 1, 1))
+
+
+def test_numbers_of_a_moved_batch_are_read_where_it_was():
+    batch = Batch(torch.tensor([2, 3]), torch.arange(2), {})
+    there = batch.to("meta")
+    assert there.near is there.to("meta").near is batch and there.num_words == 5 and there.longest == 3
+    other = replace(there, lengths=torch.tensor([1, 1]))
+    assert other.near is other and other.num_words == 2
 
 
 def test_devices_that_compute():

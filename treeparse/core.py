@@ -77,7 +77,7 @@ class Batch:
     sentences' places in the list that the batch was made from. ``sentences`` are what it was made of, where that is
     known: what reads other features than the encoder's reads them there. ``label_names`` are the labels by their ids,
     likewise. ``tags`` are those that a model learns to predict, by column, -1 where unknown. ``moved_from`` is the same
-    batch where it was before it was moved to a device.
+    batch where it was before it was moved to a device; what ``replace`` makes of it has none.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
@@ -89,7 +89,7 @@ class Batch:
     sentences: tuple[Sentence, ...] = ()
     label_names: tuple[str, ...] = ()
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64
-    moved_from: Self | None = field(default=None, repr=False)
+    moved_from: Self | None = field(default=None, init=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -113,7 +113,7 @@ class Batch:
         place = torch.device(device)
         if place.type == self.lengths.device.type == "cpu":
             return self
-        return type(self)(
+        batch = type(self)(
             moved(self.lengths, place),
             moved(self.indices, place),
             {name: moved(feature, place) for name, feature in self.features.items()},
@@ -123,8 +123,10 @@ class Batch:
             self.sentences,
             self.label_names,
             {column: moved(ids, place) for column, ids in self.tags.items()},
-            moved_from=None if place.type == "cpu" else self.near,
         )
+        if place.type != "cpu":
+            object.__setattr__(batch, "moved_from", self.near)  # as the batch is frozen
+        return batch
 
     def is_labelled(self) -> Tensor:
         """(B,) bool: the sentences of which some head is known, or that a word has not all heads to choose from."""
