@@ -1,12 +1,12 @@
 """No call waits for a device where arguments are not validated, and all find there what the CPU finds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
 import torch
 from helpers.hostile_scores import prefer_each_other
-from helpers.pretended import Pretended, pretended_device
+from helpers.pretended import TO, Pretended, pretended_device
 from helpers.tree_cases import generator
 from torch import Tensor
 from torch.distributions import kl_divergence
@@ -25,12 +25,14 @@ ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root"
 
 class LooksAtItsGradient(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, look: Callable[[Tensor], Any]) -> Tensor:
+        ctx.look = look
         return tensor * 2
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return grad_outputs[0] * grad_outputs[0].sum().item()
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor, None]:  # pyright: ignore
+        ctx.look(grad_outputs[0])
+        return grad_outputs[0] * 2, None
 
 
 def batch(labels: int = 0) -> tuple[Tensor, ...]:
@@ -50,9 +52,9 @@ def batch(labels: int = 0) -> tuple[Tensor, ...]:
     return scores, of_labels
 
 
-def nothing_waits(step: Step, *tensors: Tensor) -> tuple[Any, list[Tensor | None]]:
-    """What a step gives on the device, and the gradients of its tensors, in CPU memory."""
-    with pretended_device() as waits:
+def nothing_waits(step: Step, *tensors: Tensor, free: Collection[str] = ()) -> tuple[Any, list[Tensor | None]]:
+    """What a step gives on the device, and the gradients of its tensors, in CPU memory; copies in ``free`` alone."""
+    with pretended_device(free=free) as waits:
         there = [Pretended(each.detach().clone()).requires_grad_(each.requires_grad) for each in tensors]
         found = step(*there)
         assert waits == []
@@ -65,11 +67,11 @@ def held(tensor: Tensor) -> Tensor:
     return tensor.held.detach()
 
 
-def assert_nothing_waits(step: Step, *tensors: Tensor) -> None:
+def assert_nothing_waits(step: Step, *tensors: Tensor, free: Collection[str] = ()) -> None:
     """A step gives the same numbers and gradients as on the CPU, by other kernels, and waits for nothing."""
     own = [each.clone().requires_grad_(each.is_floating_point()) for each in tensors]
     expected = step(*own)
-    found, gradients = nothing_waits(step, *own)
+    found, gradients = nothing_waits(step, *own, free=free)
     for pair in zip(tree_leaves(found), tree_leaves(expected), strict=True):
         torch.testing.assert_close(*pair, rtol=1e-12, atol=1e-11)
     for tensor, gradient in zip(own, gradients, strict=True):
@@ -140,7 +142,7 @@ def test_best_trees_and_draws(kind: type[TreeCRF]) -> None:
         relaxed = [q.relaxed_sample(0.5, hard, generator=generator(4)) for q in (p, labelled) for hard in (True, False)]
         return tree_leaves([p.mode, p.minimum_risk(), labelled.mode, labelled.minimum_risk(), drawn, relaxed])
 
-    assert_nothing_waits(step, *batch(labels=3), LENGTHS)
+    assert_nothing_waits(step, *batch(labels=3), LENGTHS, free=[TO])
 
 
 def test_draws_without_replacement() -> None:
@@ -149,7 +151,7 @@ def test_draws_without_replacement() -> None:
         each = p, LabeledCRF(p, label_scores.detach())
         return tree_leaves([q.sample_without_replacement(5, generator=generator(5), method="beam") for q in each])
 
-    assert_nothing_waits(step, *batch(labels=2), LENGTHS)
+    assert_nothing_waits(step, *batch(labels=2), LENGTHS, free=[TO])
 
 
 def test_lengths_out_of_range_are_forced_into_it() -> None:
@@ -158,7 +160,8 @@ def test_lengths_out_of_range_are_forced_into_it() -> None:
 
     scores = torch.randn(3, 4, 4, generator=generator(6), dtype=torch.float64)
     found, _ = nothing_waits(step, scores, torch.tensor([0, 2, 9]))
-    torch.testing.assert_close(found, step(scores, torch.tensor([1, 2, 3])), rtol=1e-12, atol=1e-12)
+    expected, _ = nothing_waits(step, scores, torch.tensor([1, 2, 3]))
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +174,16 @@ def test_lengths_out_of_range_are_forced_into_it() -> None:
         (lambda there: there.nonzero(), "nonzero"),
         (lambda there: there + torch.from_numpy(torch.ones(4).numpy()).to(there.device), "copy"),
         (lambda there: there + torch.tensor(1.0, device=there.device), "tensor"),
-        (lambda there: LooksAtItsGradient.apply(there.requires_grad_()).sum().backward(), "_local_scalar_dense"),
+        (lambda there: torch.ones(4).pin_memory().to(there.device, non_blocking=True), "copy"),
+        (lambda there: there.to("cpu", non_blocking=True), "copy"),
     ],
 )
-def test_who_waits_is_found(look: Callable[[Tensor], Any], what: str) -> None:
-    with pretended_device() as waits:
-        look(Pretended(torch.ones(4)))
+@pytest.mark.parametrize("backward", [False, True])
+def test_who_waits_or_copies_is_found(look: Callable[[Tensor], Any], what: str, backward: bool) -> None:
+    with pretended_device(free=()) as waits:
+        there = Pretended(torch.ones(4))
+        if backward:
+            LooksAtItsGradient.apply(there.requires_grad_(), look).sum().backward()
+        else:
+            look(there)
     assert [wait for wait, _ in waits] == [what]

@@ -6,7 +6,7 @@ reads, a shape that depends on values, a copy from memory that is not pinned, an
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -29,6 +29,7 @@ READ = {
     *("_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave", "_to_sparse"),
 }
 MADE = {torch.tensor, torch.as_tensor, torch.scalar_tensor}  # from numbers of Python's
+TO, FROM = "to", "from"  # the device: directions of copies
 Waits = list[tuple[str, str]]  # what waited, and the file of treeparse that made it wait
 
 
@@ -84,7 +85,11 @@ def _note(what: str) -> None:
 
 
 class _Functions(TorchFunctionMode):
-    """Lets functions of torch be asked for tensors on the device."""
+    """Lets functions of torch be asked for tensors on the device, in backward passes, too."""
+
+    def __init__(self, free: Collection[str]) -> None:
+        super().__init__()
+        self._free = free
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = dict(kwargs or {})
@@ -118,7 +123,7 @@ class _Functions(TorchFunctionMode):
             kwargs.update({"dtype": types[0]} if types and not args else {})
             return Tensor.to(tensor, *args, **kwargs) if args or kwargs else tensor
         is_pinned = is_here or getattr(tensor, "is_pinned_here", False)
-        if not (non_blocking and is_pinned):
+        if not (non_blocking and is_pinned and (FROM if is_here else TO) in self._free):
             _note("copy")
         moved = _Across.apply(tensor)
         return moved.to(*types) if types else moved
@@ -142,14 +147,13 @@ READERS: set[Callable[..., Any]] = {
 }
 
 
-def _unseen(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A function that is also asked where the mode is off: within torch's own functions, backward passes among them."""
+ARANGE, BACKWARD = torch.arange, torch.autograd._engine_run_backward  # pyright: ignore[reportPrivateImportUsage]
 
-    def made(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
-        found = function(*args, **kwargs)
-        return Pretended(found) if _is_device(device) else found
 
-    return made
+def _arange(*args: Any, device: Any = None, **kwargs: Any) -> Tensor:
+    """Torch's own functions ask for it where no mode sees them."""
+    made = ARANGE(*args, **kwargs)
+    return Pretended(made) if _is_device(device) else made
 
 
 def _grouped(lists: Any) -> dict[Any, Any]:
@@ -186,11 +190,19 @@ class _Stream:
 
 
 @contextmanager
-def pretended_device() -> Iterator[Waits]:
-    """Within it there is the device; gives the list of waits for it, which grows."""
+def pretended_device(*, free: Collection[str] = (TO, FROM)) -> Iterator[Waits]:
+    """Within it there is the device; gives the list of waits for it, which grows.
+
+    Copies that nobody waits for are noted, too, but in the directions that are ``free``: no graph could repeat them.
+    """
     needs_compiler()
     waits: Waits = []
-    launcher = _Launcher()
+    launcher, functions = _Launcher(), _Functions(free)
+
+    def backward(*args: Any, **kwargs: Any) -> Any:
+        with functions:  # torch has switched the mode off, as the mode was asked about the call of backward
+            return BACKWARD(*args, **kwargs)
+
     _NOTED.append(waits)
     try:
         with (
@@ -198,13 +210,13 @@ def pretended_device() -> Iterator[Waits]:
             patch.object(cuda, "launcher_of", lambda index: launcher),
             patch.object(torch.cuda, "current_stream", lambda device=None: _Stream()),
             patch.object(torch.cuda, "current_device", lambda: 0),
-            patch.object(torch, "arange", _unseen(torch.arange)),
-            patch.object(torch, "empty", _unseen(torch.empty)),
+            patch.object(torch, "arange", _arange),
+            patch.object(torch.autograd, "_engine_run_backward", backward),
             patch.object(torch.nn.utils.clip_grad, "_group_tensors_by_device_and_dtype", _grouped),
             patch.object(
                 torch.backends.cudnn, "is_acceptable", lambda tensor: False
             ),  # it warns that there is no cuDNN
-            _Functions(),
+            functions,
         ):
             yield waits
     finally:

@@ -219,8 +219,7 @@ class Parser(nn.Module):
         found = self._scores(batch) if scores is None else scores
         family = DISTRIBUTIONS[self.config.trees]
         validate = None if found.arcs.device.type == "cpu" else False
-        options = {"single_root": self.config.single_root, "validate_args": validate}
-        trees = family(found.arcs.double(), batch.lengths, **options)
+        trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root, validate_args=validate)
         p = LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 

@@ -116,10 +116,15 @@ class LabeledCRF(TreeDistribution):
         return self.base.flat.with_arcs(arcs, validate=bool(self._validate_args))
 
     @property
+    def _bound(self) -> float | None:
+        """The bound of label scores by which best trees are searched for; on a device each round would wait for it."""
+        return self.labels.source.bound if is_at_hand(self.base.flat.arcs) else None
+
+    @property
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Heads and labels ``(*batch, n+1)`` of the best labelled tree."""
-        arcs, bound = self.base.flat.arcs.detach(), self.labels.source.bound
-        if bound is None or not is_at_hand(arcs):  # the search would ask the device in each round how it goes on
+        arcs, bound = self.base.flat.arcs.detach(), self._bound
+        if bound is None:
             return self._with_best_labels(self._best.heads)
 
         def worth(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
@@ -147,7 +152,7 @@ class LabeledCRF(TreeDistribution):
             expected = self.labels.of_items(items).reduce(greatest, marginals[items]).detach()
             return torch.where(allowed[items], expected, -torch.inf)
 
-        if self.labels.source.bound is None or not is_at_hand(marginals):
+        if self._bound is None:
             every = torch.arange(len(marginals), device=marginals.device)
             return self._with_best_labels(self._over(worth_of_all(every)).heads)
         bounds = self._over(torch.where(allowed, marginals, -torch.inf))
