@@ -27,7 +27,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Install:
     def install(run: Callable[[argparse.Namespace], int], *, takes_overrides: bool = False) -> None:
         command = ModuleType("probe")
         vars(command).update(HELP="try", add_arguments=lambda parser: None, run=run, TAKES_OVERRIDES=takes_overrides)
-        monkeypatch.setattr(cli, "_commands", lambda: {"probe": command})
+        monkeypatch.setattr(cli, "_commands", lambda named: {"probe": command})
 
     return install
 

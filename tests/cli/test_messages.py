@@ -26,7 +26,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> None:
 
     command = ModuleType("probe")
     vars(command).update(HELP="try", add_arguments=lambda parser: None, run=run)
-    monkeypatch.setattr(cli, "_commands", lambda: {"probe": command})
+    monkeypatch.setattr(cli, "_commands", lambda named: {"probe": command})
 
 
 def test_compiling_is_said_on_standard_error(probe: None, capsys: pytest.CaptureFixture[str]) -> None:

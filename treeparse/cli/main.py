@@ -63,9 +63,9 @@ BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; faults of usage or input become one sentence on standard error."""
     _wait_passively()
-    commands = _commands()
-    parser = _build_parser(commands)
-    args = _parse(parser, commands, argv)
+    given = sys.argv[1:] if argv is None else argv
+    commands = _commands(given[:1])
+    args = _parse(_build_parser(commands), commands, given)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
     try:
@@ -94,8 +94,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _fail(str(error), USAGE_ERROR)
 
 
-def _commands() -> dict[str, ModuleType]:
-    return {name: import_module(f"treeparse.cli.commands.{name.replace('-', '_')}") for name in COMMANDS}
+def _commands(named: Sequence[str] = ()) -> dict[str, ModuleType]:
+    """The command that is named, which needs no arguments of others, or all, to tell of or to choose from."""
+    names = [name for name in COMMANDS if name in named] or COMMANDS
+    return {name: import_module(f"treeparse.cli.commands.{name.replace('-', '_')}") for name in names}
 
 
 def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
@@ -135,10 +137,9 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse(
-    parser: argparse.ArgumentParser, commands: dict[str, ModuleType], argv: Sequence[str] | None
+    parser: argparse.ArgumentParser, commands: dict[str, ModuleType], given: Sequence[str]
 ) -> argparse.Namespace:
     """Parse; what a command with ``TAKES_OVERRIDES`` does not know is kept for it, in order, in ``overrides``."""
-    given = sys.argv[1:] if argv is None else argv
     if given and not given[0].startswith("-") and given[0] not in commands:
         problem = f"there is no command {given[0]!r}, but {', '.join(commands)}"
         parser.error(problem + _did_you_mean(given[0], commands))

@@ -26,6 +26,7 @@ TREES = {"nonprojective": "all trees", "projective": "trees without crossing arc
 def model_card(
     run: RunDirectory,
     parser: Parser,
+    history: Sequence[EpochRecord],
     tests: Mapping[str, AttachmentReport] | None = None,
     *,
     title: str | None = None,
@@ -33,16 +34,16 @@ def model_card(
     """The card of a run's model.
 
     Args:
-        run: whose config, history and origin the card tells.
+        run: whose config and origin the card tells.
         parser: its model.
+        history: its epochs, one at least.
         tests: scores of the model by the names of the files.
         title: what the model is called; by default the name of the run's folder.
 
     Raises:
-        TreeparseError: the run has no complete epoch, or one of its files is damaged.
+        TreeparseError: one of the run's files is damaged.
     """
     origin = run.read_origin()
-    history = run.read_history()
     parts = [
         _metadata(origin),
         f"# {title or run.path.resolve().name}",
@@ -61,13 +62,14 @@ def write_card(
     folder: Path,
     run: RunDirectory,
     parser: Parser,
+    history: Sequence[EpochRecord],
     tests: Mapping[str, AttachmentReport] | None = None,
     *,
     title: str | None = None,
 ) -> Path:
     """Write the card of a run's model into the model's folder, and say where; see `model_card`."""
     path = folder / CARD
-    atomic_write(path, model_card(run, parser, tests, title=title))
+    atomic_write(path, model_card(run, parser, history, tests, title=title))
     return path
 
 

@@ -43,16 +43,16 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
     target = run.model if folder is None else folder
     parser, written = run.read_parser(), False
     while True:
-        best = best_record(run.load_best(parser))
+        history = run.load_best(parser)
         if not _holds(target, parser):
             _check_replaceable(target)
             parser.save_pretrained(target)
-            write_card(target, run, parser)
+            write_card(target, run, parser, history)
             written = True
         # Training may have gone on, even to its end and its own export: what was written must not be older than that.
-        history = run.read_history()
-        if best_record(history) == best:
-            return Export(best, len(history), target, written)
+        latest = run.read_history()
+        if best_record(latest) == best_record(history):
+            return Export(best_record(history), len(latest), target, written)
 
 
 def _check_replaceable(folder: Path) -> None:

@@ -41,8 +41,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     """
     try:
         encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
-        parser = _argument_parser(encoder, of_run) if encoder in KINDS else _made_parser(encoder, of_run)
-        keys = Keys(parser.get_defaults(), list_settings(encoder))
+        parser, keys = (_kept_parser if encoder in KINDS else _parser_and_keys)(encoder, of_run)
         settings = parser.parse_args(file_arguments(given, keys) + option_arguments(options, keys))
         values = parser.instantiate(settings)
         sizes = values.model.as_dict()
@@ -105,10 +104,12 @@ def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> lis
     ]
 
 
-@cache
-def _argument_parser(encoder: str, of_run: bool) -> ArgumentParser:
-    """The parser of the settings with one of our own encoders, which takes as long to make as all the reading."""
-    return _made_parser(encoder, of_run)
+def _parser_and_keys(encoder: str, of_run: bool) -> tuple[ArgumentParser, Keys]:
+    parser = _made_parser(encoder, of_run)
+    return parser, Keys(parser.get_defaults(), list_settings(encoder))
+
+
+_kept_parser = cache(_parser_and_keys)  # of one of our own encoders: they take longer to make than all the reading
 
 
 def _made_parser(encoder: str, of_run: bool = False) -> ArgumentParser:

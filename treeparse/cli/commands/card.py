@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     run = RunDirectory(args.run)
     parser = Parser.from_pretrained(run.model).to(pick_device(args.device))
     tests = {Path(path).name: _scores(parser, path, args) for path in args.tests}
-    card = write_card(run.model, run, parser, tests, title=args.model_name)
+    card = write_card(run.model, run, parser, run.read_history(), tests, title=args.model_name)
     if not args.quiet:
         print(f"card: {card}", file=sys.stderr)
     return 0

@@ -5,12 +5,14 @@ import logging
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain, cycle, product
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from treeparse.cli.common import positive
@@ -44,25 +46,25 @@ def _score(lstm: Any) -> None:
 
 
 # What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
-# said where nothing can be kept; then comes what takes longest, so that no process waits for it in the end.
+# said where nothing can be kept. Kernels that have most functions in common stand side by side: these are compiled once
+# a process, and a second process begins at the end.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
-    ("single-root", lambda p: p.topk(2)),
-    ("projective", lambda p: p.topk(2)),
-    ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("single-root", lambda p: p.covariance(p.scores, p.scores)),
     ("single-root", lambda p: p.log_marginals),
-    ("single-root", lambda p: p.sample()),
     ("single-root", lambda p: p.sample(method="colbourn")),
+    ("single-root", lambda p: p.sample()),
     ("single-root", lambda p: p.sample(method="wilson_reject")),
-    ("projective", lambda p: p.sample()),
-    ("labeled", lambda p: p.topk(2)),
-    ("labeled", lambda p: p.sample()),
-    ("single-root", lambda p: p.log_prob(p.mode)),
-    ("several-roots", lambda p: p.log_prob(p.mode)),
-    ("projective", lambda p: p.log_prob(p.mode)),
     ("scorer", _score),
+    ("labeled", lambda p: p.topk(2)),
+    ("several-roots", lambda p: p.log_prob(p.mode)),
+    ("single-root", lambda p: p.log_prob(p.mode)),
+    ("projective", lambda p: p.log_prob(p.mode)),
+    ("projective", lambda p: p.sample()),
+    ("projective", lambda p: p.covariance(p.scores, p.scores)),
+    ("projective", lambda p: p.topk(2)),
+    ("single-root", lambda p: p.topk(2)),
 )
 
 
@@ -157,16 +159,34 @@ def _kernels_of_device(wanted: tuple[Path, str]) -> Kernels:
 
 @contextmanager
 def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable[int]], Iterable[Kernels]]]:
-    """``map``, or its like over several processes."""
+    """``map``, or its like over several processes, which take turns in beginning at the start and at the end."""
     if jobs == 1:
         yield map
         return
     from multiprocessing import get_all_start_methods, get_context
+    from multiprocessing.pool import ThreadPool
 
     context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
     context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
-    with context.Pool(min(jobs, len(CALLS))) as pool:
-        yield pool.imap_unordered
+    jobs = min(jobs, len(CALLS))
+    with ExitStack() as stack, ThreadPool(jobs) as threads:
+        processes = [stack.enter_context(context.Pool(1)) for _ in range(jobs)]
+
+        def each(call: Callable[[int], Kernels], numbers: Iterable[int]) -> Iterable[Kernels]:
+            waiting, idle = deque(numbers), SimpleQueue()
+            for process, take in zip(processes, cycle((waiting.popleft, waiting.pop)), strict=False):
+                idle.put((process, take))
+
+            def one_more(_: int) -> Kernels:
+                process, take = idle.get()
+                try:
+                    return process.apply(call, (take(),))
+                finally:
+                    idle.put((process, take))
+
+            return threads.imap_unordered(one_more, range(len(waiting)))
+
+        yield each
 
 
 def kernels_of_call(number: int) -> Kernels:
