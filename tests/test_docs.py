@@ -41,7 +41,7 @@ def best_uas(run: Path) -> float:
     return max(float(row.split(",")[header.split(",").index("dev_uas")]) for row in rows)
 
 
-LEARNING = {"optimization.epochs": 12, "optimization.learning_rate": 0.02}
+LEARNING = {"optimization.epochs": 8, "optimization.learning_rate": 0.02}
 OPTIONS = [f"--{key}={value}" for key, value in LEARNING.items()]
 
 

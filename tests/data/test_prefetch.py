@@ -15,10 +15,10 @@ from treeparse.data.prefetch import prefetched
 
 def until(condition: Callable[[], bool]) -> None:
     """Wait for it, and fail where it does not come."""
-    for _ in range(200):
+    for _ in range(2000):
         if condition():
             return
-        time.sleep(0.02)
+        time.sleep(0.002)
     raise AssertionError("nothing came of it")
 
 

@@ -52,32 +52,35 @@ def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    "objective",
+    ("objective", "epochs"),
     [
-        {"class_path": "treeparse.objectives.MaxMargin"},
-        {"class_path": "treeparse.objectives.MinimumRisk", "init_args": {"cost": "uas"}},
-        {
-            "class_path": "treeparse.objectives.WeightedSum",
-            "init_args": {
-                "terms": [
-                    {"objective": "treeparse.objectives.TreeLikelihood"},
-                    {
-                        "objective": {"class_path": "treeparse.objectives.MinimumRisk"},
-                        "weight": {"start": 0.0, "end": 0.5},
-                    },
-                    {
-                        "objective": {"class_path": "treeparse.objectives.Entropy", "init_args": {"order": 2.0}},
-                        "weight": 0.1,
-                        "name": "sureness",
-                    },
-                ],
+        ({"class_path": "treeparse.objectives.MaxMargin"}, 12),
+        ({"class_path": "treeparse.objectives.MinimumRisk", "init_args": {"cost": "uas"}}, 3),
+        (
+            {
+                "class_path": "treeparse.objectives.WeightedSum",
+                "init_args": {
+                    "terms": [
+                        {"objective": "treeparse.objectives.TreeLikelihood"},
+                        {
+                            "objective": {"class_path": "treeparse.objectives.MinimumRisk"},
+                            "weight": {"start": 0.0, "end": 0.5},
+                        },
+                        {
+                            "objective": {"class_path": "treeparse.objectives.Entropy", "init_args": {"order": 2.0}},
+                            "weight": 0.1,
+                            "name": "sureness",
+                        },
+                    ],
+                },
             },
-        },
+            8,
+        ),
     ],
     ids=["margin", "risk", "sum"],
 )
-def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[str, object]) -> None:
-    options = ["--data.batch_words", "40", "--optimization.epochs", "12", "--optimization.learning_rate", "0.02"]
+def test_shipped_objectives_train_a_parser(tiny_config: Path, objective: dict[str, object], epochs: int) -> None:
+    options = ["--data.batch_words", "40", "--optimization.epochs", str(epochs), "--optimization.learning_rate", "0.02"]
     model = train(load_config(with_objective(tiny_config, objective), options), quiet=True)
     header, *lines = (model.parent / "metrics.csv").read_text(encoding="utf-8").splitlines()
     losses, uas = (
@@ -128,7 +131,7 @@ def hide_half_of_the_heads(path: Path) -> None:
 
 
 def test_a_partly_annotated_treebank_trains_a_parser(tiny_config: Path, tmp_path: Path) -> None:
-    options = ["--optimization.epochs", "25", "--optimization.dev_every", "5", "--optimization.learning_rate", "0.02"]
+    options = ["--optimization.epochs", "20", "--optimization.dev_every", "4", "--optimization.learning_rate", "0.02"]
     whole = train(load_config(tiny_config, [*options, "--output", str(tmp_path / "whole")]), quiet=True)
     hide_half_of_the_heads(tmp_path / "train.conllu")
     with pytest.raises(DataError, match="has no head"):
