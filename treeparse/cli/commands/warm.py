@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import chain, cycle, product
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NoReturn
 
 from treeparse.cli.common import positive
 
@@ -104,26 +104,30 @@ def run(args: argparse.Namespace) -> int:
     """Call whatever has kernels of its own, and say how many were compiled."""
     from tqdm import tqdm
 
-    from treeparse.core import TreeparseError
-
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
-    started, kernels, on_devices = time.perf_counter(), Kernels(), _device_sources()
-    total = len(CALLS) + len(on_devices)
-    with (
-        _mapping(args.jobs) as each,
-        ThreadPoolExecutor(args.jobs) as threads,
-        tqdm(total=total, desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar,
-    ):
-        for found in chain(each(kernels_of_call, range(len(CALLS))), threads.map(_kernels_of_device, on_devices)):
-            kernels.add(found)
-            if kernels.fault is not None:
-                raise TreeparseError(kernels.fault)
-            bar.update()
+        _fail("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
+    started, kernels = time.perf_counter(), Kernels()
+    with _mapping(args.jobs) as each, ThreadPoolExecutor(args.jobs) as threads:
+        of_calls = each(kernels_of_call, range(len(CALLS)))  # begins before torch is imported here
+        on_devices = _device_sources()
+        found = chain(of_calls, threads.map(_kernels_of_device, on_devices))
+        total = len(CALLS) + len(on_devices)
+        with tqdm(total=total, desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar:
+            for some in found:
+                kernels.add(some)
+                if kernels.fault is not None:
+                    _fail(kernels.fault)
+                bar.update()
     if not args.quiet:
         counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
         print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
     return 0
+
+
+def _fail(sentence: str) -> NoReturn:
+    from treeparse.core import TreeparseError  # here, because it brings torch
+
+    raise TreeparseError(sentence)
 
 
 def _device_sources() -> list[tuple[Path, str]]:
@@ -168,17 +172,16 @@ def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable
 
     context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
     context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
-    jobs = min(jobs, len(CALLS))
-    with ExitStack() as stack, ThreadPool(jobs) as threads:
-        processes = [stack.enter_context(context.Pool(1)) for _ in range(jobs)]
+    with ExitStack() as processes, ThreadPool(min(jobs, len(CALLS))) as threads:
 
         def each(call: Callable[[int], Kernels], numbers: Iterable[int]) -> Iterable[Kernels]:
             waiting, idle = deque(numbers), SimpleQueue()
-            for process, take in zip(processes, cycle((waiting.popleft, waiting.pop)), strict=False):
-                idle.put((process, take))
+            for _, take in zip(range(jobs), cycle((waiting.popleft, waiting.pop)), strict=False):
+                idle.put((None, take))
 
             def one_more(_: int) -> Kernels:
                 process, take = idle.get()
+                process = process or processes.enter_context(context.Pool(1))
                 try:
                     return process.apply(call, (take(),))
                 finally:
