@@ -45,6 +45,7 @@ class RunDirectory:
         self.parser = self.checkpoints / "parser.json"
         self.state = self.checkpoints / "last.ckpt"
         self.origin = self.path / "origin.json"
+        self._history_of: tuple[object, Sequence[EpochRecord]] = (None, ())  # a state's file and what was read of it
 
     def holds_run(self) -> bool:
         """Whether a run began here."""
@@ -149,13 +150,24 @@ class RunDirectory:
 
     def read_history(self) -> Sequence[EpochRecord]:
         """The completed epochs; raises before the first."""
-        state = self.read_state(mapped=True)
-        if state is None:
-            raise TreeparseError(
-                f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first one, "
-                f"or go on with treeparse train --resume {self.path}."
-            )
-        return state.history
+        file = self._state_file()
+        if file is None or file != self._history_of[0]:
+            state = self.read_state(mapped=True)
+            if state is None:
+                raise TreeparseError(
+                    f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first "
+                    f"one, or go on with treeparse train --resume {self.path}."
+                )
+            self._history_of = file, state.history
+        return self._history_of[1]
+
+    def _state_file(self) -> object:
+        """What tells the state's file from any other that may take its place; None if there is none."""
+        try:
+            found = self.state.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
 
     def _best(self, record: EpochRecord) -> Path:
         return self.checkpoints / f"best-{record.epoch:04d}.ckpt"
