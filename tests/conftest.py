@@ -4,10 +4,13 @@ import gc
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
+from helpers.forked import Forks, ForkServer
 
+FORK_SERVER = pytest.StashKey[ForkServer]()
 ROLES = ("nsubj", "obj", "iobj", "obl", "vocative", "dislocated")
 
 
@@ -19,6 +22,27 @@ def pytest_collection_finish() -> None:
     """What stands in memory now stays there: to look for garbage in it, again and again, would take seconds."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Workers of pytest-xdist have one server together."""
+    node.workerinput["fork_server"] = _fork_server(node.config)
+
+
+@pytest.fixture(scope="session")
+def forks(pytestconfig: pytest.Config) -> Forks:
+    """Processes that need not import torch first."""
+    workerinput = getattr(pytestconfig, "workerinput", None)
+    return Forks(workerinput["fork_server"] if workerinput else _fork_server(pytestconfig))
+
+
+def _fork_server(config: pytest.Config) -> str:
+    """The address of the server that this process of pytest starts where it is first asked for."""
+    if FORK_SERVER not in config.stash:
+        config.stash[FORK_SERVER] = server = ForkServer()
+        config.add_cleanup(server.stop)
+    return config.stash[FORK_SERVER].address
 
 
 def _treebank(count: int, seed: int) -> str:

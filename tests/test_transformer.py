@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.broken_runs import break_off
-from helpers.forked import run_program
+from helpers.forked import Forks
 from helpers.pretrained import LETTERS, bert_folder, roberta_folder
 from helpers.sentences import learnable_sentences
 from huggingface_hub import constants
@@ -143,14 +143,16 @@ print(json.dumps([[p.heads, p.labels, p.log_prob.hex(), p.score.hex()] for p in 
 """
 
 
-def test_a_saved_model_loads_without_the_original_files_and_the_network(folders: Folders, tmp_path: Path) -> None:
+def test_a_saved_model_loads_without_the_original_files_and_the_network(
+    folders: Folders, tmp_path: Path, forks: Forks
+) -> None:
     original = shutil.copytree(folders["roberta"], tmp_path / "original")
     parser = built(original, mixed_layers=2, hidden_size=4, window=20, overlap=4)
     parser.save_pretrained(tmp_path / "model")
     shutil.rmtree(original)
     texts = [list(sentence.forms) for sentence in TRAIN[:5]] + [["the", "noun", "verb,"] * 20, HARD[0], HARD[2]]
     expected = [[p.heads, p.labels, p.log_prob.hex(), p.score.hex()] for p in parser.parse(texts)]
-    done = run_program(LOADER, str(tmp_path / "model"), json.dumps(texts))
+    done = forks.run(LOADER, tmp_path / "model", json.dumps(texts))
     assert done.returncode == 0, done.stderr
     assert done.stdout == json.dumps(expected) + "\n" and not done.stderr
 

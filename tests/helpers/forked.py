@@ -1,55 +1,108 @@
-"""Scripts in processes of their own that need not import torch first: they are forked from one that has done so.
+"""Programs in processes of their own that need not import torch first: they are forked from one that has done so.
 
-For tests in which a process must end, not for those of how one begins: nothing is imported as by a new interpreter.
+For tests in which a process must end, or import our package anew, not for those of how an interpreter begins.
 """
 
-import multiprocessing
+import json
 import os
-import runpy
+import signal
+import socket
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from subprocess import CompletedProcess
 from tempfile import TemporaryDirectory
+from typing import TextIO
 
-IMPORTED = ["treeparse.training.run", "treeparse.training.module", "torch.utils.tensorboard"]
 SECONDS = 300
+SCRIPT = "import runpy, sys; runpy.run_path(sys.argv[0], run_name='__main__')"
 
 
-def run_script(script: Path, *arguments: object) -> int:
-    """Run a Python file with these arguments, of which it gets the texts; returns its exit code, or minus a signal."""
-    return _exit_code(_run, str(script), [str(argument) for argument in arguments])
+class ForkServer:
+    """The process that forks. Its hashes of strings have another seed than those of a process with a random one."""
+
+    def __init__(self) -> None:
+        self._folder = TemporaryDirectory(prefix="treeparse-")
+        self.address = str(Path(self._folder.name, "forks"))
+        variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
+        command = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py"))]
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(self.address)
+            listener.listen()
+            self._process = subprocess.Popen(
+                command, stdin=listener.fileno(), env=os.environ | variables, start_new_session=True
+            )
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait()
+        self._folder.cleanup()
 
 
-def run_program(program: str, *arguments: str) -> CompletedProcess[str]:
-    """Run Python's text with these arguments, as ``python -c`` would."""
-    with TemporaryDirectory() as folder:
-        streams = [Path(folder, name) for name in ("stdout", "stderr")]
-        code = _exit_code(_execute, program, arguments, *map(str, streams))
-        return CompletedProcess(arguments, code, *(stream.read_text(encoding="utf-8") for stream in streams))
+class ForkedProcess:
+    """A process that was begun: its number, what it has written up to now, and its end."""
+
+    def __init__(self, answers: TextIO, folder: Path) -> None:
+        self.pid = int(answers.readline())
+        self._answers, self._folder = answers, folder
+        self._code: int | None = None
+
+    def stdout(self) -> str:
+        return self._folder.joinpath("stdout").read_text(encoding="utf-8")
+
+    def stderr(self) -> str:
+        return self._folder.joinpath("stderr").read_text(encoding="utf-8")
+
+    def wait(self) -> int:
+        """Its exit code, or minus a signal."""
+        if self._code is None:
+            self._code = int(self._answers.readline())
+        return self._code
+
+    def kill(self) -> None:
+        """End it, unless its end is known."""
+        if self._code is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.wait()
 
 
-def _exit_code(work: Callable[..., None], *arguments: object) -> int:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(IMPORTED)
-    process = context.Process(target=work, args=arguments)
-    process.start()
-    process.join(SECONDS)
-    process.kill()
-    process.join()
-    code = process.exitcode
-    process.close()
-    assert code is not None
-    return code
+class Forks:
+    """Has programs run by processes that a server forks.
 
+    A program is the path of a file or Python's text, as of ``python -c``; it gets its arguments as texts, and what
+    this process has now: its folder, environment and path of modules. Packages that it is to import anew are named.
+    """
 
-def _run(script: str, arguments: list[str]) -> None:
-    sys.argv = [script, *arguments]
-    runpy.run_path(script, run_name="__main__")
+    def __init__(self, address: str) -> None:
+        self._address = address
 
+    def run(
+        self, program: str | Path, *arguments: object, folder: Path | None = None, anew: Collection[str] = ()
+    ) -> CompletedProcess[str]:
+        """As ``subprocess.run`` would."""
+        with self.begin(program, *arguments, folder=folder, anew=anew) as process:
+            code = process.wait()
+            return CompletedProcess([*map(str, arguments)], code, process.stdout(), process.stderr())
 
-def _execute(program: str, arguments: tuple[str, ...], *streams: str) -> None:
-    for number, stream in enumerate(streams, 1):
-        os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT), number)
-    sys.argv = ["-c", *arguments]
-    exec(program, {"__name__": "__main__"})
+    @contextmanager
+    def begin(
+        self, program: str | Path, *arguments: object, folder: Path | None = None, anew: Collection[str] = ()
+    ) -> Iterator[ForkedProcess]:
+        """The process as it runs; it is killed where it has not ended by then."""
+        text, name = (program, "-c") if isinstance(program, str) else (SCRIPT, program)
+        argv = [str(argument) for argument in (name, *arguments)]
+        with TemporaryDirectory() as output, socket.socket(socket.AF_UNIX) as server:
+            streams = [os.devnull, *(str(Path(output, name)) for name in ("stdout", "stderr"))]
+            request = text, argv, str(folder or Path.cwd()), dict(os.environ), sys.path, list(anew), streams
+            server.settimeout(SECONDS)
+            server.connect(self._address)
+            server.sendall(json.dumps(request).encode() + b"\n")
+            with server.makefile("r") as answers:
+                process = ForkedProcess(answers, Path(output))
+                try:
+                    yield process
+                finally:
+                    process.kill()

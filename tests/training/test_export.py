@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.forked import run_script
+from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser
@@ -71,8 +71,10 @@ def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
     patch.setattr(ParserModule, "training_step", stopping)
 
 
-def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path) -> None:
-    assert run_script(Path(__file__).with_name("killed_run.py"), tiny_config, "second epoch") == -signal.SIGKILL
+def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:
+    assert (
+        forks.run(Path(__file__).with_name("killed_run.py"), tiny_config, "second epoch").returncode == -signal.SIGKILL
+    )
     for name in ("train.conllu", "dev.conllu"):  # needed no more
         (tmp_path / name).unlink()
     run = tmp_path / "run"

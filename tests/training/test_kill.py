@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.forked import run_script
+from helpers.forked import Forks
 from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -41,9 +41,10 @@ def test_killed_and_resumed(
     tmp_path: Path,
     point: str,
     completed: int,
+    forks: Forks,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run_script(Path(__file__).with_name("killed_run.py"), tiny_config, point) == -signal.SIGKILL
+    assert forks.run(Path(__file__).with_name("killed_run.py"), tiny_config, point).returncode == -signal.SIGKILL
     assert not (tmp_path / "run" / "model").exists()
 
     train(load_config(tiny_config), resume=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from helpers.forked import run_script
+from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser, ProjectiveCRF
@@ -36,11 +36,11 @@ def state_of(run: Path) -> dict[str, dict[str, torch.Tensor]]:
     return torch.load(run / "checkpoints" / "last.ckpt", weights_only=True)
 
 
-def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_path: Path) -> None:
+def test_a_learned_parameter_survives_a_kill_bit_for_bit(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:
     torch.set_num_threads(1)
     path = with_objective(tiny_config, OWN)
     script = Path(__file__).with_name("killed_run.py")
-    assert run_script(script, path, "second epoch") == -signal.SIGKILL
+    assert forks.run(script, path, "second epoch").returncode == -signal.SIGKILL
     train(load_config(path), resume=True, quiet=True)
     train(load_config(path, ["--output", str(tmp_path / "unbroken")]), quiet=True)
     found, expected = (state_of(tmp_path / name) for name in ("run", "unbroken"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from helpers.forked import run_script
+from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser
@@ -91,12 +91,12 @@ def rows(run: Path) -> list[dict[str, str]]:
     ],
     ids=["together", "turns"],
 )
-def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, object]) -> None:
+def test_killed_and_resumed(tiny_config: Path, tmp_path: Path, data: dict[str, object], forks: Forks) -> None:
     if "temperature" in data:
         data = {**data, "train": two_treebanks(tmp_path)}
     text = write_text(tmp_path / "text.txt")
     path = changed(tiny_config, BOTH, unlabelled=[str(text), str(tmp_path / "dev.conllu")], **data)
-    assert run_script(Path(__file__).with_name("killed_run.py"), path, "second epoch") == -signal.SIGKILL
+    assert forks.run(Path(__file__).with_name("killed_run.py"), path, "second epoch").returncode == -signal.SIGKILL
     train(load_config(path), resume=True, quiet=True)
     train(load_config(path, ["--output", str(tmp_path / "whole")]), quiet=True)
     states = [torch.load(tmp_path / run / "checkpoints/last.ckpt", weights_only=True) for run in ("run", "whole")]
