@@ -1,23 +1,25 @@
 """Long sentences and many labels in bounded memory: label scores of all arcs at once would take 0.5 GB and more."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from helpers.forked import Forks
 
 JOBS = ("parse", "minimum_risk", "kbest", "sample")
 
 # 3e7 label scores: 120 MB in single precision, 240 MB in double. Every job has a process of its own, forked from one
 # that has imported what it takes, and does a short sentence first: only then are code and kernels in its memory.
 PROGRAM = """
-import json, os, resource
+import ctypes, json, os, resource
 import torch
 from treeparse import Parser, Sentence
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 
+# Every large block has pages of its own and gives them back at once. In glibc's heap blocks of changing sizes leave
+# gaps, another 0 to 300 MB of them, by where the system happens to lay the heap.
+M_MMAP_THRESHOLD = -3
+assert ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 torch.manual_seed(1)
 torch.set_num_threads(1)
 words, labels = 320, 300
@@ -50,16 +52,11 @@ for name, job in jobs.items():
 """
 
 
-# Every large block has pages of its own and gives them back at once. In glibc's heap blocks of changing sizes leave
-# gaps, another 0 to 300 MB of them, by where the system happens to lay the heap.
-IN_USE_ONLY = {"MALLOC_MMAP_THRESHOLD_": str(2**20)}
-
-
 @pytest.fixture(scope="module")
-def megabytes() -> dict[str, float]:
+def megabytes(forks: Forks) -> dict[str, float]:
     """What a long sentence takes, by job."""
-    command, environment = [sys.executable, "-c", PROGRAM], {**os.environ, **IN_USE_ONLY}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = forks.run(PROGRAM)
+    assert done.returncode == 0, done.stderr
     return dict(map(json.loads, done.stdout.splitlines()))
 
 
