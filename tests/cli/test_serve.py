@@ -1,17 +1,19 @@
 """The command serve: names of models, limits, and how it starts and ends."""
 
 import json
+import os
 import re
 import signal
 import socket
-import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from helpers.forked import COMMAND, Forks
 
 pytest.importorskip("aiohttp")
 
@@ -92,20 +94,19 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err
 
 
-def test_it_serves_until_it_is_told_to_stop(model: str) -> None:
-    command = [sys.executable, "-m", "treeparse", "serve", f"mine={model}", "--port", "0", "--threads", "1"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        line = process.stderr.readline()
-        try:
-            found = re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
-            assert found, line
-            with urllib.request.urlopen(f"{found[1]}?input=horizontal&data=They+saw") as answer:
-                assert json.load(answer)["model"] == "mine"
-            with pytest.raises(urllib.error.HTTPError) as fault:
-                urllib.request.urlopen(f"{found[1]}?data=They")
-            fault.value.close()
-        finally:
-            process.send_signal(signal.SIGTERM)
-            rest = process.stderr.read()
-    assert (process.returncode, rest) == (0, "")
+def test_it_serves_until_it_is_told_to_stop(model: str, forks: Forks) -> None:
+    with forks.begin(COMMAND, "serve", f"mine={model}", "--port", "0", "--threads", "1", anew=["treeparse"]) as process:
+        for _ in range(1000):
+            if "\n" in process.stderr():
+                break
+            time.sleep(0.05)
+        line = process.stderr()
+        found = re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
+        assert found, line
+        with urllib.request.urlopen(f"{found[1]}?input=horizontal&data=They+saw") as answer:
+            assert json.load(answer)["model"] == "mine"
+        with pytest.raises(urllib.error.HTTPError) as fault:
+            urllib.request.urlopen(f"{found[1]}?data=They")
+        fault.value.close()
+        os.kill(process.pid, signal.SIGTERM)
+        assert (process.wait(), process.stderr()) == (0, line)

@@ -1,17 +1,14 @@
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.forked import Forks
 
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.main import main
 from treeparse.training import run
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,18 +112,14 @@ class MyLoss(TreeLikelihood):
 """
 
 
-def test_own_classes_of_the_current_folder(tiny_config: Path, tmp_path: Path) -> None:
+def test_own_classes_of_the_current_folder(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:
+    """As the script of the installation runs: all but what takes seconds to import is imported anew."""
     (tmp_path / "my_losses.py").write_text(LOSS, encoding="utf-8")
-    (tmp_path / "yaml.py").write_text("raise SystemExit('a file of the current folder shadows a package')\n")
+    (tmp_path / "jsonargparse.py").write_text("raise SystemExit('a file of the current folder shadows a package')\n")
     script = Path(sys.executable).parent / "treeparse"
-    train = ["train", "--config", str(tiny_config), "--optimization.epochs=1", "--threads=1"]
-    done = subprocess.run(
-        [str(script), *train, "--objective", "my_losses.MyLoss"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-    )
+    train = ["train", "--config", tiny_config, "--optimization.epochs=1", "--threads=1"]
+    own = ["--objective", "my_losses.MyLoss"]
+    done = forks.run(script, *train, *own, folder=tmp_path, anew=["treeparse", "jsonargparse"])
     assert (done.returncode, done.stderr) == (0, "")
     assert "class_path: my_losses.MyLoss" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
 

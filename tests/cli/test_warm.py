@@ -2,21 +2,18 @@
 
 import json
 import logging
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from helpers.forked import COMMAND, Forks
 
 from treeparse.cli import main as cli
 from treeparse.cli.commands import warm
 from treeparse.device import compiler, sources
 
-TESTS = Path(__file__).parents[1]
 LAST_LINE = r"treeparse: (\d+) kernels compiled, (\d+) were there already, in (.*kernels.*); \d+ s\n"
 
 
@@ -28,10 +25,8 @@ def assert_all_was_there(output: str, errors: str) -> None:
     assert "compiling kernels: " in errors
 
 
-def test_no_kernel_is_forgotten() -> None:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])}
-    command = [sys.executable, TESTS / "cli" / "warm_run.py", "--jobs", "1"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+def test_no_kernel_is_forgotten(forks: Forks) -> None:
+    done = forks.run(Path(__file__).with_name("warm_run.py"), "--jobs", "1", anew=["treeparse"])
     assert done.returncode == 0, done.stderr
     said, lists = done.stdout.splitlines(keepends=True)
     assert_all_was_there(said, done.stderr)
@@ -40,8 +35,8 @@ def test_no_kernel_is_forgotten() -> None:
     assert report == {"code": 0, "forgotten": [], "late": [], "repeated": []}
 
 
-def test_what_several_processes_find_is_counted_once() -> None:
-    done = subprocess.run([sys.executable, "-m", "treeparse", "warm", "--jobs", "2"], capture_output=True, text=True)
+def test_what_several_processes_find_is_counted_once(forks: Forks) -> None:
+    done = forks.run(COMMAND, "warm", "--jobs", "2", anew=["treeparse"])
     assert done.returncode == 0, done.stderr
     assert_all_was_there(done.stdout, done.stderr)
 

@@ -32,7 +32,7 @@ def execute(
 ) -> None:
     """Run Python's text with these arguments in a folder; packages that are forgotten will be imported anew."""
     for number, stream in enumerate(streams):
-        os.dup2(os.open(stream, os.O_RDWR | os.O_CREAT), number)
+        os.dup2(os.open(stream, os.O_RDWR), number)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(variables)

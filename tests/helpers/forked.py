@@ -18,6 +18,7 @@ from typing import TextIO
 
 SECONDS = 300
 SCRIPT = "import runpy, sys; runpy.run_path(sys.argv[0], run_name='__main__')"
+COMMAND = "import runpy; runpy.run_module('treeparse', run_name='__main__')"
 
 
 class ForkServer:
@@ -95,8 +96,11 @@ class Forks:
         text, name = (program, "-c") if isinstance(program, str) else (SCRIPT, program)
         argv = [str(argument) for argument in (name, *arguments)]
         with TemporaryDirectory() as output, socket.socket(socket.AF_UNIX) as server:
-            streams = [os.devnull, *(str(Path(output, name)) for name in ("stdout", "stderr"))]
-            request = text, argv, str(folder or Path.cwd()), dict(os.environ), sys.path, list(anew), streams
+            streams = Path(output, "stdout"), Path(output, "stderr")
+            for stream in streams:
+                stream.touch()
+            files = [os.devnull, *map(str, streams)]
+            request = text, argv, str(folder or Path.cwd()), dict(os.environ), sys.path, list(anew), files
             server.settimeout(SECONDS)
             server.connect(self._address)
             server.sendall(json.dumps(request).encode() + b"\n")

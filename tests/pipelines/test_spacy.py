@@ -1,8 +1,6 @@
 """The component of spaCy pipelines: the parser's trees in Docs, and pipelines that carry their model."""
 
 import shutil
-import subprocess
-import sys
 import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.forked import Forks
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.core import TreeparseError
@@ -117,13 +116,17 @@ def test_worker_processes_do_not_wait_for_threads(model: str) -> None:
 
 
 PROGRAM = """
-import sys, spacy
-for doc in spacy.load(sys.argv[1]).pipe(sys.argv[2:]):
+import sys
+site, project, folder, *texts = sys.argv[1:]
+assert "spacy" not in sys.modules and "treeparse" not in sys.modules
+sys.path[:0] = [site, project]
+import spacy
+for doc in spacy.load(folder).pipe(texts):
     print([(token.text, token.head.i, token.dep_, token._.arc_prob) for token in doc])
 """
 
 
-def test_a_saved_pipeline_carries_its_model(tmp_path: Path, model: str) -> None:
+def test_a_saved_pipeline_carries_its_model(tmp_path: Path, model: str, forks: Forks) -> None:
     """In a new process that finds the component by its entry point, after the model's own folder is gone."""
     folder, saved = tmp_path / "model", tmp_path / "pipeline"
     shutil.copytree(model, folder)
@@ -136,9 +139,7 @@ def test_a_saved_pipeline_carries_its_model(tmp_path: Path, model: str) -> None:
     installed.mkdir(parents=True)
     installed.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: treeparse-entry\nVersion: 1\n")
     installed.joinpath("entry_points.txt").write_text(f"[spacy_factories]\ntreeparse = {entry_point().value}\n")
-    program = f"import sys; sys.path[:0] = {[str(installed.parent), str(ROOT)]}\n{PROGRAM}"
-    command = [sys.executable, "-c", program, str(saved), *TEXTS]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = forks.run(PROGRAM, installed.parent, ROOT, saved, *TEXTS, anew=["treeparse"])
     assert done.returncode == 0, done.stderr
     found = done.stdout.splitlines()
     assert found == [
