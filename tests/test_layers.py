@@ -2,6 +2,8 @@
 
 import ast
 import graphlib
+import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -167,15 +169,20 @@ def test_layer_stays_free_of(layer: str, foreign: set[str]) -> None:
 
 
 def modules_loaded_by(code: str) -> set[str]:
-    return modules_loaded_after(code)[0]
+    return loaded_and_changed(code)[0][0]
 
 
 @cache
-def modules_loaded_after(*steps: str) -> list[set[str]]:
-    """By a process of its own that does one step after the other."""
-    program = "".join(f"{step}; import sys; print(*sys.modules, file=sys.stderr)\n" for step in steps)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return [set(line.split()) for line in done.stderr.splitlines()]
+def loaded_and_changed(*steps: str) -> tuple[list[set[str]], list[str]]:
+    """Modules after each step of a process of its own, and the variables of the environment that it changed."""
+    lines = ["import json, os, sys; before, loaded = dict(os.environ), []"]
+    lines += [f"{step}; loaded.append([*sys.modules])" for step in steps]
+    lines += ["print(json.dumps([loaded, [name for name, value in os.environ.items() if before.get(name) != value]]))"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    loaded, changed = json.loads(done.stdout.splitlines()[-1])
+    return [*map(set, loaded)], changed
 
 
 STEPS = (
@@ -187,25 +194,31 @@ STEPS = (
 
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
-    loaded, *_ = modules_loaded_after(*STEPS)
+    [loaded, *_], _ = loaded_and_changed(*STEPS)
     assert not loaded & {"torch", "numba", "numpy", "pytorch_lightning", "transformers", "jsonargparse"}
 
 
 def test_importing_the_metrics_is_light() -> None:
-    _, loaded, *_ = modules_loaded_after(*STEPS)
+    [_, loaded, *_], _ = loaded_and_changed(*STEPS)
     assert not loaded & {"torchmetrics", "pytorch_lightning", "transformers"}
 
 
 def test_parsing_needs_no_training_library() -> None:
-    *_, loaded, _ = modules_loaded_after(*STEPS)
+    [*_, loaded, _], _ = loaded_and_changed(*STEPS)
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard", "spacy", "stanza"}
     assert "treeparse.device" not in loaded  # CUDA tensors alone need it
 
 
 def test_reranking_needs_no_training_library() -> None:
-    *_, loaded = modules_loaded_after(*STEPS)
+    [*_, loaded], _ = loaded_and_changed(*STEPS)
     assert "treeparse.rerank" in loaded
     assert not loaded & {"pytorch_lightning", "transformers", "jsonargparse", "tensorboard"}
+
+
+def test_importing_the_package_changes_no_variable() -> None:
+    """How torch's threads wait, commands alone say."""
+    _, changed = loaded_and_changed(*STEPS)
+    assert not changed
 
 
 def test_help_needs_no_torch() -> None:

@@ -22,12 +22,13 @@ COMMAND = "import runpy; runpy.run_module('treeparse', run_name='__main__')"
 
 
 class ForkServer:
-    """The process that forks. Its hashes of strings have another seed than those of a process with a random one."""
+    """The process that forks. Its strings have other hashes than those of the process that starts it."""
 
     def __init__(self) -> None:
         self._folder = TemporaryDirectory(prefix="treeparse-")
         self.address = str(Path(self._folder.name, "forks"))
-        variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
+        seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
+        variables = {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": seed}
         command = [sys.executable, "-P", str(Path(__file__).with_name("fork_server.py"))]
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self.address)
