@@ -68,7 +68,7 @@ class Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
     def service_actions(self) -> None:
         super().service_actions()
         if os.getppid() != self.parent:
-            sys.exit()
+            os._exit(0)  # without waiting for any child
 
 
 if __name__ == "__main__":
