@@ -18,7 +18,8 @@ from torch import Tensor
 from treeparse.core import TreeparseError
 
 LOWEST = -40.0  # of the logarithm of the time, by the rate of all elements outside the set: less counts less than 1e-17
-POINTS = 16  # to a factor e of time, at least; more samples need more
+POINTS = 9  # to a factor e of time, at least; more samples need more, and 8 give the same to the last bits
+SMALLEST = 1e-300  # of what is expected to arrive: less has the same share
 SMALLEST_REST = 2.0**-60  # of what is outside the set: 1 - sum p knows no smaller one
 
 
@@ -111,17 +112,22 @@ def _leave_one_out_weights(log_probs: Tensor) -> tuple[Tensor, Tensor]:
     rest = (1.0 - log_probs.exp().sum(-1)).clamp(min=SMALLEST_REST)
     last = math.log(count + 41 + 10 * math.sqrt(count + 1))
     y = torch.arange(LOWEST, last, 1 / (POINTS + count / 16), dtype=torch.float64, device=log_probs.device)
-    arrived = _log_arrived((log_probs - rest.log().unsqueeze(-1)).unsqueeze(-1) + y)
-    arrived = torch.where(real.unsqueeze(-1), arrived, 0.0)  # (*batch, K, Y)
-    density = y - y.exp() + arrived.sum(-2)
+    time = y.exp()
+    # What has arrived, 1 - exp(-p(s) t), is p(s) t times a share, which never underflows.
+    rates = (log_probs - rest.log().unsqueeze(-1)).exp().unsqueeze(-1)
+    expected = (rates * time).clamp_(min=SMALLEST)
+    share = expected.neg().expm1_().div_(expected).neg_()  # (*batch, K, Y)
+    density = y * (1 + real.sum(-1, keepdim=True)) - time + share.log().sum(-2)
     # Everything is measured at the greatest density: the factors that go change little where it matters.
     greatest, peak = density.max(-1, keepdim=True)
+    density = (density - greatest).exp_().unsqueeze(-2)
+    arrived = share.mul_(time)  # in units of p(s)
     at_peak = arrived.gather(-1, peak.unsqueeze(-2).expand(*arrived.shape[:-1], 1))
-    inverse = (at_peak - arrived).exp()
-    density = (density - greatest).exp().unsqueeze(-2)
-    without_one = (density * inverse).sum(-1)
-    without_two = (density * inverse) @ inverse.mT
-    factor = torch.where(real, (log_probs - at_peak.squeeze(-1)).exp(), 0.0)
+    inverse = torch.div(at_peak, arrived, out=arrived)
+    weighted = density * inverse
+    without_one = weighted.sum(-1)
+    without_two = weighted @ inverse.mT
+    factor = torch.where(real, rest.unsqueeze(-1) / at_peak.squeeze(-1), 0.0)
     first = factor * without_one / density.sum(-1)
     second = factor.unsqueeze(-2) * without_two / without_one.unsqueeze(-1)
     second.diagonal(dim1=-2, dim2=-1).copy_(log_probs.exp())
