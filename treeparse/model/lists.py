@@ -55,12 +55,14 @@ class TreeLists(NamedTuple):
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
         """The trees of each sentence, whose labels have these names."""
         heads, labels, *values = (column.numpy() for column in fetched(*self))
-        counts = (heads[..., 1] >= 0).sum(-1).tolist()
-        # Of all items, and words, at once: one by one takes longer.
-        columns = (column.tolist() for column in (heads, np.array(names, dtype=object)[labels], *values))
+        real = heads[..., 1] >= 0
+        # Of all items, and words, at once: one by one takes longer. What is behind an item's last tree is left out:
+        # the longest list may be hundreds of times as long as others.
+        named = np.array(names, dtype=object)[labels[real]]
+        rows = zip(*(column.tolist() for column in (heads[real], named, *(each[real] for each in values))), strict=True)
         return [
-            [_parse(sentence, *row) for row in itertools.islice(zip(*item, strict=True), count)]
-            for sentence, count, *item in zip(sentences, counts, *columns, strict=True)
+            [_parse(sentence, *row) for row in itertools.islice(rows, count)]
+            for sentence, count in zip(sentences, real.sum(-1).tolist(), strict=True)
         ]
 
 
