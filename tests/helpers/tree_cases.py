@@ -202,7 +202,7 @@ class Enumerated:
     @property
     def expected_gradient(self) -> Tensor:
         """By the words at which two trees, each with its probability, differ."""
-        differing = (self.parts.unsqueeze(0) != self.parts.unsqueeze(1)).sum(-1).double()
+        differing = torch.cdist(self.parts.double(), self.parts.double(), p=0)  # Hamming's distance
         return self.probs @ differing @ self.probs
 
     def sums(self, values: Tensor) -> Tensor:
