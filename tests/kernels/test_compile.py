@@ -57,7 +57,11 @@ from package.lists import helper as lists
 def kernel(x):
     return 10.0 * best.helper(x) + lists.helper(x)
 """
-PROGRAM = "from package.kernel import kernel; print(kernel(1.0), sum(kernel.stats.cache_hits.values()))"
+# One write a line, however output is buffered: processes that write at the same time do not mix theirs.
+PROGRAM = """
+from package.kernel import kernel
+print(f"{kernel(1.0)} {sum(kernel.stats.cache_hits.values())}\\n", end="")
+"""
 IN_FOUR_PROCESSES = """
 import os
 from numba.core.registry import cpu_target
