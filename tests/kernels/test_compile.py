@@ -15,6 +15,7 @@ from helpers.unprivileged import make_read_only, run_as_nobody
 from numba.core import config, event
 from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import CPUCodegen
+from numba.core.errors import NumbaError
 
 import treeparse.kernels
 
@@ -47,6 +48,24 @@ from package.helper import helper
 @vector_jit
 def kernel(x):
     return 10.0 * helper(x)
+"""
+LENDING_KERNEL = """
+import numpy as np
+from package.compile import jit, lent_jit, view_jit
+
+@view_jit
+def front(array):
+    return array[:2]
+
+@lent_jit
+def lent(arrays, number):
+    return {}
+
+@jit
+def kernel(x):
+    arrays = np.full(3, x), np.full(3, x)
+    lent(arrays, 0)
+    return 10.0 * arrays[0].sum() + arrays[1].sum()
 """
 KERNEL_OF_TWO_ROOMS = """
 from package.compile import jit
@@ -281,3 +300,14 @@ def test_a_helper_does_not_take_the_flags_of_its_first_caller(tmp_path: Path) ->
     write_package(tmp_path, REORDERED_KERNEL, ROUNDING_HELPER)
     program = "from package.kernel import kernel; print(kernel(0.3), kernel(1.3))"
     assert printed(tmp_path, program).split() == ["0.0", "10.0"]
+
+
+def test_what_is_lent_arrays_neither_makes_nor_returns_any(kernels: Kernels) -> None:
+    """Otherwise they would be freed too early, or never."""
+    kernel = kernels.package / "kernel.py"
+    kernel.write_text(LENDING_KERNEL.format("front(arrays[0]).sum() + front(arrays[1])[number]"), encoding="utf-8")
+    assert kernels.answer() == (33.0, 0)
+    for result in ("arrays", "(number, arrays[0])", "front(arrays[0])", "np.zeros(number).sum()"):
+        kernel.write_text(LENDING_KERNEL.format(result), encoding="utf-8")
+        with pytest.raises((TypeError, NumbaError), match=r"lent its arrays|returning of array|NRT required"):
+            kernels.answer()

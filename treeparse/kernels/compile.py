@@ -13,6 +13,7 @@ import numba
 from numba import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.targetconfig import ConfigStack
 
 from treeparse.kernels.cache import KernelCache
 
@@ -41,6 +42,9 @@ class _InnerCompiler(Compiler):
         self.state.library = self.code(target.codegen(), func.__qualname__)
         self.state.flags.no_compile = True
         result = super().compile_extra(func)._replace(entry_point=object())  # calls from kernels are known by it
+        returned = result.signature.return_type
+        if not self.state.flags.nrt and target.data_model_manager[returned].contains_nrt_meminfo():
+            raise TypeError(f"{func.__qualname__} is lent its arrays, so it cannot return any ({returned}).")
         target.insert_user_function(result.entry_point, result.fndesc, [result.library])
         return result
 
@@ -63,14 +67,21 @@ def compiled(function: Callable[..., Any], inner: type[Compiler] = _InnerCompile
         as_part = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": inner}
 
         @cache
-        def form() -> Any:
-            made: Any = numba.njit(**{**OPTIONS, **options, **as_part})(function)
+        def form(counting: bool) -> Any:
+            flags: dict[str, Any] = {"_nrt": counting, **OPTIONS, **options, **as_part}
+            made: Any = numba.njit(**flags)(function)
             made._insert = lambda *_: None  # nothing that Python could call
             return made
 
-        dispatcher.get_call_template = lambda args, kws: form().get_call_template(*_for_any_number(args, kws))
-        dispatcher.get_overload = lambda signature: form().get_overload(signature)
+        dispatcher.get_call_template = lambda *call: form(_is_counting()).get_call_template(*_for_any_number(*call))
+        dispatcher.get_overload = lambda signature: form(_is_counting()).get_overload(signature)
     return dispatcher
+
+
+def _is_counting() -> bool:
+    """Whether the function that is being compiled counts references to arrays; what it calls does likewise."""
+    flags: Any = ConfigStack.top_or_none()
+    return flags.nrt
 
 
 def _for_any_number(args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> tuple[list[Any], dict[str, Any]]:
@@ -93,7 +104,13 @@ jit = _compiler(fastmath=False)
 # For what calls much and is called by kernels alone: with a function numba optimises all that it calls over again, so
 # that deep calls take long to compile. Inner loops are better optimised by themselves, too.
 part_jit = _compiler(_PartCompiler, fastmath=False)
+# These are lent their arrays: references to them are not counted, neither in them nor in what they call, which took
+# most of the time of short calls with many arrays, in tuples too. So they neither make arrays nor return any.
+lent_jit = _compiler(fastmath=False, _nrt=False)
+lent_part_jit = _compiler(_PartCompiler, fastmath=False, _nrt=False)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.
-vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"})
+vector_jit = _compiler(fastmath={"reassoc", "contract", "nsz"}, _nrt=False)
 # Likewise, but every sum stands as it is written, which rounding by adding and taking away needs.
-fused_jit = _compiler(fastmath={"contract"})
+fused_jit = _compiler(fastmath={"contract"}, _nrt=False)
+# For views of arrays, which become part of what asks for them.
+view_jit = _compiler(inline="always", fastmath=False)

@@ -11,7 +11,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import lent_jit
 from treeparse.kernels.rows import ZEROS, over_rows
 from treeparse.kernels.vectors import LANES, load, multiply_add, pointer_to, spelled_out, stay_apart, store
 
@@ -24,7 +24,7 @@ ROUND = 1.5 * 2.0**MANTISSA_BITS  # x + ROUND is a whole number, held in the low
 TAYLOR = [1 / math.factorial(i) for i in range(13, -1, -1)]
 
 
-@jit
+@lent_jit
 def exponentiate(values):
     """``np.exp`` in place of numbers up to 700, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
     stay_apart()

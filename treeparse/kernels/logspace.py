@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import lent_jit
 
 NEGLIGIBLE = -40.0  # exp of it is below half a unit in the last place of 1
 
 
-@jit
+@lent_jit
 def log_add(x, y):
     """``log(exp(x) + exp(y))``."""
     larger, smaller = (x, y) if x > y else (y, x)
@@ -16,7 +16,7 @@ def log_add(x, y):
     return larger + np.log1p(np.exp(smaller - larger))
 
 
-@jit
+@lent_jit
 def log_sum(values, start, stop):
     """The log of the sum of what a range holds the logs of."""
     top = -np.inf
@@ -30,7 +30,7 @@ def log_sum(values, start, stop):
     return top + np.log(total)
 
 
-@jit
+@lent_jit
 def log_add_number(x, number):
     """``log(exp(x) + number)`` clamped at -inf; ``number`` may be negative, ``x`` large."""
     if number == 0.0:

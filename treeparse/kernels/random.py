@@ -6,7 +6,7 @@ function of ``state + i * GAMMA``. No state outlives a sample, so samples are th
 
 import numpy as np
 
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.weights import range_sum
 
@@ -17,20 +17,20 @@ LOW_BITS = np.uint64(12)
 UNIT = 2.0**-52
 
 
-@jit
+@lent_jit
 def new_stream(seed, sample):
     """The stream of an item's ``sample``-th sample, where ``seed`` (uint64) is the item's."""
     return _mixed(seed ^ _mixed(np.uint64(sample) * GAMMA + GAMMA))
 
 
-@jit
+@lent_jit
 def uniform(stream):
     """The stream behind its next draw, and this draw, uniform in the open interval (0, 1)."""
     stream += GAMMA
     return stream, (np.float64(_mixed(stream) >> LOW_BITS) + 0.5) * UNIT
 
 
-@jit
+@lent_jit
 def choose(weights, total, count, stream):
     """The stream behind its next draw, and one of so many options, in proportion to their weights of this total."""
     stream, u = uniform(stream)
@@ -44,7 +44,7 @@ def choose(weights, total, count, stream):
     return stream, chosen  # the last possible one by rounding alone
 
 
-@jit
+@lent_jit
 def choose_by_logs(logs, count, stream):
     """``choose`` by log weights, which are overwritten."""
     top = -np.inf
@@ -56,7 +56,7 @@ def choose_by_logs(logs, count, stream):
     return choose(logs, range_sum(logs, 0, count), count, stream)
 
 
-@jit
+@lent_jit
 def _mixed(bits):
     bits = (bits ^ (bits >> SHIFTS[0])) * FIRST_FACTOR
     bits = (bits ^ (bits >> SHIFTS[1])) * SECOND_FACTOR

@@ -6,11 +6,11 @@ Entries ``w[j, j]`` stand for no arc.
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import lent_jit, vector_jit, view_jit
 from treeparse.kernels.exponential import exponentiate
 
 
-@jit
+@view_jit
 def square(buffer, n):
     """A matrix whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
     return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
@@ -38,7 +38,7 @@ def range_sum(values, start, stop):
     return total
 
 
-@jit
+@lent_jit
 def load_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums.
 
@@ -57,7 +57,7 @@ def load_weights(scores, n, top, w, original):
     return bound
 
 
-@jit
+@lent_jit
 def load_log_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with log weights whose columns have maximum 0, where ``top`` are the columns' maxima."""
     for i in range(n + 1):

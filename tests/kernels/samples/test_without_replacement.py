@@ -1,6 +1,8 @@
 """Draws without replacement through the trie against enumeration: their order, their keys, and all trees once."""
 
 import itertools
+import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from helpers.drawn_orders import (
     support,
 )
 from helpers.oracles import Array, all_trees, score_scale, tree_scores
+from numba.core import runtime
 
 from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
@@ -250,6 +253,24 @@ def test_labelled_trees(family: Options, scale: float) -> None:
     places = places_in(trees, rows[:, :-1, [1, 2, 4, 5]])
     np.testing.assert_allclose(found[:, :-1], log_probs[places], rtol=0, atol=1e-12)
     assert_keys_law(places, keys, log_probs)
+
+
+@EVERY_FAMILY
+def test_all_memory_is_given_back(family: Options) -> None:
+    """Arrays are passed without counting references to them, and grow on the way."""
+    batch, labels = repeated(random_scores(4, 1.0, 17), 20, 6), np.repeat(labels_of_arcs(4, 1.0, 18)[None], 20, 0)
+    references = [sys.getrefcount(array) for array in (*batch, labels)]
+    numbas: Any = runtime
+    numbas._nrt_python.memsys_enable_stats()
+    try:
+        before = numbas.rtsys.get_allocation_stats()
+        sample_distinct_trees(*batch, 50, **family, label_logs=labels)
+        after = numbas.rtsys.get_allocation_stats()
+    finally:
+        numbas._nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 0
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+    assert references == [sys.getrefcount(array) for array in (*batch, labels)]
 
 
 @EVERY_FAMILY

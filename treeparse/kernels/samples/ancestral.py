@@ -18,7 +18,7 @@ B itself follows from the elimination, and nothing is subtracted. The difference
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, lent_part_jit, part_jit, vector_jit
 from treeparse.kernels.random import new_stream, uniform
 from treeparse.kernels.samples.expansion import (
     ORIGINAL,
@@ -136,7 +136,7 @@ def _most_visits(original, inverse):
     return most
 
 
-@part_jit
+@lent_part_jit
 def _draw_words(original, left, stream, drawn):
     """Draw heads until differences of ``left``, the inverse of what is left, get too small.
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import part_jit, vector_jit
+from treeparse.kernels.compile import lent_part_jit, part_jit, vector_jit, view_jit
 from treeparse.kernels.logspace import NEGLIGIBLE
 from treeparse.kernels.random import uniform
 from treeparse.kernels.sums.item import fill_root, first_head, linear_item, log_item
@@ -68,7 +68,7 @@ def new_memory(size):
     return Memory(np.empty(TABLES * size * size), np.empty((VECTORS, size)), nodes, np.empty(size * size))
 
 
-@part_jit
+@view_jit
 def tables_of(memory, n):
     """The tables of an item of n words, in the working memory."""
     return memory.matrices[: TABLES * (n + 1) * (n + 1)].reshape(TABLES, n + 1, n + 1)
@@ -76,7 +76,14 @@ def tables_of(memory, n):
 
 @part_jit
 def set_up(scores, n, single_root, memory):
-    """Eliminate one item. Its stages live in ``memory`` until the next one.
+    """Eliminate one item. Its stages live in ``memory`` until the next one."""
+    exists, in_logs, root_word = fill_stages(scores, n, single_root, memory)
+    return Stages(exists, in_logs, root_word, tables_of(memory, n))
+
+
+@lent_part_jit
+def fill_stages(scores, n, single_root, memory):
+    """Eliminate one item; returns whether it has a tree, whether weights are logs, and the root word.
 
     The root's arcs to the words before the root word of the elimination only come with that word, so none are original.
     """
@@ -93,7 +100,7 @@ def set_up(scores, n, single_root, memory):
         _fill_shares(tables, root_word, in_logs, vectors[1])
         if single_root:
             fill_root(tables[ORIGINAL], root_word, -np.inf if in_logs else 0.0)
-    return Stages(weight > -np.inf, in_logs, root_word, tables)
+    return weight > -np.inf, in_logs, root_word
 
 
 @part_jit
@@ -117,7 +124,7 @@ def no_stages():
     return Stages(False, False, 0, np.empty((0, 0, 0)))
 
 
-@part_jit
+@lent_part_jit
 def draw_root(stages, stream, memory):
     """The stream behind its draws, and the root word of the next tree, for a single root.
 
@@ -133,7 +140,7 @@ def draw_root(stages, stream, memory):
         j = k
 
 
-@part_jit
+@lent_part_jit
 def draw_tree(stages, stream, memory, heads):
     """Fill ``heads`` with a tree; returns the stream behind its draws. A single root is that of ``draw_root``."""
     nodes, size = memory.nodes, stages.tables.shape[1]

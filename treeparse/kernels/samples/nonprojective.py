@@ -3,7 +3,7 @@
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import jit, lent_part_jit, part_jit
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.ancestral import sample_word_by_word
 from treeparse.kernels.samples.draws import Draws
@@ -104,7 +104,7 @@ def _walks_of(draws, n):
     return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)
 
 
-@part_jit
+@lent_part_jit
 def _ends_soon(n, seed, stages, memory, bins, heads):
     """Whether a trial walk ends so soon that walks are faster than expansion."""
     stream, root = new_stream(seed, NO_SAMPLE), 0

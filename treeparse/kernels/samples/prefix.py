@@ -62,14 +62,15 @@ def new_graphs(count, size):
 @part_jit
 def graph_under(graphs, owner, heads, depth, item):
     """The place of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
-    used_at = graphs.facts[:, USED_AT]
-    place = used_at.argmin()
-    for kept in range(len(used_at)):
-        if graphs.facts[kept, OWNER] == owner:
-            place = kept
-    used_at[place] = used_at.max() + 1
-    if graphs.facts[place, OWNER] != owner:
-        graphs.facts[place, OWNER] = owner
+    facts, place, latest = graphs.facts, 0, NOBODY
+    for kept in range(len(facts)):
+        latest = max(latest, facts[kept, USED_AT])
+        place = kept if facts[kept, USED_AT] < facts[place, USED_AT] else place
+    for kept in range(len(facts)):
+        place = kept if facts[kept, OWNER] == owner else place
+    facts[place, USED_AT] = latest + 1
+    if facts[place, OWNER] != owner:
+        facts[place, OWNER] = owner
         _contract(graphs, place, heads, depth, item)
     return place
 
@@ -112,7 +113,11 @@ def _join(component, heads, depth, order, n):
 def draw(graphs, place, heads, depth, item, stream):
     """Draw the heads of all words behind the prefix into ``heads``; returns the stream behind its last draw."""
     facts, component, order = graphs.facts[place], graphs.components[place], item.order
-    stages, memory = _stages_of(graphs, place)
+    memory = expansion.Memory(graphs.stages[place], graphs.vectors, graphs.nodes, graphs.weights)
+    if facts[IN_LOGS] == NOT_SET_UP:
+        _set_up(graphs, place, memory)
+    tables = expansion.tables_of(memory, facts[WORDS])
+    stages = expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], tables)
     if facts[SINGLE]:
         stream, _ = expansion.draw_root(stages, stream, memory)
     stream = expansion.draw_tree(stages, stream, memory, graphs.heads)
@@ -131,14 +136,11 @@ def draw(graphs, place, heads, depth, item, stream):
 
 
 @part_jit
-def _stages_of(graphs, place):
-    """The stages of a graph's elimination, which are made when trees are first drawn."""
+def _set_up(graphs, place, memory):
+    """Make the stages of a graph's elimination, when trees are first drawn."""
     facts, n = graphs.facts[place], graphs.facts[place, WORDS]
-    memory = expansion.Memory(graphs.stages[place], graphs.vectors, graphs.nodes, graphs.weights)
-    if facts[IN_LOGS] == NOT_SET_UP:
-        stages = expansion.set_up(square(graphs.scores[place], n), n, facts[SINGLE] == 1, memory)
-        facts[IN_LOGS], facts[ROOT_WORD] = stages.in_logs, stages.root_word
-    return expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], expansion.tables_of(memory, n)), memory
+    scores, single_root = square(graphs.scores[place], n), facts[SINGLE] == 1
+    _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, memory)
 
 
 @part_jit

@@ -11,7 +11,7 @@ Charts hold a full span of head ``h`` up to ``m`` at ``[h, m]``, and the arc ``h
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, lent_part_jit
 from treeparse.kernels.random import choose, choose_by_logs, new_stream
 from treeparse.kernels.sums import inside_outside_logs as logs
 from treeparse.kernels.sums.inside_outside import CHARTS as LINEAR_CHARTS
@@ -81,7 +81,7 @@ def _fill_plain(scores, n, single_root, top, plain, lines, charts):
     return True
 
 
-@jit
+@lent_part_jit
 def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
     """Draw one tree: take a full span off the stack, draw its outermost arc, and put the parts there."""
     full, full_t, arc = charts[FULL], charts[FULL_T], charts[ARC]

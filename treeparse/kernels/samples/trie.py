@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import part_jit
+from treeparse.kernels.compile import lent_part_jit, part_jit
 from treeparse.kernels.logspace import NEGLIGIBLE, log_add
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples.projective_prefix import Spans
@@ -20,7 +20,10 @@ ENTRY, PARENT, LEVEL, BEGIN, COUNT, TREE = range(NODE_FACTS)
 MASS, DRAWN = range(2)  # of a node, in logs
 VALUE, NODE = range(2)  # of an entry: the next word's head or label, and the node, or NONE where none was drawn yet
 OLDER, HASH = range(2)  # of a tree: that drawn before it under the same closed node, and what tells most trees apart
-NODES, ENTRIES = range(2)  # what is counted
+# What is counted: nodes, entries, and nodes on the two stacks of those that wait to be settled and of those that were
+# opened meanwhile; then the node from which this began, and whether it must be opened.
+SIZES = 6
+NODES, ENTRIES, WAITING, OPENED, SETTLED, MUST_OPEN = range(SIZES)
 NONE = -1  # no node, no tree
 HASH_FACTOR = 0x100000001B3  # of Fowler, Noll and Vo's hash FNV-1a
 
@@ -36,9 +39,10 @@ class Trie(NamedTuple):
     marks: IntArray  # (K, 2)
     nodes: IntArray  # (N, 6)
     masses: FloatArray  # (N, 2)
+    stacks: IntArray  # (N, 2) nodes that wait to be settled, and nodes that were opened
     entries: IntArray  # (E, 2)
     remaining: FloatArray  # (E,) log of what remains under an entry
-    sizes: IntArray  # (2,)
+    sizes: IntArray  # (6,)
 
 
 class Item(NamedTuple):
@@ -56,24 +60,41 @@ class Item(NamedTuple):
 
 
 @part_jit
-def new_trie(levels, rows, log_probs):
-    """A trie that is a closed root, with entry 0 to itself."""
-    nodes = len(rows) * levels + 1  # at most: a tree stands under every one of them
-    trie = Trie(
-        rows,
-        log_probs,
-        np.empty((len(rows), 2), np.int64),
+def new_trie(trees, levels):
+    """Room for so many trees of so many levels, and for few entries."""
+    nodes = trees * levels + 1  # at most: a tree stands under every one of them
+    return Trie(
+        np.empty((0, 0), np.int64),
+        np.empty(0),
+        np.empty((trees, 2), np.int64),
         np.empty((nodes, NODE_FACTS), np.int64),
         np.empty((nodes, 2)),
+        np.empty((nodes, 2), np.int64),
         np.empty((1, 2), np.int64),
-        np.zeros(1),
-        np.array([0, 1]),
+        np.empty(1),
+        np.empty(SIZES, np.int64),
     )
-    _add_node(trie, 0, NONE, 0)
-    return trie
 
 
 @part_jit
+def emptied(trie, rows, log_probs):
+    """The trie of another item: a closed root, with entry 0 to itself."""
+    trie.sizes[NODES], trie.sizes[ENTRIES], trie.remaining[0] = 0, 1, 0.0
+    _add_node(trie, 0, NONE, 0)
+    return Trie(
+        rows,
+        log_probs,
+        trie.marks,
+        trie.nodes,
+        trie.masses,
+        trie.stacks,
+        trie.entries,
+        trie.remaining,
+        trie.sizes,
+    )
+
+
+@lent_part_jit
 def _add_node(trie, entry, parent, level):
     """A closed node, under which nothing is drawn yet, at an entry that says what mass remains."""
     node = trie.sizes[NODES]
@@ -85,20 +106,34 @@ def _add_node(trie, entry, parent, level):
     return node
 
 
+@lent_part_jit
+def has_room(trie, more):
+    """Whether there is room for so many more entries."""
+    return trie.sizes[ENTRIES] + more <= len(trie.remaining)
+
+
 @part_jit
 def with_room(trie, more):
-    """The trie with room for so many more entries."""
+    """The trie with room for so many more entries, and for as many again as there are then."""
     used = trie.sizes[ENTRIES]
-    if used + more <= len(trie.remaining):
-        return trie
     entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
     for entry in range(used):  # slices take numba seconds to compile, for the sake of an error message
         entries[entry, VALUE], entries[entry, NODE] = trie.entries[entry, VALUE], trie.entries[entry, NODE]
         remaining[entry] = trie.remaining[entry]
-    return Trie(trie.rows, trie.log_probs, trie.marks, trie.nodes, trie.masses, entries, remaining, trie.sizes)
+    return Trie(
+        trie.rows,
+        trie.log_probs,
+        trie.marks,
+        trie.nodes,
+        trie.masses,
+        trie.stacks,
+        entries,
+        remaining,
+        trie.sizes,
+    )
 
 
-@part_jit
+@lent_part_jit
 def place_of(level, item):
     """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
     if level >= item.head_levels:
@@ -106,13 +141,13 @@ def place_of(level, item):
     return decisions_at(item) + level if item.projective else item.order[level]
 
 
-@part_jit
+@lent_part_jit
 def decisions_at(item):
     """Where in a row decisions begin."""
     return len(item.order) * (2 if item.levels > item.head_levels else 1)
 
 
-@part_jit
+@lent_part_jit
 def walk_down(trie, item, row, shares, stream):
     """Walk from the root to a closed node by what remains, and fill in the row on the way."""
     node, nodes, remaining = 0, trie.nodes, trie.remaining
@@ -126,7 +161,7 @@ def walk_down(trie, item, row, shares, stream):
     return stream, node
 
 
-@part_jit
+@lent_part_jit
 def walk_along(trie, item, row):
     """Walk from the root to a closed node along a known tree."""
     node, nodes, entries = 0, trie.nodes, trie.entries
@@ -138,14 +173,14 @@ def walk_along(trie, item, row):
     return node
 
 
-@part_jit
+@lent_part_jit
 def child_at(trie, node, entry):
     """The node at an entry of a node, which is made where nothing was drawn yet."""
     child = trie.entries[entry, NODE]
     return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
 
 
-@part_jit
+@lent_part_jit
 def put(trie, node, tree):
     """Note a drawn tree under a closed node."""
     trie.marks[tree, OLDER] = trie.nodes[node, TREE]
@@ -153,8 +188,40 @@ def put(trie, node, tree):
     trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
 
 
+@lent_part_jit
+def begin_settling(trie, node, must_open):
+    """Let a closed node wait to be settled."""
+    sizes = trie.sizes
+    trie.stacks[0, 0], sizes[WAITING], sizes[OPENED] = node, 1, 0
+    sizes[SETTLED], sizes[MUST_OPEN] = node, must_open
+
+
+@lent_part_jit
+def push_opened(trie, node):
+    """Note that a node was opened; its children wait to be settled."""
+    sizes, stacks = trie.sizes, trie.stacks
+    stacks[sizes[OPENED], 1] = node
+    sizes[OPENED] += 1
+    begin, end = trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]
+    for entry in range(begin, end):
+        if trie.entries[entry, NODE] >= 0:
+            stacks[sizes[WAITING], 0] = trie.entries[entry, NODE]
+            sizes[WAITING] += 1
+
+
+@lent_part_jit
+def finish_settling(trie):
+    """Sum up what remains of the nodes that were opened, and of all above."""
+    for place in range(trie.sizes[OPENED] - 1, -1, -1):  # children were opened after their parents
+        _sum_up(trie, trie.stacks[place, 1])
+    node = trie.nodes[trie.sizes[SETTLED], PARENT]
+    while node >= 0:
+        _sum_up(trie, node)
+        node = trie.nodes[node, PARENT]
+
+
 @part_jit
-def sum_up(trie, node):
+def _sum_up(trie, node):
     """What remains of an open node is the sum of what remains of its children."""
     nodes, remaining = trie.nodes, trie.remaining
     begin, end = nodes[node, BEGIN], nodes[node, BEGIN] + nodes[node, COUNT]
@@ -168,7 +235,7 @@ def sum_up(trie, node):
     remaining[nodes[node, ENTRY]] = top + np.log(total) if top > -np.inf else top
 
 
-@part_jit
+@lent_part_jit
 def hash_of(row):
     """A number that tells most rows apart."""
     value = 0
@@ -177,12 +244,20 @@ def hash_of(row):
     return value
 
 
-@part_jit
-def is_drawn(trie, node, row):
+@lent_part_jit
+def stands_under(trie, node, row):
     """Whether a tree is one of those drawn under a closed node."""
     own, other = hash_of(row), trie.nodes[node, TREE]
     while other >= 0:
-        if trie.marks[other, HASH] == own and (trie.rows[other] == row).all():
+        if trie.marks[other, HASH] == own and _are_equal(trie.rows[other], row):
             return True
         other = trie.marks[other, OLDER]
     return False
+
+
+@part_jit
+def _are_equal(row, other):
+    place = 0
+    while place < len(row) and row[place] == other[place]:
+        place += 1
+    return place == len(row)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit, vector_jit
+from treeparse.kernels.compile import jit, lent_part_jit, part_jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream, uniform
@@ -48,7 +48,7 @@ def new_bins(size):
     return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
 
 
-@part_jit
+@lent_part_jit
 def walk(n, root, limit, max_roots, stream, bins, heads):
     """Fill ``heads`` with a tree; returns the stream, the steps, and the number of roots.
 
@@ -87,7 +87,7 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
     return stream, steps, roots
 
 
-@part_jit
+@lent_part_jit
 def fill_bins(scores, n, first, shift, bins):
     """Make ready for walks up to heads from ``first`` on, with a constant added to the root's scores."""
     keep, other = square(bins.keep, n), square(bins.other, n)

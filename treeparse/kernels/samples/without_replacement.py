@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, part_jit
+from treeparse.kernels.compile import jit, lent_part_jit, part_jit
 from treeparse.kernels.random import choose_by_logs, new_stream, uniforms
 from treeparse.kernels.samples import prefix, projective_prefix
 from treeparse.kernels.samples.trie import (
@@ -31,21 +31,28 @@ from treeparse.kernels.samples.trie import (
     HASH,
     LEVEL,
     MASS,
+    MUST_OPEN,
     NODE,
     NONE,
     OLDER,
     PARENT,
+    SETTLED,
     TREE,
     VALUE,
+    WAITING,
     Item,
+    begin_settling,
     child_at,
     decisions_at,
+    emptied,
+    finish_settling,
+    has_room,
     hash_of,
-    is_drawn,
     new_trie,
     place_of,
+    push_opened,
     put,
-    sum_up,
+    stands_under,
     walk_along,
     walk_down,
     with_room,
@@ -176,51 +183,74 @@ def _sample(start, stop, lengths, items, drawn):
         np.empty(drawn.rows.shape[2], np.int64),
         np.empty((2 * size, 2), np.int64),
     )
+    no_spans = projective_prefix.no_spans()
+    trie = new_trie(drawn.left.shape[1], drawn.rows.shape[2])  # a row has more places than levels
     for b in range(start, stop):
         if items.log_z[b] > -np.inf:
             memory.graphs.facts[:] = prefix.NOBODY
-            item = _item_of(b, lengths[b], items)
-            item_drawn = Drawn(drawn.rows[b], drawn.log_probs[b], drawn.left[b])
-            _draw_trees(item, items.log_z[b], items.seeds[b], memory, item_drawn)
+            item = _item_of(b, lengths[b], items, no_spans)
+            trie = emptied(trie, drawn.rows[b], drawn.log_probs[b])
+            trie = _draw_trees(trie, item, items.log_z[b], items.seeds[b], memory, drawn.left[b])
 
 
 @part_jit
-def _item_of(b, n, items):
+def _item_of(b, n, items, no_spans):
     """What is fixed for one item."""
     scores, labels = items.scores[b], items.label_logs[b]
     single_root, projective = items.single_root, items.projective
     head_levels = 2 * n if projective else n
     levels = head_levels + (n if labels.shape[2] > 0 else 0)
-    spans = projective_prefix.inside(scores, n, single_root) if projective else projective_prefix.no_spans()
+    spans = projective_prefix.inside(scores, n, single_root) if projective else no_spans
     return Item(n, head_levels, levels, single_root, projective, items.order[b], scores, labels, spans)
 
 
 @part_jit
-def _draw_trees(item, log_z, seed, memory, drawn):
-    """Fill in the trees, their log probabilities, and what was left before they were drawn."""
-    trie, left = new_trie(item.levels, drawn.rows, drawn.log_probs), drawn.left
+def _draw_trees(trie, item, log_z, seed, memory, left):
+    """Fill in the trees, their log probabilities, and what was left before they were drawn; returns the trie."""
     for tree in range(len(left)):
         left[tree] = trie.remaining[0]
-        if left[tree] == -np.inf:
+        stream, is_drawn = new_stream(seed, tree), False
+        while not is_drawn and trie.remaining[0] > -np.inf:
+            stream, is_drawn = _draw_tree(trie, item, log_z, memory, tree, stream)
+            while not _settle(trie, item, memory):
+                trie = with_room(trie, len(memory.options))
+        if not is_drawn:
+            left[tree] = -np.inf
             break
-        row, at, is_known = trie.rows[tree], decisions_at(item), trie.rows[tree, 1] >= 0
-        if is_known and item.projective:
-            projective_prefix.derive(row, at, item.words, memory.stack)
-        if is_known:
-            node = walk_along(trie, item, row)
-        else:
-            trie, node = _draw_tree(trie, item, memory, tree, new_stream(seed, tree))
-            if node < 0:
-                row[:] = -1
-                left[tree] = -np.inf
+    return trie
+
+
+@lent_part_jit
+def _draw_tree(trie, item, log_z, memory, tree, stream):
+    """Draw a new tree, unless it is known; the closed node under which it stands, or might, is to be settled then.
+
+    Returns the stream behind its draws, and whether there is a tree. If not, the node must be opened. There may be none
+    at all: the rounding of large scores may leave mass to nodes whose trees are all drawn.
+    """
+    row = trie.rows[tree]
+    is_drawn = row[1] >= 0
+    if is_drawn:
+        if item.projective:
+            projective_prefix.derive(row, decisions_at(item), item.words, memory.stack)
+        node = walk_along(trie, item, row)
+    else:
+        stream, node = walk_down(trie, item, row, memory.options, stream)
+        for _ in range(MAX_TRIES):
+            stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
+            is_drawn = not stands_under(trie, node, row)
+            if is_drawn:
                 break
+    if is_drawn:
         trie.marks[tree, HASH] = hash_of(row)
         trie.log_probs[tree] = min(_score(row, item) - log_z, 0.0)
         put(trie, node, tree)
-        trie = _settle(trie, item, memory, node, False)
+    else:
+        row[:] = -1
+    begin_settling(trie, node, not is_drawn)
+    return stream, is_drawn
 
 
-@part_jit
+@lent_part_jit
 def _score(row, item):
     total, scores, label_logs, size = 0.0, item.scores, item.label_logs, len(item.scores)
     for j in range(1, item.words + 1):
@@ -230,24 +260,7 @@ def _score(row, item):
     return total
 
 
-@part_jit
-def _draw_tree(trie, item, memory, tree, stream):
-    """Draw a new tree; returns the trie and the closed node under which it stands.
-
-    The node is NONE if there is none: the rounding of large scores may leave mass to nodes whose trees are all drawn.
-    """
-    row = trie.rows[tree]
-    while trie.remaining[0] > -np.inf:
-        stream, node = walk_down(trie, item, row, memory.options, stream)
-        for _ in range(MAX_TRIES):
-            stream = _complete(node, row, trie.nodes[node, LEVEL], item, memory, stream)
-            if not is_drawn(trie, node, row):
-                return trie, node
-        trie = _settle(trie, item, memory, node, True)
-    return trie, NONE
-
-
-@part_jit
+@lent_part_jit
 def _complete(node, row, level, item, memory, stream):
     """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
     n, options = item.words, memory.options
@@ -267,38 +280,37 @@ def _complete(node, row, level, item, memory, stream):
     return stream
 
 
-@part_jit
-def _settle(trie, item, memory, node, must_open):
-    """Find what remains of a closed node and of those above; where it is little, or this one ``must_open``, open it."""
-    above, opened, waiting = trie.nodes[node, PARENT], [node][:0], [node]
-    while len(waiting) > 0:
-        node = waiting.pop()
+@lent_part_jit
+def _settle(trie, item, memory):
+    """Find what remains of the nodes that wait and of those above; where it is little, or must be, they are opened.
+
+    Returns whether there was room for that; if not, it is to be called again with more.
+    """
+    sizes, stacks = trie.sizes, trie.stacks
+    while sizes[WAITING] > 0:
+        node = stacks[sizes[WAITING] - 1, 0]
         mass, drawn = trie.masses[node, MASS], trie.masses[node, DRAWN]
+        must_open = sizes[MUST_OPEN] and node == sizes[SETTLED]
         if trie.nodes[node, LEVEL] == item.levels:
             trie.remaining[trie.nodes[node, ENTRY]] = -np.inf
+            sizes[WAITING] -= 1
         elif drawn - mass <= HALF and not must_open:
             trie.remaining[trie.nodes[node, ENTRY]] = mass + np.log1p(-np.exp(drawn - mass))
+            sizes[WAITING] -= 1
+        elif has_room(trie, len(memory.options)):
+            sizes[WAITING] -= 1
+            _open(trie, item, memory, node)
         else:
-            trie = _open(trie, item, memory, node)
-            opened.append(node)
-            for entry in range(trie.nodes[node, BEGIN], trie.nodes[node, BEGIN] + trie.nodes[node, COUNT]):
-                if trie.entries[entry, NODE] >= 0:
-                    waiting.append(trie.entries[entry, NODE])
-        must_open = False
-    while len(opened) > 0:  # children were opened after their parents
-        sum_up(trie, opened.pop())
-    while above >= 0:
-        sum_up(trie, above)
-        above = trie.nodes[above, PARENT]
-    return trie
+            return False
+    finish_settling(trie)
+    return True
 
 
-@part_jit
+@lent_part_jit
 def _open(trie, item, memory, node):
-    """Make the entries of a closed node, and share out the trees drawn under it; returns the trie."""
+    """Make the entries of a closed node, and share out the trees drawn under it, to nodes that wait to be settled."""
     facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
     logs, entry_of = memory.options, memory.entry_of
-    trie = with_room(trie, len(logs))
     begin, count = trie.sizes[ENTRIES], 0
     for value in range(_next_logs(trie, item, memory, node, logs)):
         if logs[value] > -np.inf:
@@ -314,10 +326,10 @@ def _open(trie, item, memory, node):
         entry = entry_of[trie.rows[tree, place_of(level, item)]]
         put(trie, child_at(trie, node, entry), tree)
         tree = older
-    return trie
+    push_opened(trie, node)
 
 
-@part_jit
+@lent_part_jit
 def _next_logs(trie, item, memory, node, logs):
     """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
     level, n, row = trie.nodes[node, LEVEL], item.words, memory.row

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, range_sum, square
@@ -234,7 +234,7 @@ def _store_logs(w, g, n, row, result):
     return safe
 
 
-@jit
+@lent_jit
 def eliminate_log(w, size, kept, mode, row):
     """``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
     for k in range(size, kept, -1):

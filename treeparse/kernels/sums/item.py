@@ -6,14 +6,14 @@ little of the work. Sums with plain weights are in ``panels``.
 
 import numpy as np
 
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import lent_jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_add_number, log_sum
 from treeparse.kernels.weights import load_log_weights, load_weights, range_sum
 
 LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
 
 
-@jit
+@lent_jit
 def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
     """One item with plain weights; returns log Z' (columns scaled to maximum 1), NaN if unsafe, and the root word.
 
@@ -31,7 +31,7 @@ def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
     return weight if safe else np.nan, root_word
 
 
-@jit
+@lent_jit
 def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
     """``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
     w, original, adjoint = matrices
@@ -43,20 +43,20 @@ def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
     return weight, root_word
 
 
-@jit
+@lent_jit
 def first_head(k, root_word):
     """The first head in the pivot of word ``k``: node 0 counts from the root word on."""
     return 0 if k <= root_word else 1
 
 
-@jit
+@lent_jit
 def fill_root(matrix, k, value):
     """Set the entries of the root's arcs to the words before ``k``."""
     for j in range(1, k):
         matrix[j, 0] = value
 
 
-@jit
+@lent_jit
 def clamp(x, limit):
     """``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
     if x > limit:
@@ -127,7 +127,7 @@ def _differentiate(w, n, root_word, pivots, gradient, adjoint):
             fill_root(adjoint, k, 0.0)
 
 
-@jit
+@lent_jit
 def _eliminate_log(w, n, single_root, pivots):
     """``_eliminate`` on log weights."""
     root_word = 1 if single_root else n + 1
@@ -152,7 +152,7 @@ def _eliminate_log(w, n, single_root, pivots):
     return log_z, root_word
 
 
-@jit
+@lent_jit
 def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
     """``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
     for k in range(1, n + 1):
