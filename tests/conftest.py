@@ -19,8 +19,9 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What stands in memory now stays there: to look for garbage in it, again and again, would take seconds."""
+    """What stands in memory stays there, as most of what comes: to look for garbage in it often would take seconds."""
     gc.freeze()
+    gc.set_threshold(*gc.get_threshold()[:2], 50)
     gc.enable()
 
 
