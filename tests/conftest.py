@@ -18,6 +18,11 @@ def pytest_collection() -> None:
     gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that wait for clients come first: near the end no other test might run meanwhile."""
+    items.sort(key=lambda item: "serve" not in item.path.parts)
+
+
 def pytest_collection_finish() -> None:
     """What stands in memory stays there, as most of what comes: to look for garbage in it often would take seconds."""
     gc.freeze()
