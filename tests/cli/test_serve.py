@@ -6,7 +6,6 @@ import re
 import signal
 import socket
 import sys
-import time
 import urllib.error
 import urllib.request
 from dataclasses import fields
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from helpers.forked import COMMAND, Forks
+from helpers.waiting import wait_until
 
 pytest.importorskip("aiohttp")
 
@@ -96,10 +96,7 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 
 def test_it_serves_until_it_is_told_to_stop(model: str, forks: Forks) -> None:
     with forks.begin(COMMAND, "serve", f"mine={model}", "--port", "0", "--threads", "1", anew=["treeparse"]) as process:
-        for _ in range(1000):
-            if "\n" in process.stderr():
-                break
-            time.sleep(0.05)
+        wait_until(lambda: "\n" in process.stderr(), seconds=50)
         line = process.stderr()
         found = re.fullmatch(r"treeparse: serving 1 model, mine, at (http://127.0.0.1:\d+/process)\n", line)
         assert found, line

@@ -5,21 +5,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.waiting import wait_until
 
 from treeparse.data.prefetch import prefetched
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for it, and fail where it does not come."""
-    for _ in range(2000):
-        if condition():
-            return
-        time.sleep(0.002)
-    raise AssertionError("nothing came of it")
 
 
 @pytest.mark.parametrize("ahead", [1, 2, 5])
@@ -35,7 +27,8 @@ def test_items_come_in_order_and_not_too_early(ahead: int) -> None:
     assert not made
     for used in range(20):
         assert next(found) == used
-        until(lambda used=used: len(made) == min(20, used + ahead + 2))  # the last of them waits for a place
+        # The last of them waits for a place.
+        wait_until(lambda used=used: len(made) == min(20, used + ahead + 2), seconds=4)
         time.sleep(0.01)
         assert len(made) <= used + ahead + 2
     assert next(found, None) is None
@@ -59,7 +52,7 @@ def test_no_thread_outlives_its_iterator() -> None:
     assert next(found) == 0
     assert threading.active_count() == before + 1
     del found
-    until(lambda: threading.active_count() == before)
+    wait_until(lambda: threading.active_count() == before, seconds=4)
 
 
 def test_a_program_ends_while_a_thread_waits(tmp_path: Path) -> None:

@@ -5,19 +5,18 @@ import http.client
 import json
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlencode, urlsplit
 
+from helpers.waiting import PATIENCE
+
 from treeparse.model import Parser
 from treeparse.serve import Limits
 from treeparse.serve.running import listening
 from treeparse.serve.service import Service
-
-PATIENCE = 20.0  # seconds that a test waits at most
 
 
 @dataclass
@@ -135,10 +134,3 @@ class HeldModel:
         self.given.clear()
         self.begun.clear()
         self.free.clear()
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "it did not become true"
-        time.sleep(0.005)

@@ -7,7 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 
 import pytest
-from helpers.served import Answer, HeldModel, Server, served, wait_until
+from helpers.served import Answer, HeldModel, Server, served
+from helpers.waiting import wait_until
 
 from treeparse.model import Parser
 from treeparse.serve import Limits

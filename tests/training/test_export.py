@@ -72,9 +72,8 @@ def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
 
 
 def test_a_run_that_was_killed_gives_its_parser(tiny_config: Path, tmp_path: Path, forks: Forks) -> None:
-    assert (
-        forks.run(Path(__file__).with_name("killed_run.py"), tiny_config, "second epoch").returncode == -signal.SIGKILL
-    )
+    script = Path(__file__).with_name("killed_run.py")
+    assert forks.run(script, tiny_config, "second epoch").returncode == -signal.SIGKILL
     for name in ("train.conllu", "dev.conllu"):  # needed no more
         (tmp_path / name).unlink()
     run = tmp_path / "run"

@@ -65,16 +65,20 @@ def compiled(function: Callable[..., Any], inner: type[Compiler] = _InnerCompile
     dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
     if dispatcher is not function:  # as it is under NUMBA_DISABLE_JIT=1
         as_part = {"cache": False, "no_cpython_wrapper": True, "pipeline_class": inner}
+        may_count = options.get("_nrt", True)
 
         @cache
         def form(counting: bool) -> Any:
-            flags: dict[str, Any] = {"_nrt": counting, **OPTIONS, **options, **as_part}
+            flags: dict[str, Any] = {**OPTIONS, **options, **as_part, "_nrt": counting}
             made: Any = numba.njit(**flags)(function)
             made._insert = lambda *_: None  # nothing that Python could call
             return made
 
-        dispatcher.get_call_template = lambda *call: form(_is_counting()).get_call_template(*_for_any_number(*call))
-        dispatcher.get_overload = lambda signature: form(_is_counting()).get_overload(signature)
+        def form_here() -> Any:
+            return form(may_count and _is_counting())
+
+        dispatcher.get_call_template = lambda *call: form_here().get_call_template(*_for_any_number(*call))
+        dispatcher.get_overload = lambda signature: form_here().get_overload(signature)
     return dispatcher
 
 

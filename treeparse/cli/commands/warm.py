@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        _fail("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
+        _refuse("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
     started, kernels = time.perf_counter(), Kernels()
     with _mapping(args.jobs) as each, ThreadPoolExecutor(args.jobs) as threads:
         of_calls = each(kernels_of_call, range(len(CALLS)))  # begins before torch is imported here
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
             for some in found:
                 kernels.add(some)
                 if kernels.fault is not None:
-                    _fail(kernels.fault)
+                    _refuse(kernels.fault)
                 bar.update()
     if not args.quiet:
         counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
@@ -125,7 +125,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _fail(sentence: str) -> NoReturn:
+def _refuse(sentence: str) -> NoReturn:
     from treeparse.core import TreeparseError  # here, because it brings torch
 
     raise TreeparseError(sentence)
