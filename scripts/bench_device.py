@@ -53,7 +53,7 @@ from support.training.parts import waiting_clock
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
-from treeparse.core import pick_device
+from treeparse.batch import pick_device
 from treeparse.device import cuda
 
 Named = tuple[tuple[str, str], Callable[[], object]]  # a call, and what it does by which method

@@ -20,7 +20,7 @@ from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, take_turns
 from support.semisup.files import write_constraints
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser, Teacher

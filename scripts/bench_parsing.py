@@ -39,11 +39,12 @@ from support.peers.parser_race import peer_table
 from support.training.parts import Times, parsing_parts, step_parts, waiting_clock, whole_steps
 
 import treeparse
-from treeparse.core import Sentence, pick_device
+from treeparse.batch import pick_device
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser, ParserConfig
 from treeparse.objectives import HeadSelection, TreeLikelihood
+from treeparse.sentence import Sentence
 
 
 def main() -> None:

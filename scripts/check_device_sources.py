@@ -23,9 +23,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the emulator 
 from helpers.hostile_scores import prefer_each_other
 from support.device.sanitizer import Sanitizer
 
-from treeparse.core import TreeparseError
 from treeparse.device import best, compiler, nonprojective, projective, samples, sources
 from treeparse.device.launcher import Launcher
+from treeparse.errors import TreeparseError
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 BARRIER = re.compile(r"__sync(threads|warp)\(\);")

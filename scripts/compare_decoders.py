@@ -20,10 +20,11 @@ from support.reports.markdown import Opening, report
 from support.training.models import trained_parser
 from support.training.treebanks import EWT, LATIN, Treebank, gold_sentences
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.data.parses import with_parses
+from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parse, Parser
+from treeparse.sentence import Sentence, nonprojective_words
 
 TREEBANKS = (LATIN, EWT)
 DECODERS = ("nonprojective", "projective", "minimum_risk")

@@ -19,7 +19,7 @@ import torch
 from support.reports.markdown import Opening, report
 from torch import Tensor
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.data import load_treebank
 from treeparse.model import Parser
 from treeparse.objectives import MinimumRisk, Objective, SampledRisk

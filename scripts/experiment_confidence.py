@@ -31,12 +31,12 @@ from pathlib import Path
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
 
-from treeparse.core import Sentence, tree_problem
 from treeparse.data import load_treebank
 from treeparse.data.parses import with_parses
 from treeparse.metrics import conformal_threshold, parse_calibration
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_temperature
+from treeparse.sentence import Sentence, tree_problem
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_confidence.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"

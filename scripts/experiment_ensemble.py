@@ -33,8 +33,8 @@ from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, scores_of, train_and_score
 
 from treeparse.cli.configs import shipped_configs
-from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.trees.combined import COMBINATIONS
 

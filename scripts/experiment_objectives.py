@@ -26,8 +26,9 @@ from support.reports.spread import spread
 from support.training.risk import expected_risk
 from support.training.runs import Record, append_record, read_records, train_and_score
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data import load_treebank
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_objectives.jsonl"
 DATA = "$TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-{}.conllu"

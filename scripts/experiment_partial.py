@@ -20,10 +20,10 @@ from support.reports.markdown import cpu_name
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
 
-from treeparse.core import EMPTY
 from treeparse.data import load_treebank
 from treeparse.data.conllu import write_conllu
 from treeparse.data.validation import DEPREL, DEPS, HEAD, ID
+from treeparse.sentence import EMPTY
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_partial.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"

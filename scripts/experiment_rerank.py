@@ -30,7 +30,6 @@ from support.training.options import add_run_options, working_folder
 from support.training.runs import SCORES, Record, append_record, read_records
 
 from treeparse.cli.configs import config_file
-from treeparse.core import Sentence
 from treeparse.data import NBestList, load_treebank, read_nbest, write_nbest
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores, oracle_scores
@@ -38,6 +37,7 @@ from treeparse.model import Parser
 from treeparse.rerank import LearningConfig, LogLinearConfig, MinimumRisk, Reranker, Scorer, TreeNetworkConfig, rerank
 from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse, listed
 from treeparse.rerank.tree_network import Vectors
+from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_rerank.jsonl"

@@ -29,8 +29,8 @@ from support.semisup.plot import draw
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
 
-from treeparse.core import Sentence
 from treeparse.data import load_treebank
+from treeparse.sentence import Sentence
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_semisup.jsonl"
 RUN = ("labelled", "setting", "seed")  # tell the runs of a file apart

@@ -33,8 +33,8 @@ from support.training.treebanks import EWT
 from torch import Tensor
 
 from treeparse import NonProjectiveCRF
-from treeparse.core import Sentence
 from treeparse.data import load_treebank
+from treeparse.sentence import Sentence
 
 DEMO = Path(__file__).parents[1] / "data" / "demo-test.conllu"
 FEATURES = 20

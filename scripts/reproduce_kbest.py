@@ -34,10 +34,11 @@ from support.reports.timing import Entry, race
 from support.training.models import trained_parser
 from support.training.treebanks import EWT, EWT_500, LATIN, TURKISH, gold_sentences
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import with_parses
+from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.model import Parser
+from treeparse.sentence import Sentence
 
 TREEBANKS = (EWT, TURKISH, LATIN, EWT_500)
 OBJECTIVES = ("TreeLikelihood", "HeadSelection")

@@ -43,7 +43,7 @@ from support.sampling.ratios import unb_ratios
 from support.sampling.small_graphs import unb_example
 from support.training.treebanks import EWT, gold_sentences
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 
 OPENING = Opening(

@@ -1,7 +1,7 @@
 """Draw the trees of CoNLL-U on standard input as indented text, words in their order, labels beside them."""
 
-from treeparse.core import Sentence
 from treeparse.data.conllu import read_conllu
+from treeparse.sentence import Sentence
 
 
 def draw_tree(sentence: Sentence) -> list[str]:

@@ -11,10 +11,11 @@ from helpers.chi_square import LIMIT, chi_square_z
 from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import TRAINING, random_parser
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.model.given import UnfitSentenceError
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, RuleSearch
+from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.trees import LabeledCRF
 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})

@@ -15,16 +15,18 @@ import yaml
 from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
 
+from treeparse.batch import Batch
 from treeparse.cli.main import main
-from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
 from treeparse.model.config import scorer_size
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
+from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.settings import describe_settings
 

@@ -12,10 +12,11 @@ import torch
 from helpers.chi_square import LIMIT, chi_square_z
 from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser, ParserConfig, parsing
+from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.trees.combined import COMBINATIONS, Combination
 from treeparse.trees.decoders import Decoder
 

@@ -11,7 +11,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 from treeparse import Parser
 from treeparse.cli.main import main
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import hub
 
 MODEL = ["config.json", "model.safetensors", "vocabulary.json"]

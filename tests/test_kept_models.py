@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse.cli.main import main
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.config import TrainConfig
 from treeparse.training.identity import with_values_of_before

@@ -15,9 +15,10 @@ from helpers.oracles import all_trees, tree_scores
 from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words, tree_problem
+from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, ParserConfig, labels
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
+from treeparse.sentence import Sentence, nonprojective_words, tree_problem
 from treeparse.trees.decoders import Decoder
 
 UNSEEN = learnable_sentences(20, seed=2)

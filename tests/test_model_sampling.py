@@ -12,8 +12,9 @@ from helpers.chi_square import LIMIT, chi_square_z
 from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words
+from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, parsing
+from treeparse.sentence import Sentence, nonprojective_words
 from treeparse.trees.decoders import Decoder
 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})

@@ -8,12 +8,13 @@ import torch
 from helpers.sentences import learnable_sentences
 from torch import nn
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.data.vectors.files import WordVectors, read_vectors
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.objectives import TreeLikelihood
+from treeparse.sentence import Sentence
 
 ENCODER = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=0, hidden_size=8, layers=1)
 CONFIG = ParserConfig(encoder=ENCODER, arc_size=8, label_size=8)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers.parsers import TRAINING, random_parser
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 
 

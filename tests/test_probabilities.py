@@ -10,8 +10,9 @@ import torch
 from helpers.parsers import random_parser
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
+from treeparse.sentence import Sentence
 from treeparse.trees.decoders import DECODERS
 
 SENTENCES = learnable_sentences(6, seed=4, longest=4)

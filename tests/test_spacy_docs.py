@@ -8,11 +8,12 @@ import pytest
 from helpers.parsed_files import assert_same
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
-from treeparse.core import Sentence, TreeparseError, nonprojective_words
 from treeparse.data.docs import fill_doc
 from treeparse.data.mapping import as_sentence, as_sentences
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.sentence import Sentence, nonprojective_words
 
 spacy = pytest.importorskip("spacy")
 VOCAB = spacy.vocab.Vocab()

@@ -11,13 +11,15 @@ import torch
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import LexicalFeatures
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.sentence import Sentence
 
 TRAIN = [
     replace(sentence, upos=tuple("X" if len(form) < 4 else "NOUN" for form in sentence.forms))

@@ -19,10 +19,11 @@ from safetensors import safe_open
 from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError, added_setting
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig, storage
 from treeparse.model.storage import from_plain
 from treeparse.nn import BiLSTMConfig
+from treeparse.setting_fields import added_setting
 from treeparse.version import installed_version
 
 CONFIG = ParserConfig(

@@ -11,12 +11,13 @@ import torch
 from helpers.parsed_files import assert_same
 from helpers.parsers import TRAINING, random_parser
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble
 from treeparse.model.given import UnfitSentenceError
 from treeparse.model.parsing import ParseOptions
 from treeparse.rules import Rules, RuleSearch
+from treeparse.sentence import Sentence
 
 
 @pytest.mark.parametrize("ahead", [1, 3, 1000])

@@ -9,11 +9,12 @@ from helpers.parsers import CONFIG, TRAINING
 from torch import Tensor
 from torch.nn import functional
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.model.tagging import Tagging, TagWeights, check_tags, shared_tags
 from treeparse.objectives import TreeLikelihood
+from treeparse.sentence import Sentence
 
 TAGGED = [
     replace(s, xpos=None, feats=tuple("Tense=Past" if tag == "VERB" else "_" for tag in s.upos or ())) for s in TRAINING

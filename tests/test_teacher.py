@@ -11,11 +11,12 @@ from helpers.parsers import CONFIG, TRAINING, random_parser
 from safetensors import safe_open
 
 from treeparse import Parser
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data import load_treebank
 from treeparse.data.features.indexer import Indexer
+from treeparse.errors import TreeparseError
 from treeparse.model import Teacher
 from treeparse.objectives import Divergence, SilverTrees
+from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 
 

@@ -11,9 +11,10 @@ import torch
 from helpers.parsers import random_parser
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.model.temperature import fit_temperature, golden_section
+from treeparse.sentence import Sentence
 
 SENTENCES = learnable_sentences(8, seed=4, longest=4)
 

@@ -17,13 +17,15 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from treeparse.batch import Batch
 from treeparse.cli.main import main
-from treeparse.core import Batch, Sentence, TreeparseError
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.module import ParserModule
 

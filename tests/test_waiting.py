@@ -9,7 +9,8 @@ import torch
 from helpers.parsers import CONFIG, TRAINING, random_parser
 from helpers.pretended import Pretended, Waits, pretended_device, to_device
 
-from treeparse.core import Batch, NoTreeError
+from treeparse.batch import Batch
+from treeparse.errors import NoTreeError
 from treeparse.model import Parser, parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from treeparse import metrics as metrics
-    from treeparse.core import DataError as DataError
-    from treeparse.core import NoTreeError as NoTreeError
-    from treeparse.core import Sentence as Sentence
-    from treeparse.core import TreeparseError as TreeparseError
+    from treeparse.errors import DataError as DataError
+    from treeparse.errors import NoTreeError as NoTreeError
+    from treeparse.errors import TreeparseError as TreeparseError
     from treeparse.model import Parse as Parse
     from treeparse.model import Parser as Parser
+    from treeparse.sentence import Sentence as Sentence
     from treeparse.trees import LabeledCRF as LabeledCRF
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
     from treeparse.trees import ProjectiveCRF as ProjectiveCRF
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "DataError": "treeparse.core",
+    "DataError": "treeparse.errors",
     "LabeledCRF": "treeparse.trees",
-    "NoTreeError": "treeparse.core",
+    "NoTreeError": "treeparse.errors",
     "NonProjectiveCRF": "treeparse.trees",
     "Parse": "treeparse.model",
     "Parser": "treeparse.model",
     "ProjectiveCRF": "treeparse.trees",
-    "Sentence": "treeparse.core",
-    "TreeparseError": "treeparse.core",
+    "Sentence": "treeparse.sentence",
+    "TreeparseError": "treeparse.errors",
 }
 _SUBPACKAGES = ("metrics",)
 

@@ -10,7 +10,7 @@ import demo
 import torch
 
 from treeparse import NonProjectiveCRF, Parser, Sentence
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.objectives import TreeLikelihood
 
 

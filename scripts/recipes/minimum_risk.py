@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from treeparse import LabeledCRF, Parser, Sentence
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.objectives import Objective, TreeLikelihood, known_tree
 
 

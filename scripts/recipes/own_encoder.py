@@ -10,7 +10,7 @@ folder holds no code, so what loads the model imports the class first.
 
 from torch import Tensor, nn
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.data.features import LexicalFeatures
 from treeparse.model import OwnEncoder
 

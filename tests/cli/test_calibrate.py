@@ -10,11 +10,11 @@ from helpers.parsed_files import MULTIWORD, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_temperature
+from treeparse.sentence import Sentence
 
 DEV = learnable_sentences(12, seed=7)
 

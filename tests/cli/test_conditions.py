@@ -9,10 +9,10 @@ import pytest
 from helpers.parsed_files import SENTENCES, conllu, lists_of, written
 
 from treeparse.cli.main import main
-from treeparse.core import Sentence
 from treeparse.data.conllu import read_conllu
 from treeparse.model import Parser
 from treeparse.rules import Rules, read_rules
+from treeparse.sentence import Sentence
 
 RULES = "at_most_one:\n  - nsubj\n  - amod\n"
 UD = Path(__file__).parents[2] / "configs" / "rules" / "ud.yaml"

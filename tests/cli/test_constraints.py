@@ -8,10 +8,10 @@ from helpers.parsed_files import conllu, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.model import Parser
 from treeparse.objectives.constraints import Constraint, Target, Words, read_constraints
+from treeparse.sentence import Sentence
 
 
 def tagged(sentences: list[Sentence]) -> str:

@@ -11,9 +11,9 @@ import pytest
 from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
 
 from treeparse.cli.main import main
-from treeparse.core import Sentence
 from treeparse.data.conllu import read_conllu
 from treeparse.model import Parse, Parser
+from treeparse.sentence import Sentence
 
 BAD = "# sent_id = bad\n1\tno\t_\n\n"
 LENGTHS = (3, 1, 12, 2)  # of SENTENCES

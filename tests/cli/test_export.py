@@ -5,7 +5,7 @@ import pytest
 
 from treeparse import Parser
 from treeparse.cli.main import main
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 
 

@@ -7,11 +7,11 @@ from helpers.parsed_files import MULTIWORD, incidents, written
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import conformal_threshold
 from treeparse.model import Parser
+from treeparse.sentence import Sentence
 
 
 def predict(*arguments: str | Path) -> int:

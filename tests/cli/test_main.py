@@ -14,7 +14,7 @@ import pytest
 import treeparse
 from treeparse.cli import main as cli
 from treeparse.cli.configs import shipped_configs
-from treeparse.core import DataError
+from treeparse.errors import DataError
 
 ROOT = Path(__file__).parents[2]
 Install = Callable[..., None]

@@ -14,9 +14,9 @@ import pytest
 from helpers.parsed_files import MULTIWORD, SENTENCES, assert_same, incidents, lists_of, written
 
 from treeparse.cli.main import main
-from treeparse.core import nonprojective_words
 from treeparse.data import read_conllu, read_nbest, write_conllu
 from treeparse.model import Parse, Parser
+from treeparse.sentence import nonprojective_words
 
 OPTIONS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "as it is": ([], {}),

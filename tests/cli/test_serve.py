@@ -20,7 +20,7 @@ pytest.importorskip("aiohttp")
 from treeparse import serve as room
 from treeparse.cli import main as cli
 from treeparse.cli.commands import serve
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 def test_defaults_are_as_help_shows_them(monkeypatch: pytest.MonkeyPatch, model: str) -> None:

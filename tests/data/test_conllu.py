@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import conllu
 import pytest
 
-from treeparse.core import DataError
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
 from treeparse.data.files import MAX_LINE
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import DataError
 
 TRICKY = (
     "# newdoc id = d-1\n"

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.files import (
     MAX_LINE,
     atomic_folder,
@@ -20,6 +19,7 @@ from treeparse.data.files import (
     numbered_lines,
     open_input,
 )
+from treeparse.errors import DataError, TreeparseError
 
 
 class RecordingStream(io.BytesIO):

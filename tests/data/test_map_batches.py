@@ -5,8 +5,8 @@ import threading
 import pytest
 import torch
 
-from treeparse.core import Sentence
 from treeparse.data.mapping import map_batches
+from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(tuple(f"word{number}" for _ in range(1 + number % 7))) for number in range(50)]
 

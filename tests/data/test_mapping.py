@@ -5,9 +5,10 @@ from typing import Any
 import conllu
 import pytest
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.conllu import read_conllu
 from treeparse.data.mapping import as_sentence, as_sentences
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 TEXT = """\
 # sent_id = one

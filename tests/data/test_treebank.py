@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import DataError, TreeparseError
 
 
 def sentence(sent_id: str, head: int | str = 0) -> bytes:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.core import DataError
 from treeparse.data import load_treebank
 from treeparse.data.conllu import read_conllu, scan_conllu
 from treeparse.data.validation import possible_head_faults, possible_heads
+from treeparse.errors import DataError
 
 GOOD = b"# sent_id = good\n1\tyes\t_\t_\t_\t_\t0\troot\t_\t_\n\n"  # three lines
 

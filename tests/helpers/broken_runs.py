@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.training.module import ParserModule
 
 

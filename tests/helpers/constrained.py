@@ -8,7 +8,7 @@ from helpers.gold_batches import BATCH, LENGTHS
 from helpers.tree_cases import Case, Enumerated
 from torch import Tensor
 
-from treeparse.core import Sentence
+from treeparse.sentence import Sentence
 
 NAMES = ("a", "b")
 SENTENCES = (

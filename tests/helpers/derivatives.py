@@ -6,7 +6,7 @@ import torch
 from helpers.gold_batches import over_and_over
 from torch import Tensor
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.objectives import Objective
 from treeparse.trees import LabeledCRF
 

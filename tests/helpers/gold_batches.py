@@ -2,7 +2,7 @@
 
 import torch
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 
 LENGTHS = torch.tensor([4, 2, 3])
 HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, 1, -1]])

@@ -4,9 +4,9 @@ import math
 import random
 from collections.abc import Sequence
 
-from treeparse.core import tree_problem
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
+from treeparse.sentence import tree_problem
 
 LABELS = ("root", "nsubj", "obj", "nmod", "nmod:poss", "conj")
 

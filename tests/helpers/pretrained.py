@@ -8,9 +8,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.sentence import Sentence
 
 SIZES: dict[str, Any] = {
     "hidden_size": 16,

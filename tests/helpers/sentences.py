@@ -2,7 +2,7 @@
 
 import random
 
-from treeparse.core import Sentence
+from treeparse.sentence import Sentence
 
 TAG_LABELS = {"ADJ": "amod", "NOUN": "nsubj", "VERB": "root"}
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores, is_punctuation, sentence_counts, word_mismatch
+from treeparse.sentence import Sentence
 
 
 def sentence(text: str, heads: str, labels: str, upos: str | None = None) -> Sentence:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import Count, compare_counts, paired_bootstrap, sentence_counts
+from treeparse.sentence import Sentence
 
 
 def simulated(sentences: int, accuracies: tuple[float, float], seed: int) -> list[NDArray[np.int64]]:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import Calibration, calibration, parse_calibration
+from treeparse.sentence import Sentence
 
 
 def error_by_loops(groups: list[list[tuple[float, bool]]]) -> float:

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import conformal_threshold
 
 

@@ -2,8 +2,8 @@
 
 import random
 
-from treeparse.core import Sentence
 from treeparse.metrics.errors import Confusion, arc_length_scores, label_confusions, wrong_words
+from treeparse.sentence import Sentence
 
 GOLD = [
     Sentence(("a", "b", "c", "d"), heads=(2, 0, 2, 3), labels=("nsubj", "root", "obj", "acl:relcl")),

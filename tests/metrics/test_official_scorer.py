@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from udtools import udeval
 
-from treeparse.core import Sentence, tree_problem
 from treeparse.metrics import Count, attachment_scores, sentence_counts
+from treeparse.sentence import Sentence, tree_problem
 
 # Multiword tokens (one with a repeated word), empty nodes, subtypes, unknown tags, a form with a space.
 TREEBANK = """\

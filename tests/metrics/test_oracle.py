@@ -6,8 +6,9 @@ import random
 import pytest
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence, TreeparseError, tree_problem
+from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores, oracle_scores
+from treeparse.sentence import Sentence, tree_problem
 
 GOLD = [
     Sentence(("a", "b", "c"), heads=(2, 0, 2), labels=("nsubj:pass", "root", "obj")),

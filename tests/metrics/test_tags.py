@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from udtools import udeval
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import tag_scores
 from treeparse.metrics.tags import TAG_SCORES, UNIVERSAL_FEATURES
+from treeparse.sentence import Sentence
 
 UPOS, XPOS = ["NOUN", "VERB", "_"], ["NN", "VB:x", "_"]
 FEATS = ["_", "Case=Nom|Number=Sing", "Number=Sing|Case=Nom", "Case=Nom|Number=Sing|Typo=Yes", "Number[psor]=Sing"]

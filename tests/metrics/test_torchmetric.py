@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, LabelScores, attachment_scores
+from treeparse.sentence import Sentence
 
 LABELS = ("nsubj", "obj", "root", "case", "punct")
 

@@ -6,11 +6,12 @@ from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.nn.bilstm import BiLSTMLayer
+from treeparse.sentence import Sentence
 
 SENTENCES = learnable_sentences(12, seed=1, longest=9)
 CONFIGS = {

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 
 

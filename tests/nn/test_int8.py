@@ -10,8 +10,9 @@ import torch
 from helpers.pretrained import bert_folder, encoder_and_batch
 from torch import Tensor, nn
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.nn.int8 import Int8Copy, Int8Linear, Int8LSTM, Int8Weights, Rows, has_int8, input_levels
+from treeparse.sentence import Sentence
 
 
 @pytest.fixture(params=[127, 63])

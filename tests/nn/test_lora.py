@@ -10,10 +10,12 @@ from helpers.pretrained import bert_folder, encoder_and_batch
 from torch import Tensor, nn
 from transformers import GPT2Config
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import architecture_of
 from treeparse.nn.lora import base_weights
+from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("the", "nouns", "verbs,")), Sentence(("a", "noun", "nounverb", "."))]
 GPT = architecture_of(GPT2Config(n_layer=2, n_embd=8, n_head=2, n_positions=30, vocab_size=9).to_dict())

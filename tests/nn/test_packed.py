@@ -6,12 +6,12 @@ from helpers.sentences import learnable_sentences
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
-from treeparse.core import Sentence
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures, vector_vocabulary
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder
 from treeparse.nn.bilstm import BiLSTMLayer
 from treeparse.nn.packed import FloatProducts, Packing, can_pack, through_packed_layers
+from treeparse.sentence import Sentence
 
 SENTENCES = [
     *learnable_sentences(9, seed=3, longest=9),

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.nn.precision import PRECISIONS, has_bfloat16, precision_named, scoring_in
 
 CPU = torch.device("cpu")

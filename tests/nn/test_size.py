@@ -8,8 +8,8 @@ import pytest
 import torch
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import TreeparseError
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.nn import BiLSTMConfig, size

@@ -9,13 +9,15 @@ from helpers.pretrained import bert_folder, encoder_and_batch, roberta_folder
 from torch import Tensor, nn
 from transformers import AutoModel, BertConfig, GPT2Config
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import architecture_of, build_transformer, layer_depths, most_subwords
 from treeparse.nn.transformer import LayerMix, pooling_weights
+from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("the", "nouns", "verbs,")), Sentence(("adj5",)), Sentence(("a", "noun", "nounverb", ".", "x"))]
 

@@ -11,8 +11,8 @@ from helpers.gold_batches import LENGTHS
 from helpers.tree_cases import CASES, Case, every_labeled_case
 
 from treeparse import LabeledCRF, NonProjectiveCRF
-from treeparse.core import DataError, Sentence, TreeparseError
 from treeparse.data.yaml.bounds import LONGEST
+from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives.constraints import (
     Constraint,
     Distance,
@@ -26,6 +26,7 @@ from treeparse.objectives.constraints import (
     reading,
     shares_of_trees,
 )
+from treeparse.sentence import Sentence
 
 ANY = parse_constraints(as_yaml(["probability: 0.5"] * len(SAID)))
 

@@ -14,7 +14,7 @@ from support.expectations import baselines
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.objectives import GeneralizedExpectation
 from treeparse.objectives.constraints import Features
 from treeparse.training import load_config, train

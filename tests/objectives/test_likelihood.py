@@ -12,7 +12,8 @@ from helpers.derivatives import assert_objective_derivatives
 from helpers.oracles import all_trees, tree_scores
 from torch import Tensor
 
-from treeparse.core import Batch, NoTreeError, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, Weighted, WeightedSum
 from treeparse.trees import LabeledCRF, NonProjectiveCRF
 

@@ -9,7 +9,8 @@ from helpers.tree_cases import NUMBA, PROJECTIVE, Case, Enumerated, every_labele
 from torch import Tensor
 
 from treeparse import LabeledCRF
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.objectives import KBestRisk, MinimumRisk, Objective, SampledRisk
 from treeparse.objectives.listed_risk import wrong_words
 

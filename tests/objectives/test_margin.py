@@ -7,7 +7,8 @@ from helpers.gold_batches import BATCH, HEADS, LABELS, LENGTHS
 from helpers.tree_cases import Case, Enumerated, every_labeled_case
 from torch import Tensor
 
-from treeparse.core import Batch, NoTreeError, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives import MaxMargin
 
 

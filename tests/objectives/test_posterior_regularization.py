@@ -13,7 +13,7 @@ from helpers.tree_cases import CASES, NUMBA, Case, every_labeled_case
 from torch import Tensor
 from torch.autograd import gradcheck
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.objectives import PosteriorRegularization
 from treeparse.objectives.constraints import Bounds, Features, multipliers_of
 from treeparse.objectives.constraints.ascent import maximize

@@ -9,7 +9,8 @@ from helpers.gold_batches import BATCH, HEADS, LABELS, LENGTHS
 from helpers.tree_cases import CASES, Case, Enumerated, every_labeled_case
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.objectives import Entropy, MinimumRisk, Objective
 
 

@@ -12,7 +12,8 @@ from helpers.gold_batches import BATCH, LENGTHS
 from helpers.tree_cases import CASES, Case
 from torch import Tensor
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.objectives import (
     ArcScores,
     Divergence,
@@ -22,6 +23,7 @@ from treeparse.objectives import (
     SilverTrees,
     write_arc_scores,
 )
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, TreeDistribution
 
 LABELED = [case for case in CASES if case.labels]

@@ -8,7 +8,8 @@ from helpers.gold_batches import BATCH, HEADS, LENGTHS
 from helpers.parsers import TRAINING, random_parser
 
 from treeparse import NonProjectiveCRF
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.nn import LabelBiaffine
 from treeparse.objectives import (
     Entropy,

@@ -13,7 +13,7 @@ import torch
 from helpers.forked import Forks
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser
 from treeparse.model.tagging import TagWeights
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from treeparse.core import TreeparseError
 from treeparse.data import load_treebank, read_nbest
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.rerank import crossparsing
 from treeparse.rerank.crossparsing import Listing, crossparse, fold_places

@@ -6,10 +6,11 @@ from collections import Counter
 import pytest
 from helpers.nbest_lists import LABELS, nbest_list, random_heads, random_list
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features, shape, size_class
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
+from treeparse.sentence import Sentence
 
 
 def below(heads: tuple[int, ...], node: int) -> set[int]:

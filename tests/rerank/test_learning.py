@@ -13,13 +13,14 @@ import torch
 from helpers.nbest_lists import nbest_list
 
 import treeparse.rerank
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, TreeNetworkConfig, reranked
 from treeparse.rerank.examples import BASE_WEIGHTS, example, right_words, tune
 from treeparse.rerank.learning import Target, list_loss
 from treeparse.rerank.loglinear import LogLinear
+from treeparse.sentence import Sentence
 
 SMALL = BiLSTMConfig(min_count=1, word_size=8, char_size=4, char_filters=4, char_widths=(2,), hidden_size=8, layers=1)
 

@@ -13,13 +13,14 @@ import pytest
 import torch
 from helpers.nbest_lists import nbest_list, random_list
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, TreeNetworkConfig, reranked
 from treeparse.rerank.loglinear import LogLinear
 from treeparse.rerank.tree_network import TreeNetwork
+from treeparse.sentence import Sentence
 
 READING = BiLSTMConfig(min_count=1, word_size=8, char_filters=0, hidden_size=8, layers=1, dropout=0.5)
 BLIND = replace(READING, min_count=10**6)  # every word is unknown to it

@@ -9,12 +9,13 @@ import pytest
 import torch
 from helpers.nbest_lists import LABELS, random_list
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
 from treeparse.rerank.loglinear import LogLinear
 from treeparse.rerank.tree_network import TreeNetwork
+from treeparse.sentence import Sentence
 
 SMALL = BiLSTMConfig(min_count=1, word_size=4, char_size=3, char_filters=3, char_widths=(2,), hidden_size=4, layers=1)
 GOLD = Sentence(tuple(f"w{number}" for number in range(6)), heads=(0, *[1] * 5), labels=LABELS)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 from helpers.nbest_lists import nbest_list, random_list
 
-from treeparse.core import TreeparseError
 from treeparse.data.parses import NBestList, Parse
+from treeparse.errors import TreeparseError
 from treeparse.rerank import MinimumRisk
 
 

@@ -12,8 +12,8 @@ import torch
 from helpers.nbest_lists import nbest_list, random_list
 
 import treeparse.rerank
-from treeparse.core import TreeparseError
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.rerank import rerank, reranked, scorer_named
 
 

@@ -7,10 +7,11 @@ import torch
 from helpers.nbest_lists import LABELS, nbest_list, random_list
 from torch import Tensor
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.data.parses import NBestList, Parse
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank.tree_network import FARTHEST, TreeNetwork, TreeNetworkConfig
+from treeparse.sentence import Sentence
 
 ENCODER = BiLSTMConfig(min_count=1, word_size=6, char_size=3, char_filters=3, char_widths=(2,), hidden_size=5, layers=1)
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.core import DataError, Sentence, TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parse
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, parse_rules, read_rules, reading
+from treeparse.sentence import Sentence
 
 SHIPPED = Path(__file__).parents[2] / "configs" / "rules" / "ud.yaml"
 SENTENCE = Sentence(

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from treeparse.core import EMPTY
 from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, Words, satisfying_trees
+from treeparse.sentence import EMPTY
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 

@@ -11,7 +11,7 @@ from support.peers import parsers
 from support.peers.parser_race import check, peer_table
 from support.peers.parsers import PeerParser, StanzaDocument, Tree, draw_zeros
 
-from treeparse.core import Sentence
+from treeparse.sentence import Sentence
 
 SENTENCES = [Sentence(("a", "b", "c"), upos=("X", "Y", "Z")), Sentence(("d",))]
 TREES: list[Tree] = [([2, 0, 2], ["x", "root", "y"]), ([0], ["root"])]

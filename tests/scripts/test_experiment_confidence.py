@@ -7,10 +7,10 @@ import experiment_confidence
 import pytest
 from helpers.sentences import learnable_sentences
 
-from treeparse.core import Sentence, tree_problem
 from treeparse.data import load_treebank
 from treeparse.model import Parser
 from treeparse.model.temperature import fit_temperature
+from treeparse.sentence import Sentence, tree_problem
 
 
 def test_results_are_made_once(

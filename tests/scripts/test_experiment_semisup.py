@@ -11,9 +11,9 @@ import pytest
 from support.semisup import files
 
 from treeparse.cli.configs import shipped_configs
-from treeparse.core import Sentence
 from treeparse.data import load_treebank
 from treeparse.objectives import WeightedSum
+from treeparse.sentence import Sentence
 from treeparse.training import load_config
 from treeparse.training.settings import build_objective
 

@@ -17,8 +17,8 @@ from torch import Tensor
 from torch.distributions import kl_divergence
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+from treeparse.batch import Batch
 from treeparse.cli.main import main as cli
-from treeparse.core import Batch
 from treeparse.objectives import TreeLikelihood
 from treeparse.trees import TreeCRF
 

@@ -8,7 +8,7 @@ import reproduce_expectations
 import torch
 from support.expectations.workloads import draw_lengths, pair_rates, random_batches, tagged_batches
 
-from treeparse.core import Sentence
+from treeparse.sentence import Sentence
 
 CHASE = Sentence(("dogs", "chase", "cats"), upos=("NOUN", "VERB", "NOUN"), heads=(2, 0, 2))
 BARK = Sentence(("dogs", "bark"), upos=("NOUN", "VERB"), heads=(2, 0))

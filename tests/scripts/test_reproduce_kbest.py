@@ -12,8 +12,8 @@ from support.graphs.scored import Scored
 from support.training import treebanks as parts
 from support.training.treebanks import Treebank
 
-from treeparse.core import TreeparseError
 from treeparse.data import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.model import Parse
 
 TINY = Treebank("tiny", "train.conllu", "dev.conllu", "dev.conllu", train_stop=30)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.objectives import Objective, TreeLikelihood
 from treeparse.trees import LabeledCRF
 

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.objectives import Objective
 from treeparse.trees import LabeledCRF
 

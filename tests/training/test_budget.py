@@ -14,11 +14,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.batches.batching import counted_nodes
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, EncoderConfig, TransformerConfig
 from treeparse.objectives import TreeLikelihood
+from treeparse.sentence import Sentence
 from treeparse.training import budget, load_config, train
 from treeparse.training.budget import GIGABYTE, Bounds, lowered
 from treeparse.training.memory import LiveStorage, StepMemory, measured

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from treeparse.cli.main import main
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.history import best_record

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.history import EpochRecord
 

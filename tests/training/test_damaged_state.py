@@ -13,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.export import export_model

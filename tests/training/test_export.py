@@ -12,7 +12,7 @@ from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.export import export_model

@@ -16,12 +16,14 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from treeparse import Parser
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.layer_cache import WORD_LAYERS, CacheDtype
 from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.config import DataConfig, TrainerConfig
 from treeparse.training.frozen import cached_indexer

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.training.history import (
     EpochRecord,
     TensorBoardLog,

@@ -10,10 +10,11 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse import Parser
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import LexicalFeatures
+from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
+from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.config import DataConfig
 from treeparse.training.fit import fit

@@ -13,7 +13,7 @@ from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser, ProjectiveCRF
-from treeparse.core import DataError, TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.training import load_config, train
 
 OWN_MODULE = Path(__file__).with_name("learned_objective.py")

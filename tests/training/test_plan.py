@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.core import TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.mixing import Mixing, Mixture
 from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.errors import TreeparseError
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.plan import planned, settled, workload
 

@@ -12,8 +12,9 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse import Parser
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood

@@ -14,9 +14,10 @@ from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser
-from treeparse.core import Batch, DataError, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective, Term
 from treeparse.training import load_config, train
 

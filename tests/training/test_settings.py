@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from treeparse.cli.configs import shipped_configs
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import HeadSelection
 from treeparse.training.config import TrainConfig

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.core import TreeparseError
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.training import load_config
 from treeparse.training.treebanks import held_out, load_mixture, load_treebanks
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from treeparse.cli.common import counted, positive
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.rules import RuleSearch
@@ -73,7 +74,6 @@ def add_condition_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_conditions(args: argparse.Namespace) -> Conditions:
     """The conditions of the arguments; raises for a faulty file of rules, and for what does not go together."""
-    from treeparse.core import TreeparseError
     from treeparse.rules import RuleSearch, read_rules
 
     if args.format == "text" and (args.keep_heads or args.within):

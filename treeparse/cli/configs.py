@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from treeparse.errors import TreeparseError, did_you_mean
+
 
 def shipped_configs() -> dict[str, Path]:
     """The shipped configurations by name: ``treeparse/configs`` of a wheel, or ``configs`` of a checkout."""
@@ -16,8 +18,6 @@ def shipped_config(name: str) -> Path:
     configs = shipped_configs()
     stem = name.removesuffix(".yaml")
     if stem not in configs:
-        from treeparse.core import TreeparseError, did_you_mean
-
         problem = f"There is no configuration {name!r}; there are: {', '.join(configs)}"
         raise TreeparseError(problem + (did_you_mean(stem, configs) or "."))
     return configs[stem]

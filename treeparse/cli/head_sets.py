@@ -4,6 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import number
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
@@ -34,8 +35,6 @@ def _share(text: str) -> float:
 
 def check(args: argparse.Namespace) -> None:
     """Raise where one of the two came without the other."""
-    from treeparse.core import TreeparseError
-
     if (args.head_sets is None) != (not args.held_out):
         raise TreeparseError("Sets of heads need both, --head-sets ALPHA and --held-out GOLD: how sure, and by what.")
 

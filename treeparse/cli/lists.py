@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from treeparse.cli import reading
 from treeparse.cli.common import counted, positive
 from treeparse.cli.conditions import Conditions
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parse, Parser
 

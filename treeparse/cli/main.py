@@ -9,12 +9,13 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, threads
+from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.version import installed_version
 
 COMMANDS = (
@@ -87,8 +88,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _fail(LESS_MEMORY, USAGE_ERROR)
     except ValueError as error:
-        from treeparse.core import TreeparseError  # here, because it brings torch
-
         if not isinstance(error, TreeparseError):
             raise
         return _fail(str(error), USAGE_ERROR)
@@ -142,14 +141,14 @@ def _parse(
     """Parse; what a command with ``TAKES_OVERRIDES`` does not know is kept for it, in order, in ``overrides``."""
     if given and not given[0].startswith("-") and given[0] not in commands:
         problem = f"there is no command {given[0]!r}, but {', '.join(commands)}"
-        parser.error(problem + _did_you_mean(given[0], commands))
+        parser.error(problem + did_you_mean(given[0], commands))
     args, unknown = parser.parse_known_args(given)
     command = commands[args.command]
     if getattr(command, "TAKES_OVERRIDES", False):
         args.overrides = unknown
     elif unknown:
         problem = f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help"
-        parser.error(problem + _did_you_mean(unknown[0].partition("=")[0], _options(command)))
+        parser.error(problem + did_you_mean(unknown[0].partition("=")[0], _options(command)))
     return args
 
 
@@ -183,12 +182,6 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    from treeparse.core import did_you_mean  # here, because it brings torch
-
-    return did_you_mean(name, known)
 
 
 def _options(command: ModuleType) -> list[str]:

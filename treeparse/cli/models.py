@@ -79,7 +79,7 @@ def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
     """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
-    from treeparse.core import pick_device
+    from treeparse.batch import pick_device
     from treeparse.model import Ensemble, Parser
 
     import_modules(args)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse.errors import TreeparseError
+
 if TYPE_CHECKING:
     from treeparse.data.shards import Shard
 
@@ -83,8 +85,6 @@ def _stored_size(path: Path) -> int:
 
 def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
     """The output of each input: its name in the folder, below the folders that are not common to all inputs."""
-    from treeparse.core import TreeparseError
-
     if Path("-") in paths:
         raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name a file by -o.")
     files = [os.path.abspath(path) for path in paths]

@@ -15,11 +15,12 @@ from treeparse.cli.conditions import add_condition_arguments
 from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 from treeparse.cli.tokenizing import Splitter, add_tokenizer_argument, splitter
+from treeparse.errors import DataError, TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from treeparse.core import DataError, Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parser
 
@@ -118,7 +119,6 @@ def parse_files(
     """
     from tqdm import tqdm
 
-    from treeparse.core import TreeparseError
     from treeparse.data.files import expand_paths
     from treeparse.data.shards import Shard
     from treeparse.model.streaming import made_ahead
@@ -197,7 +197,6 @@ def _fitting(
     tally: "_Tally",
 ) -> "tuple[list[Placed | None], Sequence[T], DataError | None]":
     """A chunk without sentences that no tree fits, its results, and the fault before which it ends, if it does."""
-    from treeparse.core import DataError
     from treeparse.model.given import UnfitSentenceError
 
     fault = None
@@ -308,8 +307,6 @@ def _read(
     single_root: bool,
 ) -> Iterator[Placed | None]:
     """The sentences to parse, and a mark at the end of each output."""
-    from treeparse.core import TreeparseError
-
     may_be_empty = args.shard is not None or is_folder(args.output)
     for part in parts:
         kept = False
@@ -336,7 +333,6 @@ def _sentences(
     single_root: bool,
 ) -> Iterator[Placed]:
     """The sound sentences of an output, of any length."""
-    from treeparse.core import DataError
     from treeparse.data.conllu import NO_SENTENCE, read_conllu, read_text
 
     on_invalid = _counter(tally) if args.skip_invalid else None
@@ -375,8 +371,6 @@ def _counter(tally: _Tally) -> "Callable[[DataError], None]":
 
 def _checked(items: Iterable[Placed | None], parser: "Parser | Ensemble") -> Iterator[Placed | None]:
     """The sentences; one that lacks tags which the model reads is named with its place in the file."""
-    from treeparse.core import DataError, TreeparseError
-
     for item in items:
         if item is not None:
             sentence = item.sentence
@@ -390,8 +384,6 @@ def _checked(items: Iterable[Placed | None], parser: "Parser | Ensemble") -> Ite
 
 def _chunks(items: Iterable[Placed | None], size: int, most_words: int) -> Iterator[list[Placed | None]]:
     """Lists of that many sentences, or fewer where they are long, with the marks among them."""
-    from treeparse.core import TreeparseError
-
     chunk: list[Placed | None] = []
     sentences = words = 0
     try:

@@ -9,9 +9,9 @@ from treeparse.cli.reliability import PARTS, calibration_tables
 from treeparse.cli.scores import Table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.cli.tables import percent
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration
     from treeparse.pictures.page import Figure, Section

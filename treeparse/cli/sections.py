@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from treeparse.cli.common import counted, import_modules
 from treeparse.cli.systems import System, read_system, sound_places
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.data.parses import Parse
     from treeparse.model import Parser
@@ -38,8 +39,6 @@ class Chosen:
         Raises:
             TreeparseError: there is no sentence of a name.
         """
-        from treeparse.core import TreeparseError
-
         wanted, drawn = set(self.names or ()), 0
         for number, item in enumerate(items, 1):
             own = {sent_id(item), str(number)}
@@ -133,7 +132,7 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
         DataError: a sentence is faulty.
         TreeparseError: there is no such model or sentence, or the sentence lacks what the model reads.
     """
-    from treeparse.core import pick_device
+    from treeparse.batch import pick_device
     from treeparse.data.conllu import read_conllu, read_text
     from treeparse.data.files import expand_paths
     from treeparse.model import Parser

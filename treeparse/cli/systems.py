@@ -7,8 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse.errors import DataError, TreeparseError
+from treeparse.sentence import Sentence, tree_problem
+
 if TYPE_CHECKING:
-    from treeparse.core import DataError, Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.data.nbest.files import NBestList
 
@@ -41,7 +43,6 @@ def read_system(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool = 
         DataError: a sentence is faulty and not to be skipped, or it is one of an n-best file.
         TreeparseError: some of the files are n-best files and others are not.
     """
-    from treeparse.core import TreeparseError
     from treeparse.data.files import expand_paths
 
     paths = expand_paths([pattern])
@@ -86,8 +87,6 @@ def _all_sound(results: "Iterable[ConlluSentence | tuple[DataError, ...]]") -> "
 
 def _first_trees(lists: "Iterator[NBestList]", args: argparse.Namespace) -> System:
     """The system of n-best lists."""
-    from treeparse.core import DataError, tree_problem
-
     sentences: list[ConlluSentence | None] = []
     kept: list[NBestList] = []
     for nbest in lists:
@@ -108,7 +107,6 @@ def sound_places(systems: Sequence[System], paths: Sequence[str]) -> list[int]:
         DataError: a sentence has other words than in the first file.
         TreeparseError: the files differ in their number of sentences, or no sentence is sound in all of them.
     """
-    from treeparse.core import DataError, TreeparseError
     from treeparse.metrics import REMEDY, word_mismatch
 
     places = []

@@ -4,6 +4,8 @@ import argparse
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from treeparse.errors import TreeparseError
+
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
 
@@ -29,7 +31,6 @@ def splitter(args: argparse.Namespace) -> Splitter:
     """What gives the sentences of what was read: it is one, or a line of raw text."""
     if args.tokenizer is None:
         return lambda sentence: (sentence,)
-    from treeparse.core import TreeparseError
     from treeparse.data.text.tokenizers import tokenised, tokenizer_named
 
     if args.format != "text":

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from treeparse.core import EMPTY
 from treeparse.data.conllu import ConlluSentence, is_row, is_word_row
 from treeparse.data.parses import Parse
 from treeparse.data.validation import ID, MISC
+from treeparse.sentence import EMPTY
 
 ARC_PROB, LABEL_PROB, TREE_PROB, ENTROPY = "ArcProb", "LabelProb", "tree_prob", "entropy"
 HEADS = "Heads"

@@ -9,7 +9,6 @@ from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from treeparse.core import EMPTY, DataError, Sentence
 from treeparse.data.files import MAX_LINE, InMemory, atomic_output, display_name, numbered_lines, open_input
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
@@ -29,6 +28,8 @@ from treeparse.data.validation import (
     possible_heads,
     word_rows,
 )
+from treeparse.errors import DataError
+from treeparse.sentence import EMPTY, Sentence
 
 NO_TAGS: Mapping[str, Sequence[str]] = MappingProxyType({})
 NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file

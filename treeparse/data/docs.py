@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
-from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

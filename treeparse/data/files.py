@@ -16,7 +16,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from treeparse.core import DataError, TreeparseError
+from treeparse.errors import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems say that cannot sync a folder

@@ -4,10 +4,10 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.docs import fill_doc, is_doc
 from treeparse.data.parses import Parse
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.docs import doc_words, is_doc, is_span, span_words
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, Sentence
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span

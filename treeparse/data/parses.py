@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from treeparse.core import Sentence
 from treeparse.data.conllu import ConlluSentence
 from treeparse.pictures import notebook_svg
+from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True, slots=True)

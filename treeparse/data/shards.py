@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from pathlib import Path
 
-from treeparse.core import DataError
 from treeparse.data.files import STANDARD_STREAM, open_input
+from treeparse.errors import DataError
 
 _READ = 1 << 20  # bytes at a time
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, field, fields
 from statistics import median
 from typing import Any, Self
 
-from treeparse.core import TreeparseError, nonprojective_words
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.validation import ID
+from treeparse.errors import TreeparseError
+from treeparse.sentence import nonprojective_words
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.files import expand_paths
+from treeparse.errors import DataError, TreeparseError
 
 
 def load_treebank(

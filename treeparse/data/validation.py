@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from treeparse.core import EMPTY, tree_problem, unreached_words
+from treeparse.sentence import EMPTY, tree_problem, unreached_words
 
 BYTE_ORDER_MARK = "\ufeff"
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")

@@ -9,8 +9,8 @@ from typing import Any
 
 from numba.misc.appdirs import AppDirs
 
-from treeparse.core import TreeparseError
 from treeparse.device import sources
+from treeparse.errors import TreeparseError
 
 # No contraction: a product is rounded before it is added to, unless a source says fma. So results are the CPU's bits.
 OPTIONS = ("--std=c++17", "--fmad=false")

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
 from treeparse.device import compiler, sources
 from treeparse.device.launcher import Shape, words_of
+from treeparse.errors import TreeparseError
 
 LOG = logging.getLogger("treeparse.device")
 LANES = 32

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treeparse.core import Sentence
 from treeparse.metrics.breakdown import LENGTH_BUCKETS, PROJECTIVITY, LabelScore, grouped_counts, label_scores
 from treeparse.metrics.counts import Count, ratio, sentence_counts
+from treeparse.sentence import Sentence
 
 SCORES = (
     "uas",

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import Count, sentence_counts
+from treeparse.sentence import Sentence
 
 # What is compared: score -> columns whose sums make the numerator and the denominator.
 STATISTICS = {

@@ -9,8 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.core import Sentence, nonprojective_words
 from treeparse.metrics.counts import Count, ratio, universal_label
+from treeparse.sentence import Sentence, nonprojective_words
 
 LENGTH_LIMITS = (10, 20, 30, 40, 50)
 LENGTH_BUCKETS = ("1-10", "11-20", "21-30", "31-40", "41-50", "51+")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 def conformal_threshold(probs: ArrayLike, alpha: float) -> float:

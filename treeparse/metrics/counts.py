@@ -8,7 +8,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.core import EMPTY, Sentence, TreeparseError, tree_problem
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, Sentence, tree_problem
 
 PUNCTUATION_TAG = "PUNCT"
 REMEDY = "compare parses of the same sentences, split into the same words, in the same order"

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.core import Sentence
 from treeparse.metrics.counts import ratio, universal_label
+from treeparse.sentence import Sentence
 
 ARC_LIMITS = (1, 2, 3, 6, 10)
 ARC_BUCKETS = ("1", "2", "3", "4-6", "7-10", "11+")

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import REMEDY, check_comparable, ratio, universal_label, word_mismatch
+from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True, slots=True)

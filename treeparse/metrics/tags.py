@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from treeparse.core import EMPTY, Sentence
 from treeparse.metrics.counts import check_words, ratio
+from treeparse.sentence import EMPTY, Sentence
 
 # The features that the official scorer compares: the universal ones of that year.
 # fmt: off

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from treeparse.core import Sentence
 from treeparse.metrics.attachment import group_scores
 from treeparse.metrics.breakdown import (
     GROUPS_SHAPE,
@@ -18,6 +17,7 @@ from treeparse.metrics.breakdown import (
     label_counts,
 )
 from treeparse.metrics.counts import check_comparable, sentence_counts
+from treeparse.sentence import Sentence
 
 
 class AttachmentScores(Metric):

@@ -7,12 +7,13 @@ from typing import Self, Unpack
 
 import torch
 
-from treeparse.core import ROOT_LABEL, Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
+from treeparse.errors import TreeparseError
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists
@@ -23,6 +24,7 @@ from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.nn.precision import Precision
 from treeparse.rules import Rules, RuleSearch
+from treeparse.sentence import ROOT_LABEL, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.combined import Combination, combination_named, combined
 from treeparse.trees.decoders import Decoder, DecoderName, decoder_named

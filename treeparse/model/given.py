@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from treeparse.core import EMPTY, ROOT_LABEL, Sentence, TreeparseError, moved
+from treeparse.batch import moved
 from treeparse.data.features.indexer import allowed_arcs
 from treeparse.data.features.padding import padded
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.mixture import Mixture
 

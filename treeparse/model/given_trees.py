@@ -6,10 +6,11 @@ from typing import ClassVar, Self
 
 import torch
 
-from treeparse.core import Sentence, TreeparseError, tree_problem
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.ruled import RuledBatch
+from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import Decoder
 from treeparse.trees.mixture import Mixture

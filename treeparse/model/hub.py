@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model.snapshots import first_line, snapshot
 from treeparse.model.storage import CARD, FILES, model_folder, read_model
 

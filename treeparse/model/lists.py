@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError, fetched
+from treeparse.batch import fetched
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
 from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
 from treeparse.rules import Rules
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import Decoder, decoded, listing_decoder_named, searched
 from treeparse.trees.mixture import Mixture

@@ -10,7 +10,7 @@ from typing import Any, Self, Unpack
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
@@ -18,6 +18,7 @@ from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig, scorer_size
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.given_trees import GivenTrees, as_given
@@ -46,6 +47,7 @@ from treeparse.nn.precision import Precision, precision_named, scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.rules import Rules, RuleSearch
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoder_named
 
@@ -289,7 +291,7 @@ class Parser(nn.Module):
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
         Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
-        sentence is a :class:`~treeparse.core.Sentence`, a list of words, or what else
+        sentence is a :class:`~treeparse.sentence.Sentence`, a list of words, or what else
         :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
         words each. A model that predicts tags gives them to the parses. A spaCy ``Doc`` counts as its sentences, each
         of which has its parse; its tokens of white space alone are no words. Raises where a sentence is a string or has
@@ -301,8 +303,8 @@ class Parser(nn.Module):
             sentences: what to parse.
             batch_words: words of a batch.
             decoder: as above.
-            keep_heads: keep the heads and labels that a :class:`~treeparse.core.Sentence` has; -1 and ``_`` are open.
-                Log probabilities are then given these.
+            keep_heads: keep the heads and labels that a :class:`~treeparse.sentence.Sentence` has; -1 and ``_`` are
+                open. Log probabilities are then given these.
             within: give a word one of its possible heads, ``Sentence.allowed``, where it has some; likewise.
             rules: what trees must satisfy (`treeparse.rules`), or the search for such trees, with its bound and its
                 counts. A sentence that has none within the bound gets the best tree; log probabilities are as without
@@ -346,8 +348,8 @@ class Parser(nn.Module):
     ) -> Iterator[Held]:
         """The sentences themselves, in order, as they come, each under its parse: what is not of the tree is kept.
 
-        A :class:`~treeparse.core.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of the
-        ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A spaCy
+        A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of
+        the ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A spaCy
         ``Doc`` is given back itself, as by spaCy's own parsers: each of its sentences has its tree, in ``token.head``
         and ``token.dep_``; the root's ``dep_`` is "ROOT". The rest is as in :meth:`stream`; raises a ``TypeError`` for
         lists of words, which have no place for a tree.

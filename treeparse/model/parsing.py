@@ -12,16 +12,17 @@ from typing import Any, Protocol, TypedDict
 import torch
 from torch import nn
 
-from treeparse.core import NoTreeError, Sentence, TreeparseError
 from treeparse.data.mapping import Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.model.given import Given, UnfitSentenceError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.decoders import DecoderName, decoder_named
 from treeparse.trees.mixture import Mixture

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from treeparse.core import EMPTY, Sentence
 from treeparse.model.drawing import DifferentDrawing, Drawing, Row
 from treeparse.rules import RuleSearch, RuleTally, SatisfyingTree, Words, satisfying_trees
+from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 
 

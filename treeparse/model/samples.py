@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Generator, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model.drawing import DifferentDrawing, Drawing
 from treeparse.model.lists import ListFinder, TreeLists, list_length
 from treeparse.model.ruled import ItemList, RuledBatch, accepted_lists

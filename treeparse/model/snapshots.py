@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 def snapshot(

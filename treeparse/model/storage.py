@@ -3,7 +3,7 @@
 The config holds digests of the other two files, ``digests``, by which damage to them is found. It may be edited.
 
 A folder loads for good. Settings that came after it was written have the values by which it was made
-(`treeparse.core.added_setting`). What cannot be read so raises ``FORMAT``, and has its entry in ``UPGRADES``.
+(`treeparse.setting_fields.added_setting`). What cannot be read so raises ``FORMAT``, and has its entry in ``UPGRADES``.
 """
 
 import hashlib
@@ -22,10 +22,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError, values_of_before
 from treeparse.data.files import atomic_folder, atomic_write
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders import KINDS, settings_class
 from treeparse.nn import EncoderConfig
+from treeparse.setting_fields import values_of_before
 from treeparse.version import installed_version
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"

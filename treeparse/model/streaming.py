@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import torch
 
-from treeparse.core import TreeparseError
 from treeparse.data.filling import Held, filled
 from treeparse.data.mapping import Words, check_several, each_sentence
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
+from treeparse.errors import TreeparseError
 from treeparse.model.parsing import Model, Request, lists_of
 
 T = TypeVar("T")

@@ -8,9 +8,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
 from treeparse.objectives import Term
 
 TagNames = Mapping[str, Sequence[str]]  # the tags of each column by their ids

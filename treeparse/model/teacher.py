@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import torch
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.model.labels import with_label_names
 from treeparse.model.parser import Parser
 from treeparse.objectives import Reference, check_temperature

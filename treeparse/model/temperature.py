@@ -12,12 +12,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.errors import TreeparseError
 from treeparse.model.config import TEMPERATURES
 from treeparse.model.given_trees import GivenTrees
 from treeparse.model.parser import Parser
 from treeparse.model.parsing import evaluating
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 
 WIDEST = math.log(16)  # of the logs of temperatures that are searched, to either side of what the parser has

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 
 from .config import BiLSTMConfig
 from .dropout import SharedDropout

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
-from treeparse.core import TreeparseError, added_setting, did_you_mean
+from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.setting_fields import added_setting
 
 Tag = Literal["upos", "xpos", "feats"]
 TAGS: tuple[Tag, ...] = get_args(Tag)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, did_you_mean
 
 # Settings of a model that say nothing of its architecture, or only how its outputs are wrapped.
 UNUSED = {

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.kernels.networks.rounding import round_rows, round_within_one
 
 from .biaffine import LabelBiaffine

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 from .huggingface import library_faults
 from .transformer_config import TransformerConfig

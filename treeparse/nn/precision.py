@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import torch
 
-from treeparse.core import name_among
+from treeparse.errors import name_among
 
 Precision = Literal["32", "bf16", "int8", "auto"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)

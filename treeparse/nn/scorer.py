@@ -7,7 +7,7 @@ from types import MappingProxyType
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 
 from .biaffine import ArcBiaffine, LabelBiaffine, PairTerms, Projections
 from .encoder import Encoder

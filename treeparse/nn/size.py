@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 from .config import SIZES, TAGS, BiLSTMConfig, EncoderConfig
 

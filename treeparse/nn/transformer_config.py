@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from treeparse.core import TreeparseError, added_setting
+from treeparse.errors import TreeparseError
+from treeparse.setting_fields import added_setting
 
 from .config import (
     LARGEST,

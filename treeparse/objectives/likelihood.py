@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
 from .objective import Objective

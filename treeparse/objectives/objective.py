@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.trees import LabeledCRF
 
 Data = Literal["labelled", "unlabelled", "all"]

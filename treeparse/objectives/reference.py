@@ -10,7 +10,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, TreeDistribution
 
 

@@ -4,7 +4,8 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
 from .likelihood import known_tree

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF, TreeDistribution
 
 from .listed_risk import check_trees

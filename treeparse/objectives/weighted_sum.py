@@ -8,7 +8,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
 from .objective import Data, Objective, Term, concerned, term_of, words_concerned

@@ -26,11 +26,13 @@ from spacy.tokens import Doc, Span, Token
 from spacy.training import Example
 from spacy.util import minibatch, raise_error
 
-from treeparse.core import EMPTY, TreeparseError, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.docs import doc_sentences, doc_tree, fill_doc, span_words, word_tokens
 from treeparse.data.parses import Parse
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.tagging import check_tags
+from treeparse.sentence import EMPTY
 from treeparse.trees.decoders import DecoderName, decoder_named, listing_decoder_named
 
 ErrorHandler = Callable[[str, Any, list[Doc], Exception], Any]

@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from treeparse.core import Sentence, TreeparseError, name_among, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.files import atomic_write
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
 from treeparse.data.treebank import load_treebank
+from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parse, Parser
+from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 from treeparse.training.run import train
 

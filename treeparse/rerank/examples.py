@@ -9,11 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import REMEDY, universal_label, word_mismatch
 from treeparse.rerank.model import ListModel
 from treeparse.rerank.risk import first_places
+from treeparse.sentence import EMPTY, Sentence
 
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # that are tried: from 1/8 to 128
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.rerank.configurations import Configuration
+from treeparse.sentence import EMPTY, Sentence
 
 ROOT, EDGE = "<root>", "<edge>"
 COMMON = 100  # so often a word has to be seen to be its own class

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import TreeparseError, name_among
+from treeparse.errors import TreeparseError, name_among
 from treeparse.rerank.examples import Example, Tuned, model_scores, padded, tune
 from treeparse.rerank.model import ListModel
 

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features
+from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.hub import local_folder
 from treeparse.model.storage import WEIGHTS, file_digest, model_folder
+from treeparse.sentence import Sentence
 
 
 class ParserVectors:

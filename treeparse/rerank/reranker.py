@@ -8,14 +8,15 @@ from typing import Any, Literal, Self
 
 import torch
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 from treeparse.model.storage import CONFIG, from_plain, load_weights, read_model, restoring, write_model
 from treeparse.rerank.examples import example, model_scores, tune
 from treeparse.rerank.learning import LearningConfig, fit
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
 from treeparse.rerank.model import ListModel
 from treeparse.rerank.tree_network import TreeNetwork, TreeNetworkConfig
+from treeparse.sentence import Sentence
 
 KIND = "reranker"  # the setting that tells a reranker's folder from a parser's
 HELD_OUT = 10  # every so many lists one is held out, without other lists to choose by

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from treeparse.core import TreeparseError, name_among
 from treeparse.data.parses import NBestList, Parse
+from treeparse.errors import TreeparseError, name_among
 from treeparse.metrics.counts import universal_label
 from treeparse.rerank.scoring import Scorer, checked_scores
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, SupportsFloat, cast
 
-from treeparse.core import TreeparseError, did_you_mean
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.encoders.own import import_code
 
 Scorer = Callable[[NBestList], Iterable[SupportsFloat]]

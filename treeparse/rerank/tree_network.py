@@ -7,15 +7,18 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 import torch
 from torch import Tensor, nn
 
-from treeparse.core import Batch, Sentence, TreeparseError, added_setting, name_among
+from treeparse.batch import Batch
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError, name_among
 from treeparse.model.encoders import encoder_kind
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.rerank.forests import Forest
 from treeparse.rerank.parser_vectors import ParserVectors
 from treeparse.rerank.tree_lstm import TreeLSTM
+from treeparse.sentence import Sentence
+from treeparse.setting_fields import added_setting
 
 Vectors = Literal["own", "parser", "both"]
 VECTORS: tuple[Vectors, ...] = get_args(Vectors)

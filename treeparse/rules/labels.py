@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, did_you_mean
 
 # fmt: off
 UD_RELATIONS = (

@@ -18,8 +18,8 @@ from typing import Any
 
 import yaml
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
+from treeparse.errors import DataError, TreeparseError
 from treeparse.rules.labels import LabelSet
 from treeparse.rules.rules import Rules
 from treeparse.rules.violations import AtMostOne, ForbiddenPair, RootTags, Rule

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from treeparse.core import DataError, Sentence, TreeparseError, nonprojective_words
 from treeparse.data.parses import Parse
+from treeparse.errors import DataError, TreeparseError
 from treeparse.rules.violations import Rule, Tree, Violation
+from treeparse.sentence import Sentence, nonprojective_words
 
 
 @dataclass(frozen=True)

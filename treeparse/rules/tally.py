@@ -3,7 +3,7 @@
 import threading
 from dataclasses import dataclass, field
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.rules.rules import Rules
 
 OPENED = 1000  # trees a sentence

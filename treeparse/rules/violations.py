@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from treeparse.core import EMPTY, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.rules.labels import LabelSet
+from treeparse.sentence import EMPTY
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from treeparse.core import did_you_mean
 from treeparse.data.nbest.files import Format
+from treeparse.errors import did_you_mean
 from treeparse.serve.forms import text_of
 from treeparse.serve.limits import Limits, RequestError
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 RETRY_AFTER = 2  # seconds after which a client that was turned away is told to come again
 

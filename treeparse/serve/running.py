@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.serve.app import Application
 from treeparse.serve.limits import Limits

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from treeparse.core import DataError, Sentence, TreeparseError
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
 from treeparse.data.files import InMemory
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.sentence import Sentence
 from treeparse.serve.asked import Asked
 from treeparse.serve.limits import Limits, RequestError
 

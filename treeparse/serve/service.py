@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
 
-from treeparse.core import Sentence, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
+from treeparse.sentence import Sentence
 from treeparse.serve.answers import answer
 from treeparse.serve.asked import Asked, asked_of
 from treeparse.serve.limits import Limits, RequestError

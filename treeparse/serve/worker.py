@@ -5,9 +5,9 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from treeparse.core import Sentence
 from treeparse.data.parses import Parse
 from treeparse.model import Ensemble, Parser
+from treeparse.sentence import Sentence
 from treeparse.serve.asked import Asked
 from treeparse.serve.sentences import words_alone
 from treeparse.serve.tally import Tally

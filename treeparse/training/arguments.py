@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 from jsonargparse import Namespace, get_loader, set_loader
 
-from treeparse.core import TreeparseError
 from treeparse.data.yaml.bounds import LONGEST, OutOfBoundsError, check_yaml
+from treeparse.errors import TreeparseError
 
 HELP = "treeparse train --help-config lists all settings"
 MODE = "bounded_yaml"  # jsonargparse's name for how it reads values

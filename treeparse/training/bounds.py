@@ -5,7 +5,7 @@ import os
 from dataclasses import fields
 from typing import Any
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 SEEDS = 2**63
 MOST = 10**9  # of any whole number

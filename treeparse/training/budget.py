@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from treeparse.core import Sentence, TreeparseError, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.batches.batching import counted_nodes
 from treeparse.data.batches.mixing import PLAIN, Mixture
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives import Objective
+from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 from treeparse.training.memory import StepMemory, measured
 from treeparse.training.plan import batch_words, precision

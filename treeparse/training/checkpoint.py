@@ -19,9 +19,9 @@ import torch
 import yaml
 from torch import Tensor
 
-from treeparse.core import TreeparseError
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.files import atomic_output, atomic_write
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, file_header, from_plain, upgraded

@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 REMEDY = "train anew under another --output"
 MOST_VALUES, MOST_DEPTH = 10_000, 20  # of settings; there are about a hundred, three deep

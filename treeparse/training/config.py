@@ -7,11 +7,12 @@ from typing import Any, Literal
 
 import yaml
 
-from treeparse.core import TreeparseError, added_setting
 from treeparse.data.batches.mixing import Mixing
 from treeparse.data.features.layer_cache import CacheDtype
+from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
 from treeparse.nn import TransformerConfig
+from treeparse.setting_fields import added_setting
 from treeparse.training.bounds import check_most, check_seed
 
 Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py

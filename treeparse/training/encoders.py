@@ -6,7 +6,7 @@ from typing import Any, get_origin, get_type_hints
 import yaml
 from jsonargparse import ArgumentParser
 
-from treeparse.core import TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model import OwnEncoderConfig
 from treeparse.model.encoders import DEFAULT, KINDS
 from treeparse.model.encoders.own import import_code, imported_encoder

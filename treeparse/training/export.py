@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import CARD, FILES
 from treeparse.training.card import write_card

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 
 EVERY = 50  # steps, whose numbers a device is asked for together
 

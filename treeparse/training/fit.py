@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 import torch
 from pytorch_lightning.utilities.exceptions import SIGTERMException
 
-from treeparse.core import pick_device
+from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig

@@ -11,14 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.batches.batching import counted_nodes, cut_into_batches
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 from treeparse.training.plan import settled
 from treeparse.training.progress import Console

@@ -8,8 +8,10 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from treeparse.core import Sentence, TreeparseError, values_of_before
 from treeparse.data.batches.mixing import PLAIN, Mixture
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
+from treeparse.setting_fields import values_of_before
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import differing_settings
 

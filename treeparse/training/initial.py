@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import expand_paths
 from treeparse.data.vectors.files import read_vectors
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
+from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.

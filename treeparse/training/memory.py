@@ -12,10 +12,11 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.data.batches.batching import counted_nodes
 from treeparse.model import Parser
 from treeparse.objectives import Objective
+from treeparse.sentence import Sentence
 
 SHARE = 0.25  # of a full batch: what is measured must itself find room
 PLACES = (0.3, 0.6, 0.85, 0.95, 1.0)  # in the order of length, of the sentences that are measured

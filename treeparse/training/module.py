@@ -11,11 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.parses import with_parses
+from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentScores, tag_scores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
+from treeparse.sentence import Sentence
 from treeparse.training.config import OptimizationConfig
 from treeparse.training.finite import FiniteNumbers, Step
 from treeparse.training.history import EpochRecord

@@ -10,8 +10,10 @@ from typing import Self
 
 import torch
 
-from treeparse.core import Sentence, TreeparseError, pick_device
+from treeparse.batch import pick_device
+from treeparse.errors import TreeparseError
 from treeparse.model.storage import file_header, from_plain, upgraded
+from treeparse.sentence import Sentence
 from treeparse.version import installed_version
 
 CPUINFO = Path("/proc/cpuinfo")

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, cast
 
-from treeparse.core import Sentence, TreeparseError, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.errors import TreeparseError
 from treeparse.nn.precision import has_bfloat16
+from treeparse.sentence import Sentence
 from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
 
 EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many

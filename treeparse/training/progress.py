@@ -14,7 +14,7 @@ import torch
 from lightning_fabric.utilities.warnings import PossibleUserWarning
 from tqdm import tqdm
 
-from treeparse.core import Batch
+from treeparse.batch import Batch
 from treeparse.training.plan import Workload
 
 SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import torch
 
-from treeparse.core import TreeparseError, pick_device
+from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.files import expand_paths
+from treeparse.errors import TreeparseError
 from treeparse.training.budget import within_budget
 from treeparse.training.checkpoint import RunDirectory, RunState
 from treeparse.training.config import TrainConfig

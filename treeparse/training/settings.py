@@ -12,12 +12,13 @@ from typing import Any
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
-from treeparse.core import TreeparseError, did_you_mean, values_of_before
+from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model import ParserConfig
 from treeparse.model.config import scorer_size
 from treeparse.model.encoders import KINDS
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
+from treeparse.setting_fields import values_of_before
 from treeparse.training.arguments import MODE, Keys, file_arguments, file_settings, option_arguments
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings

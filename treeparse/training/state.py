@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model.storage import VERSION, file_writer
 from treeparse.training.checks import (

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.indexer import has_tree
+from treeparse.errors import TreeparseError
 from treeparse.objectives import Objective
+from treeparse.sentence import Sentence
 
 
 def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabelled: bool) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.mixing import Mixture
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.treebank import load_treebank
 from treeparse.data.validation import NO_HEAD
+from treeparse.errors import DataError, TreeparseError
 from treeparse.training.config import TrainConfig
 
 Say = Callable[[str], None]

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Size, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 class ArcValues(ABC):

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
-from treeparse.core import NoTreeError, TreeparseError, moved
+from treeparse.batch import moved
+from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.looks import is_at_hand
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there

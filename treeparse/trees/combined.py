@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from treeparse.core import name_among
+from treeparse.errors import name_among
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean
 from treeparse.trees.mixture import Mixture, check_alike

@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Size, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,

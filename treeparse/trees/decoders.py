@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args, overload
 
-from treeparse.core import TreeparseError, name_among
+from treeparse.errors import TreeparseError, name_among
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.mixture import Mixture

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.families import Family
 
 MAX_ENUMERATED_WORDS = 7

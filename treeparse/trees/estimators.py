@@ -15,7 +15,7 @@ import math
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 LOWEST = -40.0  # of the logarithm of the time, by the rate of all elements outside the set: less counts less than 1e-17
 POINTS = 9  # to a factor e of time, at least; more samples need more, and 8 give the same to the last bits

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.labels.means import MixtureLabels
 from treeparse.trees.seeds import Generators, item_seeds

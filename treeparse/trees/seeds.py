@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 Generators = Generator | Sequence[Generator] | None
 

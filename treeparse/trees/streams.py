@@ -6,7 +6,7 @@ Seeds are int64 tensors ``(B,)``, one a batch item, on any device; their bits ar
 import torch
 from torch import Tensor
 
-from treeparse.core import moved
+from treeparse.batch import moved
 from treeparse.kernels import random
 from treeparse.trees.families.arrays import seed_bits
 from treeparse.trees.looks import is_at_hand

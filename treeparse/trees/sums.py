@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.families import Family, Parts
 
 

@@ -14,9 +14,9 @@ import torch
 from helpers.emulator import COMPILER, HERE, LANES, OPTIONS
 from torch import Tensor
 
-from treeparse.core import TreeparseError
 from treeparse.device import sources
 from treeparse.device.launcher import Shape, words_of
+from treeparse.errors import TreeparseError
 
 SANITIZED = "-std=c++20", "-g", "-DEMULATOR_THREADS", "-fsanitize=thread"  # std::barrier is of 2020
 INCLUDED = re.compile(r'^#include "(.+)"', re.MULTILINE)

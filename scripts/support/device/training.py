@@ -11,12 +11,13 @@ import torch
 from support.device.targets import verdict_on_share
 from support.training.parts import Batches, Times, parsing_parts, step_parts, waiting_clock, whole_steps
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.data import load_treebank
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser
 from treeparse.nn.precision import has_bfloat16
 from treeparse.objectives import TreeLikelihood
+from treeparse.sentence import Sentence
 from treeparse.training import load_config
 
 REPEATS = 20  # of a step, as a graph and not

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from treeparse.core import Sentence
 from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.sentence import Sentence
 
 BATCH_WORDS = 5000  # of a batch, as Parser.parse has it
 Pair = tuple[str, str]  # the tags of a head and its dependent

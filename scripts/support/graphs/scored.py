@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from treeparse.core import Sentence
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.model import Parser
+from treeparse.sentence import Sentence
 
 Array = NDArray[np.float64]
 Weights = Literal["uniform", "normal"]

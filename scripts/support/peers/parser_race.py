@@ -13,8 +13,8 @@ import torch
 from support.peers.parsers import PeerParser, Tree
 from support.reports.timing import Timed, take_turns
 
-from treeparse.core import Sentence
 from treeparse.kernels.best.arborescence import are_trees
+from treeparse.sentence import Sentence
 
 HEADER = (
     "| parser | ms per 1,000 words | words/s | treeparse is times as fast | encoder and scorer alone, ms | "

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from support.peers.clones import bare_packages, import_supar, stand_in
 
-from treeparse.core import Sentence
+from treeparse.sentence import Sentence
 
 Tree = tuple[list[int], list[str]]  # heads and labels
 BATCH_WORDS = 5000  # of either peer

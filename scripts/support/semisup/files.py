@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from treeparse.core import EMPTY, Sentence
 from treeparse.data import load_treebank
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.objectives.constraints import constraints_to_yaml, extract_constraints
+from treeparse.sentence import EMPTY, Sentence
 
 
 def cut(treebank: Path, labelled: int, folder: Path) -> tuple[Path, Path]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 def add_run_options(parser: ArgumentParser, output: Path) -> None:

@@ -13,11 +13,12 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.model import Parser
 from treeparse.model.lists import TreeLists
 from treeparse.nn import BiaffineScores
 from treeparse.objectives import Objective
+from treeparse.sentence import Sentence
 
 Times = dict[str, float]
 VECTORS = ("arcs", "label_heads", "label_dependents")  # of a scorer's output

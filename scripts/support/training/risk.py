@@ -5,10 +5,10 @@ from pathlib import Path
 
 import torch
 
-from treeparse.core import Sentence
 from treeparse.data.mapping import map_batches
 from treeparse.model import Parser
 from treeparse.objectives import MinimumRisk
+from treeparse.sentence import Sentence
 
 
 def expected_risk(model: Path, gold: Sequence[Sentence]) -> float:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.cli.configs import shipped_configs
-from treeparse.core import Sentence
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.model import Ensemble, Parser
+from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 
 Record = Mapping[str, Any]

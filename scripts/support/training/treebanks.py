@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data import load_treebank
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from treeparse.core import TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
+from treeparse.errors import TreeparseError
 
 
 def random_lengths(seed: int) -> list[int]:

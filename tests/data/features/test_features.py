@@ -5,8 +5,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import BEGIN, END, PADDING, ROOT, UNKNOWN, LexicalFeatures, vector_vocabulary
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 # Behind the specials come, by falling count, the characters a 4, b 2, B 2, c 1 and the words ab 3, ba 1, c 1.
 TRAINING = [Sentence(("ab", "Ba", "c")), Sentence(("ab", "aB"))]

@@ -4,9 +4,11 @@ import pickle
 import pytest
 import torch
 
-from treeparse.core import Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer, with_plain_labels
 from treeparse.data.features.words import LexicalFeatures
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 TRAINING = [
     Sentence(("the", "dog", "barks"), heads=(2, 3, 0), labels=("det", "nsubj", "root")),

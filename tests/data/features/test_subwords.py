@@ -13,10 +13,11 @@ from helpers.pretrained import bert_folder, roberta_folder
 from tokenizers import pre_tokenizers
 from transformers import AutoTokenizer
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.features.subwords import WORD_LIMIT, SpecialSubwords, SubwordFeatures
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders.pretrained import Pretrained
+from treeparse.sentence import Sentence
 
 FOLDERS: dict[str, Callable[[Path], Path]] = {"wordpiece": bert_folder, "bytes": roberta_folder}
 UNKNOWN = {"wordpiece": 1, "bytes": 3}

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from treeparse.core import TreeparseError
 from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.errors import TreeparseError
 
 WORDS = ["the", "dog", "saw", "the", "cat", "and", "the", "cat", "saw", "a", "bird"]
 

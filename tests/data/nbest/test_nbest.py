@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 from udtools import Validator
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.annotations import has_probabilities
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.nbest.files import read_nbest, write_nbest
 from treeparse.data.parses import NBestList, Parse
+from treeparse.errors import DataError, TreeparseError
 
 FIRST = (
     "# newdoc id = d1\n"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from helpers.parsed_files import incidents, written
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
 from treeparse.data.text.tokenizers import Token, Tokenizer, tokenised, tokenizer_named
+from treeparse.errors import DataError, TreeparseError
 
 
 def split(tmp_path: Path, text: str, tokenizer: Tokenizer) -> list[ConlluSentence]:

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.files import MAX_LINE
 from treeparse.data.vectors.files import WordVectors, read_vectors
+from treeparse.errors import DataError, TreeparseError
 
 ROWS = {"the": (0.5, -1.0, 2e-3), "Straße": (1.0, 0.0, -3.25), ",": (4.0, 5.0, 6.0)}
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
 from treeparse.cli.tables import aligned
+from treeparse.errors import TreeparseError
 
 NAME = "calibrate"
 HELP = "fit a model's temperature, so that its probabilities come true"
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit the temperature, write it, and say what it is worth."""
-    from treeparse.core import TreeparseError, pick_device
+    from treeparse.batch import pick_device
     from treeparse.data import load_treebank
     from treeparse.model import Parser
     from treeparse.model.storage import model_folder

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Parse the test files and write the card."""
-    from treeparse.core import pick_device
+    from treeparse.batch import pick_device
     from treeparse.model import Parser
     from treeparse.training.card import write_card
     from treeparse.training.checkpoint import RunDirectory

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import output_file
 from treeparse.cli.tables import aligned
+from treeparse.errors import DataError
 
 if TYPE_CHECKING:
-    from treeparse.core import DataError
     from treeparse.data.statistics import TreebankStatistics
 
 NAME = "check"

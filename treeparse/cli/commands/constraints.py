@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
 from treeparse.cli.tables import aligned
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.objectives.constraints import Constraint, Extracted
 
 NAME = "constraints"
@@ -53,7 +54,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Extract or report."""
-    from treeparse.core import TreeparseError
     from treeparse.data.files import atomic_write
 
     if args.action == "extract":
@@ -126,7 +126,7 @@ def _expected(
     """What the model expects."""
     import torch
 
-    from treeparse.core import pick_device
+    from treeparse.batch import pick_device
     from treeparse.data.mapping import map_batches
     from treeparse.model import Parser
     from treeparse.objectives.constraints import Features

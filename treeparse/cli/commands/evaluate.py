@@ -19,9 +19,10 @@ from treeparse.cli.models import (
 from treeparse.cli.reliability import calibration_tables
 from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration, Comparison, OracleScores
     from treeparse.model import Parse
@@ -144,7 +145,6 @@ class _Evaluation:
 
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
-    from treeparse.core import TreeparseError
     from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
 

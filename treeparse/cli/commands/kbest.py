@@ -9,9 +9,9 @@ from treeparse.cli.common import add_listing_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tokenizing import RAW_TEXT
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.model import Ensemble, Parse, Parser
 
 NAME = "kbest"

@@ -9,9 +9,10 @@ from treeparse.cli.common import add_decoder_argument, positive
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tables import tsv_line
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Ensemble, Parse, Parser
 
@@ -84,7 +85,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _value(parse: "Parse", args: argparse.Namespace) -> float:
-    from treeparse.core import TreeparseError
 
     value: float | None = getattr(parse, VALUES[args.by])
     if value is None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, output_file, positive
 from treeparse.cli.sections import Chosen, compared_sections, modelled_sections
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.pictures.page import Section
@@ -69,7 +70,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_options(args: argparse.Namespace) -> None:
-    from treeparse.core import TreeparseError
 
     if args.heat_map and not args.model:
         raise TreeparseError("--heat-map draws the probabilities of a model: name one by --model DIR.")
@@ -84,7 +84,6 @@ def _is_svg(args: argparse.Namespace) -> bool:
 
 
 def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
-    from treeparse.core import TreeparseError
     from treeparse.pictures.svg import document, stacked
 
     if len(sections) > 1:

@@ -15,6 +15,7 @@ from treeparse.cli.common import (
     output_file,
 )
 from treeparse.cli.parts import is_folder
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -72,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rerank the lists and write them."""
-    from treeparse.core import TreeparseError
     from treeparse.data.conllu import write_conllu
     from treeparse.data.files import expand_paths
     from treeparse.data.nbest.files import read_nbest, write_nbest
@@ -95,7 +95,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scorer(args: argparse.Namespace) -> "Scorer":
-    from treeparse.core import TreeparseError
     from treeparse.rerank import MinimumRisk, Reranker, scorer_named
 
     if args.model is not None and args.scorer is not None:

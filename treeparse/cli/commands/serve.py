@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from treeparse.cli.common import add_import_argument, counted, number, port, positive
 from treeparse.cli.models import add_precision_argument, load_models
+from treeparse.errors import TreeparseError
 
 NAME = "serve"
 HELP = "parse over HTTP, as UDPipe's REST service does"
@@ -72,8 +73,6 @@ def run(args: argparse.Namespace) -> int:
     try:
         from treeparse.serve import Limits, serve
     except ModuleNotFoundError as error:
-        from treeparse.core import TreeparseError
-
         raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]', or {error.name}.") from error
 
     limits = Limits(
@@ -98,8 +97,6 @@ def run(args: argparse.Namespace) -> int:
 
 def named_folders(arguments: Sequence[str]) -> dict[str, str]:
     """The folders by the names of their models, in order."""
-    from treeparse.core import TreeparseError
-
     found: dict[str, str] = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")

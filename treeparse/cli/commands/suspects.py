@@ -13,6 +13,7 @@ from treeparse.cli.models import (
     load_models,
 )
 from treeparse.cli.tables import tsv_line
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -64,7 +65,6 @@ def _probability(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """List the arcs."""
-    from treeparse.core import TreeparseError
     from treeparse.data.conllu import read_conllu
     from treeparse.data.files import atomic_output, expand_paths
 

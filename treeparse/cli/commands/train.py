@@ -7,6 +7,7 @@ from pathlib import Path
 from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
 from treeparse.cli.configs import config_file, shipped_config
 from treeparse.cli.stopping import sigterm_exits, way_on
+from treeparse.errors import TreeparseError
 
 NAME = "train"
 HELP = "train a parser from CoNLL-U"
@@ -79,8 +80,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _config_path(args: argparse.Namespace) -> Path:
     """The config file; a run to resume brings its own."""
-    from treeparse.core import TreeparseError
-
     if args.config is not None:
         return config_file(args.config)
     if args.resume is None:
@@ -93,8 +92,6 @@ def _config_path(args: argparse.Namespace) -> Path:
 
 def _options(args: argparse.Namespace) -> list[str]:
     """The options for the config, dotted ones last but for the folder of a run to resume."""
-    from treeparse.core import TreeparseError
-
     if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
         raise TreeparseError("--resume goes on in the folder of the run itself: leave out --output.")
     output = args.output if args.resume is None else args.resume

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.core import Sentence
     from treeparse.data import NBestList
     from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
     from treeparse.rerank.learning import LearningConfig
@@ -72,7 +73,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, or tune, and write the reranker."""
-    from treeparse.core import TreeparseError
     from treeparse.rerank import Reranker
 
     _check_output(Path(args.output))
@@ -106,7 +106,6 @@ def _trained(gold: "list[Sentence]", args: argparse.Namespace) -> "Reranker":
 
 
 def _model(args: argparse.Namespace) -> "LogLinearConfig | TreeNetworkConfig":
-    from treeparse.core import TreeparseError
     from treeparse.rerank import LogLinearConfig, TreeNetworkConfig
 
     if args.parser is None:
@@ -139,7 +138,6 @@ def _lists(pattern: str) -> "Iterator[NBestList]":
 
 def _check_output(folder: Path) -> None:
     """Raise where the reranker would take the place of something else."""
-    from treeparse.core import TreeparseError
     from treeparse.model.storage import FILES
 
     if others := sorted(set(os.listdir(folder)) - {*FILES}) if folder.is_dir() else []:

@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from treeparse.cli.common import positive
+from treeparse.errors import TreeparseError
 
 NAME = "warm"
 HELP = "compile all kernels now, so that nothing has to wait for them later"
@@ -126,7 +127,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    from treeparse.core import TreeparseError  # here, because it brings torch
 
     raise TreeparseError(sentence)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from torch.utils.data import Sampler
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 class BucketBatchSampler(Sampler[list[int]]):

@@ -7,9 +7,10 @@ from typing import Any, Protocol
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
-from treeparse.core import Batch, Sentence
+from treeparse.batch import Batch
 from treeparse.data.prefetch import prefetched
 from treeparse.data.text.unlabelled import UnlabelledSentence
+from treeparse.sentence import Sentence
 
 Item = int | UnlabelledSentence
 """A sentence on its way into a batch: its place in the list that workers have, or itself."""

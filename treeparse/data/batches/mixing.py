@@ -7,10 +7,10 @@ from typing import Literal
 
 from torch.utils.data import Sampler
 
-from treeparse.core import Sentence
 from treeparse.data.batches.batching import BucketBatchSampler, counted_nodes, cut_into_batches
 from treeparse.data.batches.loading import Item
 from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
+from treeparse.sentence import Sentence
 
 Mixing = Literal["together", "turns"]
 """Labelled and unlabelled sentences in one batch, or in batches that take turns."""

@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 from pytorch_lightning import LightningDataModule
 
-from treeparse.core import DataError, Sentence, TreeparseError
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import BatchDataset, Collate, Loader, batch_loader
 from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.errors import DataError, TreeparseError
+from treeparse.sentence import Sentence
 
 
 class TreebankModule(LightningDataModule):

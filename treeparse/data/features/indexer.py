@@ -10,11 +10,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from treeparse.core import EMPTY, ROOT_LABEL, Batch, Sentence, TreeparseError
+from treeparse.batch import Batch
 from treeparse.data.features.padding import filled, lengths_of, numbers, padded
 from treeparse.data.features.tags import check_unread, tag_ids, tag_vocabularies
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
 
 PLAIN_LABELS = (ROOT_LABEL, "dep")
 """The labels of a parser that is trained without any tree."""
@@ -26,7 +28,7 @@ _NOT_IN_COLUMNS = re.compile(r"[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029\ud800-\udfff
 
 
 class Indexer:
-    """Turns sentences into a :class:`~treeparse.core.Batch`. Holds the vocabularies, no weights; it can be pickled.
+    """Turns sentences into a :class:`~treeparse.batch.Batch`. Holds the vocabularies, no weights; it can be pickled.
 
     ``tags`` are the vocabularies of the columns that a model predicts. Raises where the encoder reads one of them.
     """

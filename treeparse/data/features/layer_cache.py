@@ -12,11 +12,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features
 from treeparse.data.files import atomic_write
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 CacheDtype = Literal["float16", "bfloat16", "float32"]
 WORD_LAYERS = "word_layers"  # the feature of a batch that is in the cache

@@ -5,10 +5,10 @@ from typing import Any, Self
 
 from torch import Tensor
 
-from treeparse.core import Sentence
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features, LexicalFeatures
+from treeparse.sentence import Sentence
 
 
 class SpelledSubwords(Features):

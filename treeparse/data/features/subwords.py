@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.padding import padded
 from treeparse.data.features.words import Features
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 WORD_LIMIT = 32  # subwords of a word
 FORM_LIMIT = 1000  # characters of a word that are read at either end

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import TAG_COLUMNS, Features
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, Sentence
 
 
 def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, Self
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 
 
 class Vocabulary:

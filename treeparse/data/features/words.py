@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
 from treeparse.data.features.padding import Numbers, filled, lengths_of, numbers
 from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, Sentence
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
 SPELLED_END = 16  # characters of a long form that are spelled at either end
@@ -24,7 +25,7 @@ class Features(ABC):
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The features of the sentences, for :class:`~treeparse.core.Batch`."""
+        """The features of the sentences, for :class:`~treeparse.batch.Batch`."""
 
     @abstractmethod
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from treeparse.core import DataError
 from treeparse.data.annotations import (
     ARC_PROB,
     ENTROPY,
@@ -27,6 +26,7 @@ from treeparse.data.annotations import (
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.validation import shown
+from treeparse.errors import DataError
 
 Fault = Callable[[str], DataError]
 """Makes the error for a problem, at its place in the file."""

@@ -6,10 +6,10 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from treeparse.core import TreeparseError
 from treeparse.data.files import atomic_output
 from treeparse.data.nbest import conllu, jsonl
 from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
 
 Format = Literal["conllu", "jsonl"]
 

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from treeparse.core import DataError, tree_problem
 from treeparse.data.annotations import ENTROPY
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.files import display_name, numbered_lines, open_input
@@ -26,6 +25,8 @@ from treeparse.data.nbest.conllu import (
     split_lines,
 )
 from treeparse.data.parses import NBestList, Parse
+from treeparse.errors import DataError
+from treeparse.sentence import tree_problem
 
 _PROBS = ("arc_probs", "label_probs")
 _MAX_LINE = 2**30  # bytes: a line holds all trees of a sentence

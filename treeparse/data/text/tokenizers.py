@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from treeparse.core import EMPTY, DataError, TreeparseError
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.docs import doc_sentences, word_tokens
+from treeparse.errors import DataError, TreeparseError
+from treeparse.sentence import EMPTY
 
 if TYPE_CHECKING:
     from spacy.language import Language

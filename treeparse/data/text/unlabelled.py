@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from treeparse.core import DataError, Sentence, TreeparseError
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text
 from treeparse.data.files import expand_paths
+from treeparse.errors import DataError, TreeparseError
+from treeparse.sentence import Sentence
 
 TEXT_SUFFIXES = (".txt", ".tok", ".txt.gz", ".tok.gz")
 DIGESTED = 1 << 20  # bytes of each file

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from treeparse.core import DataError
+from treeparse.errors import DataError
 
 _HEADER = re.compile(rb"([0-9]{1,12}) ([0-9]{1,7})[ \r]*\n")
 _NUMERALS = frozenset(b"0123456789+-.eEnaifNAIFty \r\n")

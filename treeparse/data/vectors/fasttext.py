@@ -7,8 +7,8 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from treeparse.core import DataError
 from treeparse.data.files import display_name
+from treeparse.errors import DataError
 
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import PADDING, ROOT, vector_vocabulary
 from treeparse.data.files import display_name, open_by_content
 from treeparse.data.vectors.binary import binary_entries, is_binary
 from treeparse.data.vectors.fasttext import MAGIC, fasttext_entries
 from treeparse.data.vectors.text import text_entries
+from treeparse.errors import DataError, TreeparseError
 
 ZIP = b"PK\x03\x04"
 

@@ -8,8 +8,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from treeparse.core import DataError
 from treeparse.data.files import numbered_lines
+from treeparse.errors import DataError
 
 _HEADER = re.compile(rb"[0-9]+ ([0-9]+)")
 _LINES_AT_ONCE = 4096

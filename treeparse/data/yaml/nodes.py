@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
-from treeparse.core import DataError, TreeparseError, did_you_mean
 from treeparse.data.yaml.bounds import LONGEST, check_yaml
+from treeparse.errors import DataError, TreeparseError, did_you_mean
 
 KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}
 

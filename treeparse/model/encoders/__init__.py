@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders.bilstm import BiLSTM
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.own import Own

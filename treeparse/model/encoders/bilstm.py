@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import UNKNOWN, Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, BiLSTMEncoder, Encoder
 from treeparse.nn.size import EncoderSize, bilstm_size, smaller_bilstms
+from treeparse.sentence import Sentence
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
 FREE = {

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import Features
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
+from treeparse.sentence import Sentence
 
 C = TypeVar("C", bound=EncoderConfig)
 

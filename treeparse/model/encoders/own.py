@@ -10,12 +10,13 @@ from typing import Any, Self
 
 import torch
 
-from treeparse.core import Sentence, TreeparseError
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
+from treeparse.sentence import Sentence
 
 READING = ("min_count", "tags")  # settings, where a class has them, that `LexicalFeatures` are built by
 

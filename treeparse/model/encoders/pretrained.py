@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import Tensor
 
-from treeparse.core import TreeparseError
 from treeparse.data.features.subwords import SpecialSubwords
+from treeparse.errors import TreeparseError
 from treeparse.model.snapshots import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 

@@ -6,7 +6,8 @@ from typing import Literal, cast, get_args
 
 from torch import Tensor
 
-from treeparse.core import Sentence, TreeparseError, did_you_mean
+from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.sentence import Sentence
 
 Root = Literal["root"]
 Direction = Literal["left", "right"]

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from treeparse.core import EMPTY, Sentence, TreeparseError
+from treeparse.errors import TreeparseError
+from treeparse.sentence import EMPTY, Sentence
 
 from .constraint import ROOT, Constraint, Direction, Target, Words
 

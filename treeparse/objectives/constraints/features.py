@@ -6,8 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from treeparse.core import EMPTY, Batch, Sentence, TreeparseError, did_you_mean
+from treeparse.batch import Batch
 from treeparse.data.features.padding import padded
+from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums

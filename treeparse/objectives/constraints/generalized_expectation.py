@@ -5,7 +5,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from treeparse.core import Batch, TreeparseError
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.objectives.objective import Objective
 from treeparse.trees import LabeledCRF
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import yaml
 
-from treeparse.core import DataError, TreeparseError
 from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
+from treeparse.errors import DataError, TreeparseError
 
 from .constraint import ROOT, Constraint, Direction, Distance, Root, Target, Words, direction_named
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Literal
 
 import torch
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.families.family import DistinctMethod as DistinctMethod
 from treeparse.trees.families.family import Family as Family
 from treeparse.trees.families.family import KBest as KBest

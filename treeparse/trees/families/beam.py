@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.core import moved
+from treeparse.batch import moved
 from treeparse.trees.checks import arc_mask
 from treeparse.trees.streams import uniforms_by_tensors
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from treeparse.core import moved
+from treeparse.batch import moved
 from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.beam import sample_by_beam

@@ -5,7 +5,7 @@ from typing import get_args
 
 from torch import Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.families.arrays import floats, integers, seed_bits, tensors
 from treeparse.trees.families.distinct import DrawKernels, sample_distinct
 from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method

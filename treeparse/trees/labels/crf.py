@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
-from treeparse.core import TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import check_count, check_heads, check_label_scores
 from treeparse.trees.distribution import TreeDistribution

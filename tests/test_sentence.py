@@ -1,20 +1,10 @@
 import random
-from dataclasses import replace
 from itertools import pairwise, product
 
 import pytest
-import torch
 
-from treeparse.core import (
-    Batch,
-    Sentence,
-    TreeparseError,
-    did_you_mean,
-    nonprojective_words,
-    pick_device,
-    tree_problem,
-    unreached_words,
-)
+from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence, nonprojective_words, tree_problem, unreached_words
 
 
 def descends(heads, word, ancestor):
@@ -79,42 +69,3 @@ def test_tree_problem_and_unreached_words_by_definition():
 def test_a_sentence_whose_columns_differ_in_length_is_refused():
     with pytest.raises(TreeparseError, match="A sentence of 2 words came with 3 heads"):
         Sentence(("a", "b"), heads=(0, 1, 1))
-
-
-def test_numbers_of_a_moved_batch_are_read_where_it_was():
-    batch = Batch(torch.tensor([2, 3]), torch.arange(2), {})
-    there = batch.to("meta")
-    assert there.near is there.to("meta").near is batch and there.num_words == 5 and there.longest == 3
-    other = replace(there, lengths=torch.tensor([1, 1]))
-    assert other.near is other and other.num_words == 2
-
-
-def test_devices_that_compute():
-    assert pick_device("cpu").type == "cpu"
-    assert pick_device(None) == pick_device("auto")
-
-
-@pytest.mark.parametrize(
-    "name", ["meta", "abacus", "cuda:99", "mkldnn", "lazy", "vulkan", "xla", "hpu", "privateuseone"]
-)
-def test_devices_that_do_not_compute(name):
-    with pytest.raises(TreeparseError, match=f"There is no device '{name}' on this machine that computes"):
-        pick_device(name)
-
-
-def test_a_device_without_float64(monkeypatch):
-    def ones(*size, dtype=torch.float32, **_):
-        if dtype == torch.float64:
-            raise TypeError(
-                "Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64."
-            )
-        return torch.zeros(*size)
-
-    monkeypatch.setattr(torch, "ones", ones)
-    with pytest.raises(TreeparseError, match="'mps' does not compute in float64, in which sums over trees are taken"):
-        pick_device("mps")
-
-
-def test_suggestions():
-    assert did_you_mean("predct", ["predict", "kbest"]) == "; did you mean predict?"
-    assert did_you_mean("xyz", ["predict", "kbest"]) == ""

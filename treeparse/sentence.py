@@ -1,0 +1,119 @@
+"""Sentences, and checks of their head lists. Imports no torch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from treeparse.errors import TreeparseError
+
+ROOT_LABEL = "root"
+EMPTY = "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """The words of one sentence and, where they are known, their tags and tree.
+
+    Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
+    ``j`` counted from 1; -1 stands for an unknown head. A missing tag or label is ``"_"``. ``allowed`` has the heads of
+    which one is the word's, where so much is known; none, ``()``, stands for any.
+    """
+
+    forms: tuple[str, ...]
+    upos: tuple[str, ...] | None = None
+    xpos: tuple[str, ...] | None = None
+    feats: tuple[str, ...] | None = None
+    heads: tuple[int, ...] | None = None
+    labels: tuple[str, ...] | None = None
+    allowed: tuple[tuple[int, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("upos", "xpos", "feats", "heads", "labels", "allowed"):
+            values = getattr(self, name)
+            if values is not None and len(values) != len(self.forms):
+                raise TreeparseError(f"A sentence of {len(self.forms)} words came with {len(values)} {name}.")
+
+    def __len__(self) -> int:
+        return len(self.forms)
+
+    def with_tree(self, heads: Sequence[int], labels: Sequence[str]) -> Self:
+        """The same words under another tree."""
+        return replace(self, heads=tuple(heads), labels=tuple(labels), allowed=None)
+
+
+def unreached_words(heads: Sequence[int]) -> list[int]:
+    """The words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.
+
+    A word of unknown head, -1, and what hangs from it are in no cycle.
+    """
+    reaches: list[bool | None] = [True] + [None] * len(heads)
+    for start in range(1, len(heads) + 1):
+        path: list[int] = []
+        node = start
+        on_path: set[int] = set()
+        while node >= 0 and reaches[node] is None and node not in on_path:
+            path.append(node)
+            on_path.add(node)
+            node = heads[node - 1]
+        outcome = node < 0 or bool(reaches[node])
+        for visited in path:
+            reaches[visited] = outcome
+    return [word for word in range(1, len(heads) + 1) if not reaches[word]]
+
+
+def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: bool = False) -> str | None:
+    """What keeps a head list (as in CoNLL-U) from being a dependency tree, as a sentence; None if it is one.
+
+    With ``partial`` a head of -1 is unknown, and the others must be part of some tree.
+    """
+    count = len(heads)
+    partial = partial and -1 in heads
+    for word, head in enumerate(heads, 1):
+        if not -partial <= head <= count:
+            return f"word {word} has head {head}, but heads go from 0 to {count}"
+    roots = [word for word, head in enumerate(heads, 1) if head == 0]
+    if not roots and not partial:
+        return "no word hangs from the root (HEAD 0)"
+    if single_root and len(roots) > 1:
+        return f"words {', '.join(map(str, roots))} all hang from the root, but a tree has one root"
+    cyclic = unreached_words(heads)
+    if cyclic:
+        return f"the heads of words {', '.join(map(str, cyclic))} lead into a cycle, never to the root"
+    return None
+
+
+def nonprojective_words(heads: Sequence[int]) -> list[int]:
+    """The words (from 1) whose incoming arc is non-projective: some word under it does not descend from its head.
+
+    Heads as in CoNLL-U; more than one root is allowed.
+
+    Raises:
+        TreeparseError: the heads are no tree.
+    """
+    if problem := tree_problem(heads, single_root=False):
+        raise TreeparseError(f"only a tree has non-projective arcs: {problem}")
+    first, last = _preorder_spans(heads)
+    crossing = []
+    for dependent, head in enumerate(heads, 1):
+        between = first[min(head, dependent) + 1 : max(head, dependent)]
+        if between and not first[head] <= min(between) <= max(between) <= last[head]:
+            crossing.append(dependent)
+    return crossing
+
+
+def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
+    """For every node of a tree its place in preorder and that of its last descendant."""
+    children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for word, head in enumerate(heads, 1):
+        children[head].append(word)
+    order, stack = [], [0]
+    while stack:
+        order.append(node := stack.pop())
+        stack.extend(children[node])
+    first, last = [0] * len(order), [0] * len(order)
+    for place, node in enumerate(order):
+        first[node] = last[node] = place
+    for node in reversed(order[1:]):
+        head = heads[node - 1]
+        last[head] = max(last[head], last[node])
+    return first, last
