@@ -80,7 +80,7 @@ def test_a_batch_of_parses_waits_once(waits: Waits) -> None:
     to_device(parser)
     waits.clear()
     assert [each.heads for each in parser.parse(FEW)] == [each.heads for each in expected]
-    assert waits == [("event", "core.py"), ("tolist", "model/tagging.py")]
+    assert waits == [("event", "batch.py"), ("tolist", "model/tagging.py")]
     assert parser.parse(FEW)[0].upos == expected[0].upos
 
 
