@@ -8,6 +8,7 @@ reads, a shape that depends on values, a copy from memory that is not pinned, an
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 from typing import Any
 from unittest.mock import patch
@@ -20,9 +21,11 @@ from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 from torch.utils._python_dispatch import return_and_correct_aliasing
 from torch.utils._pytree import tree_any, tree_map_only
 
+import treeparse
 from treeparse.device import cuda
 from treeparse.device.launcher import Shape
 
+PACKAGE = f"{Path(treeparse.__file__).parent}/"  # a checkout's folder may be called treeparse, too
 DEVICE = torch.device("cuda", 0)
 READ = {
     *("_local_scalar_dense", "is_nonzero", "equal", "nonzero", "nonzero_static", "masked_select"),
@@ -77,9 +80,9 @@ _NOTED: list[Waits] = []
 
 def _note(what: str) -> None:
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and "/treeparse/" not in frame.f_code.co_filename:
+    while frame is not None and not frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
-    place = "" if frame is None else frame.f_code.co_filename.rpartition("/treeparse/")[2]
+    place = "" if frame is None else frame.f_code.co_filename.removeprefix(PACKAGE)
     if _NOTED:
         _NOTED[-1].append((what, place))
 
