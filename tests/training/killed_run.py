@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from treeparse.data import files
+from treeparse.data import outputs
 from treeparse.model import Parser
 from treeparse.training import checkpoint, load_config, train
 from treeparse.training.module import ParserModule
@@ -37,12 +37,12 @@ def while_writing(prefix: str) -> None:
 
     @contextmanager
     def atomic_output(path: Path) -> Iterator[Any]:
-        with files.atomic_output(path) as output:
+        with outputs.atomic_output(path) as output:
             if path.name.startswith(prefix):
                 output.write = half_of(output)  # type: ignore[method-assign]
             yield output
 
-    def half_of(output: files.Output) -> Callable[[bytes], int]:
+    def half_of(output: outputs.Output) -> Callable[[bytes], int]:
         def write(data: bytes) -> int:
             output._stream.write(data[: len(data) // 2])
             output._stream.flush()

@@ -9,7 +9,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from treeparse.data.files import MAX_LINE, InMemory, atomic_output, display_name, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, InMemory, display_name, numbered_lines, open_input
+from treeparse.data.outputs import atomic_output
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,

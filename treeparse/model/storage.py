@@ -22,7 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.data.files import atomic_folder, atomic_write
+from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model.encoders import KINDS, settings_class
 from treeparse.nn import EncoderConfig

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from treeparse.data.features.words import TAG_COLUMNS
-from treeparse.data.files import atomic_write
+from treeparse.data.outputs import atomic_write
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser

@@ -20,7 +20,7 @@ import yaml
 from torch import Tensor
 
 from treeparse.data.features.indexer import Indexer
-from treeparse.data.files import atomic_output, atomic_write
+from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.files import atomic_write
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.metrics.tags import TAG_SCORES
 

@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
-    from treeparse.data.files import atomic_write, expand_paths
+    from treeparse.data.files import expand_paths
+    from treeparse.data.outputs import atomic_write
 
     printed = args.output != "-"
     reports = [_check(path, args, print if printed else _ignore) for path in expand_paths(args.files)]

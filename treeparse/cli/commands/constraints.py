@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Extract or report."""
-    from treeparse.data.files import atomic_write
+    from treeparse.data.outputs import atomic_write
 
     if args.action == "extract":
         atomic_write(args.output, _extract(args))

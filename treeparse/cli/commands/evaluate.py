@@ -116,7 +116,7 @@ def _take_files(namespace: argparse.Namespace, files: Sequence[str]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON."""
-    from treeparse.data.files import atomic_write
+    from treeparse.data.outputs import atomic_write
 
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         return [_value(found, args) for found in parser.parse(sentences, **options, **conditions.arguments)]
 
     def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
-        from treeparse.data.files import atomic_output
+        from treeparse.data.outputs import atomic_output
 
         name = f"{args.by}_per_word" if args.per_word else args.by
         ranked = sorted(found, key=lambda pair: -pair[1])[: args.top]

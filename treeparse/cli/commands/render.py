@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw the sentences and write the pictures."""
-    from treeparse.data.files import atomic_write
+    from treeparse.data.outputs import atomic_write
 
     _check_options(args)
     chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)

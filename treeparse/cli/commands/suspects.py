@@ -66,7 +66,8 @@ def _probability(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """List the arcs."""
     from treeparse.data.conllu import read_conllu
-    from treeparse.data.files import atomic_output, expand_paths
+    from treeparse.data.files import expand_paths
+    from treeparse.data.outputs import atomic_output
 
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:

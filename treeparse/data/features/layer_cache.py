@@ -15,7 +15,7 @@ from torch import Tensor
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features
-from treeparse.data.files import atomic_write
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 

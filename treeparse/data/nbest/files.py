@@ -6,8 +6,8 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
-from treeparse.data.files import atomic_output
 from treeparse.data.nbest import conllu, jsonl
+from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 

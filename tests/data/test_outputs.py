@@ -1,0 +1,229 @@
+import errno
+import gzip
+import io
+import os
+import stat
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from treeparse.data.outputs import atomic_folder, atomic_output, atomic_write
+from treeparse.errors import TreeparseError
+
+
+class RecordingStream(io.BytesIO):
+    """Bytes that remember what had been written at each flush."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed: list[bytes] = []
+
+    def flush(self) -> None:
+        self.flushed.append(self.getvalue())
+
+
+def test_output_takes_text_and_bytes(tmp_path):
+    path = tmp_path / "out.txt"
+    with atomic_output(path) as output:
+        assert output.write("é\r\n") == 3
+        output.write(b"\xff")
+    assert path.read_bytes() == "é\r\n".encode() + b"\xff"
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out.txt.gz"])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, GeneratorExit])
+def test_exception_leaves_the_old_file_and_nothing_else(tmp_path, name, error):
+    path = tmp_path / name
+    path.write_bytes(b"old")
+    with pytest.raises(error), atomic_output(path) as output:
+        output.write(b"new" * 100_000)
+        assert path.read_bytes() == b"old"
+        raise error
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == [name]
+
+
+def test_failed_rename_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(source, target):
+        raise OSError("disk on fire")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="disk on fire"):
+        atomic_write(tmp_path / "out", b"new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_new_file_obeys_the_umask_and_a_replaced_one_keeps_its_permissions(tmp_path):
+    new, old = tmp_path / "new", tmp_path / "old"
+    old.write_bytes(b"old")
+    old.chmod(0o604)
+    umask = os.umask(0o027)
+    try:
+        atomic_write(new, b"x")
+        atomic_write(old, b"x")
+    finally:
+        os.umask(umask)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+
+
+def test_writes_through_a_symbolic_link(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    atomic_write(link, "new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+def test_gzip_output_is_the_same_every_time_and_names_no_file(tmp_path):
+    first, second = tmp_path / "a.gz", tmp_path / "b.gz"
+    atomic_write(first, "text\n" * 1000)
+    atomic_write(second, "text\n" * 1000)
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[3:8] == bytes(5)  # no flags (no name), modification time 0
+    assert gzip.decompress(first.read_bytes()) == b"text\n" * 1000
+
+
+def test_standard_output_is_flushed_write_by_write(monkeypatch):
+    stream = RecordingStream()
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=stream, flush=lambda: None))
+    with atomic_output("-") as output:
+        output.write("a")
+        output.write(b"b")
+    assert stream.flushed == [b"a", b"ab"]
+    assert not stream.closed
+
+
+def test_device_is_written_and_not_replaced():
+    atomic_write("/dev/null", b"x")
+    assert not os.path.isfile("/dev/null")
+
+
+def test_folder_as_output_is_refused(tmp_path):
+    with pytest.raises(TreeparseError, match="it is a folder"):
+        atomic_write(tmp_path, b"x")
+
+
+def test_missing_folder_of_an_output_is_named(tmp_path):
+    with pytest.raises(TreeparseError, match=r"the folder .*missing does not exist"):
+        atomic_write(tmp_path / "missing" / "out", b"x")
+
+
+def make_folder(path: Path, *names: str) -> None:
+    path.mkdir()
+    for name in names:
+        (path / name).write_text(name)
+
+
+def test_folder_appears_whole_and_takes_the_place_of_an_old_one(tmp_path):
+    path = tmp_path / "model"
+    for names in (["a", "b"], ["b", "c"]):
+        before = sorted(os.listdir(path)) if path.exists() else None
+        with atomic_folder(str(path)) as folder:
+            assert folder.parent == tmp_path
+            for name in names:
+                (folder / name).write_text(name)
+            assert (sorted(os.listdir(path)) if path.exists() else None) == before
+        assert sorted(os.listdir(path)) == names
+        assert os.listdir(tmp_path) == ["model"]
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_exception_leaves_the_old_folder_and_nothing_else(tmp_path, exists, error):
+    path = tmp_path / "model"
+    if exists:
+        make_folder(path, "old")
+    with pytest.raises(error), atomic_folder(path) as folder:
+        (folder / "new").touch()
+        raise error
+    assert os.listdir(tmp_path) == (["model"] if exists else [])
+    assert not exists or os.listdir(path) == ["old"]
+
+
+def test_folder_whose_second_rename_fails_is_put_back(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    make_folder(path, "old")
+    rename = os.rename
+
+    def fail_for_the_new(source, target):
+        if str(source).endswith(".tmp"):
+            raise OSError("disk on fire")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "rename", fail_for_the_new)
+    with pytest.raises(OSError, match="disk on fire"), atomic_folder(path) as folder:
+        (folder / "new").touch()
+    assert os.listdir(tmp_path) == ["model"]
+    assert os.listdir(path) == ["old"]
+
+
+def test_folder_is_replaced_behind_a_symbolic_link(tmp_path):
+    make_folder(tmp_path / "real", "old")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with atomic_folder(tmp_path / "link") as folder:
+        (folder / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert os.listdir(tmp_path / "real") == ["new"]
+
+
+def test_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(TreeparseError, match="there is a file of that name"), atomic_folder(tmp_path / "file"):
+        pass
+    with pytest.raises(TreeparseError, match="does not exist; create it first"), atomic_folder(tmp_path / "no" / "x"):
+        pass
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_system_that_opens_no_folders_and_has_no_fchmod(tmp_path, monkeypatch):
+    own_open = os.open
+
+    def refuse_the_folder(path, *arguments, **options):
+        if path == tmp_path:
+            raise PermissionError(13, "Permission denied", str(path))
+        return own_open(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse_the_folder)
+    monkeypatch.delattr(os, "fchmod")
+    old = tmp_path / "old"
+    old.write_bytes(b"old")
+    old.chmod(0o604)
+    for path in (old, tmp_path / "new"):
+        atomic_write(path, b"x")
+        assert path.read_bytes() == b"x"
+    assert stat.S_IMODE(old.stat().st_mode) == 0o604
+    for _ in range(2):
+        with atomic_folder(tmp_path / "model") as folder:
+            (folder / "weights").touch()
+    assert sorted(os.listdir(tmp_path)) == ["model", "new", "old"]
+
+
+@pytest.mark.parametrize(("code", "written"), [(errno.EINVAL, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_folder_that_cannot_be_synced(tmp_path, monkeypatch, code, written):
+    """Some file systems do not know how, which does no harm; a disk that fails does."""
+
+    def fail_for_folders(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with nullcontext() if written else pytest.raises(OSError, match="Input/output"):
+        atomic_write(tmp_path / "file", b"x")
+
+
+def test_failed_sync_of_a_file_leaves_the_old_one(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "file").write_bytes(b"old")
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        atomic_write(tmp_path / "file", b"x")
+    assert os.listdir(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_bytes() == b"old"
