@@ -93,7 +93,7 @@ def test_what_is_not_there(one: Hub, name: str, revision: str | None, problem: s
 def test_a_mistyped_folder_does_not_ask_the_network(one: Hub) -> None:
     for name in ("copies/name", "nothing", "a/b/c", str(one.there / "x")):
         one.copies.mkdir(exist_ok=True)
-        with pytest.raises(TreeparseError, match="no model folder"):
+        with pytest.raises(TreeparseError, match="There is no folder"):
             Parser.from_pretrained(name)
     assert one.calls == []
 

@@ -113,7 +113,12 @@ def test_missing_file(folder: Path, name: str) -> None:
 
 
 def test_no_folder_at_all(tmp_path: Path) -> None:
-    assert "is no model folder" in refused(tmp_path / "nothing")
+    assert refused(tmp_path / "nothing").startswith(f"There is no folder {tmp_path}/nothing: name the folder")
+
+
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "notes").touch()
+    assert refused(tmp_path / "notes").startswith(f"{tmp_path}/notes is a file: name the folder of a model")
 
 
 @pytest.mark.parametrize("name", FILES)

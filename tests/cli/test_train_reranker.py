@@ -68,7 +68,7 @@ def test_the_word_vectors_of_a_parser(
     expected = [nbest.parses[0].heads for nbest in rerank(read_nbest(lists), own)]
     out = ["-q", "-o", tmp_path / "out.conllu"]
     assert run("rerank", lists, "--model", reranker, *out) == 2
-    assert f"{parser} is no model folder" in capsys.readouterr().err
+    assert f"There is no folder {parser}" in capsys.readouterr().err
     assert run("rerank", lists, "--model", reranker, "--parser", tmp_path / "moved", *out) == 0
     assert [sentence.words.heads for sentence in load_treebank(tmp_path / "out.conllu")] == expected
     assert run("train-reranker", dev, lists, "--tune", reranker, "--parser", tmp_path / "moved", "-o", tuned, "-q") == 0
@@ -105,7 +105,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
     faults = [
         ([*learn, train, lists, "-o", target], "is not of its gold sentence"),
         ([*learn, dev, lists, "-o", tmp_path / "full"], "holds other things than a reranker, letter.txt is one"),
-        ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], "is no folder of a reranker"),
+        ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], f"There is no folder {tmp_path / 'no'}"),
         ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "nothing for --dev to choose"),
         ([*learn, dev, tmp_path / "missing.jsonl", "-o", target], "there is no file"),
         ([*learn, dev, dev, "-o", target], "every tree of an n-best list has it once"),

@@ -152,7 +152,7 @@ def test_the_folder_says_which_parser_and_no_other_will_do(parser: Path, tmp_pat
     digest = json.loads((parser / "config.json").read_bytes())["digests"]["model.safetensors"]
     assert (model["vectors"], model["parser"], model["parser_digest"]) == ("parser", str(tmp_path / "moving"), digest)
     (tmp_path / "moving").rename(tmp_path / "moved")
-    missing = f"the parser whose weights have the digest {digest}. {tmp_path}/moving is no model folder"
+    missing = f"the parser whose weights have the digest {digest}. There is no folder {tmp_path}/moving"
     with pytest.raises(TreeparseError, match=re.escape(missing)):
         Reranker.from_pretrained(tmp_path / "reranker")
     assert Reranker.from_pretrained(tmp_path / "reranker", parser=tmp_path / "moved")
@@ -181,7 +181,7 @@ def test_settings_that_do_not_fit(settings: dict[str, Any], problem: str) -> Non
 
 
 def test_training_with_a_parser_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(TreeparseError, match="no model folder"):
+    with pytest.raises(TreeparseError, match="There is no folder"):
         Reranker.train(config(tmp_path / "none"), *labelled_by_word(4, seed=1))
 
 

@@ -92,6 +92,13 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
         yield number, line
 
 
+def check_folder(path: str | Path) -> None:
+    """Raise unless there is a folder of that name."""
+    if not os.path.isdir(path):
+        problem = f"{path} is a file" if os.path.exists(path) else f"There is no folder {path}"
+        raise TreeparseError(f"{problem}: name the folder of a model, or of its run.")
+
+
 def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
     """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), in the order given, each glob's files sorted; ``-`` stays.
 

@@ -22,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from treeparse.data.files import check_folder
 from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model.encoders import KINDS, settings_class
@@ -82,6 +83,7 @@ def model_folder(directory: str | Path) -> Path:
 def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]]:
     """The config, the vocabulary and the weights of a model folder; raises where one is missing or damaged."""
     folder = Path(directory)
+    check_folder(folder)
     for name in FILES:
         if not (folder / name).is_file():
             raise TreeparseError(

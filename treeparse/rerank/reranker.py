@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import torch
 
+from treeparse.data.files import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.storage import CONFIG, from_plain, load_weights, read_model, restoring, write_model
@@ -130,6 +131,7 @@ class Reranker:
         Raises:
             TreeparseError: a file is missing, damaged or does not fit the others; the parser is missing, or another.
         """
+        check_folder(directory)
         if not (Path(directory) / CONFIG).is_file():
             raise TreeparseError(f"{directory} is no folder of a reranker: it has no {CONFIG}.")
         config, vocabulary, weights = read_model(directory)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from treeparse.data.files import check_folder
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import CARD, FILES
@@ -38,6 +39,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
             something else than a model.
         OSError: a file cannot be read or written.
     """
+    check_folder(run.path)
     if not run.checkpoints.is_dir():
         raise TreeparseError(f"{run.path} is no run: it has no folder {run.checkpoints.name}. Name a run's folder.")
     target = run.model if folder is None else folder

@@ -33,6 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Parse the test files and write the card."""
+    from treeparse.data.files import check_folder
+
+    check_folder(args.run)
     from treeparse.batch import pick_device
     from treeparse.model import Parser
     from treeparse.training.card import write_card
