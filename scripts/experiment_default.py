@@ -15,42 +15,28 @@ import argparse
 from collections import ChainMap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from support.reports.markdown import cpu_name
+from support.training.fixed import FIXED
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
-from support.training.treebanks import part_of
+from support.training.treebanks import EWT_FILES, LATIN_FILES, TURKISH_FILES, Parts, files_of
 
 from treeparse.data import load_treebank
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_default.jsonl"
 RUN = ("treebank", "setting")  # tell the runs of a file apart
-EWT, LATIN, TURKISH = (
-    f"UD_{name}" for name in ("English-EWT/en_ewt-ud-", "Latin-Perseus/la_perseus-ud-", "Turkish-IMST/tr_imst-ud-")
-)
-
-
-class Parts(NamedTuple):
-    """Parts of the files of a treebank: some training sentences, some dev sentences, all test sentences."""
-
-    files: str  # what the names of its files start with
-    train: slice = slice(None)
-    dev: slice | None = slice(None)
-    dev_file: str = "dev"
-
-
 TREEBANKS = {
-    "EWT-100": Parts(EWT, slice(100), slice(None, None, 5)),
-    "EWT-1000": Parts(EWT, slice(1000), slice(None, None, 5)),
-    "Latin": Parts(LATIN, slice(-134), slice(-134, None), "train"),
-    "Latin, no dev set": Parts(LATIN, dev=None),
-    "Turkish": Parts(TURKISH),
-    "EWT": Parts(EWT),
+    "EWT-100": Parts(EWT_FILES, slice(100), slice(None, None, 5)),
+    "EWT-1000": Parts(EWT_FILES, slice(1000), slice(None, None, 5)),
+    "Latin": Parts(LATIN_FILES, slice(-134), slice(-134, None), "train"),
+    "Latin, no dev set": Parts(LATIN_FILES, dev=None),
+    "Turkish": Parts(TURKISH_FILES),
+    "EWT": Parts(EWT_FILES),
 }
 
-# Settings by hand, over the config fast. The first six are for 1,000 sentences, the others for 100.
+# Settings by hand, over the config fast as it was. The first six are for 1,000 sentences, the others for 100.
 Settings = dict[str, object]
 FEWER: Settings = {"optimization.dev_every": 5}
 DROPOUT: Settings = dict.fromkeys(("model.dropout", "model.encoder.dropout", "model.encoder.embedding_dropout"), 0.33)
@@ -60,7 +46,7 @@ HEADS: Settings = {"objective": "treeparse.objectives.HeadSelection"}
 
 def by_hand(batch_words: int, epochs: int, *others: Settings) -> Settings:
     """Settings of one run."""
-    return dict(ChainMap({"data.batch_words": batch_words, "optimization.epochs": epochs}, *others))
+    return dict(ChainMap({"data.batch_words": batch_words, "optimization.epochs": epochs}, *others, FIXED["fast"]))
 
 
 LOWER: Settings = {"optimization.learning_rate": 1e-3}
@@ -84,9 +70,9 @@ SETTINGS: dict[str, dict[str, Settings]] = {
         "40 epochs of 500 words, half the size": by_hand(500, 40, FEWER, SMALL),
         "40 epochs of 300 words, half the learning rate": by_hand(300, 40, FEWER, LOWER),
     },
-    "Latin": {"fast": {}},
-    "Turkish": {"fast": {}},
-    "EWT": {"fast": {}},
+    "Latin": {"fast": FIXED["fast"]},
+    "Turkish": {"fast": FIXED["fast"]},
+    "EWT": {"fast": FIXED["fast"]},
 }
 
 
@@ -114,15 +100,6 @@ def experiment(names: Sequence[str], treebanks: Path, output: Path, work: Path) 
             records[name, setting] = {**dict(zip(RUN, (name, setting), strict=True)), **scores, **machine}
             append_record(output, records[name, setting])
     return [records[name, setting] for name in names for setting in settings_of(name)]
-
-
-def files_of(treebank: Parts, treebanks: Path, folder: Path) -> Settings:
-    """The training and the dev file as settings; parts of files are written into the folder."""
-    source = f"{treebanks / treebank.files}{{}}.conllu"
-    files: Settings = {"data.train": part_of(Path(source.format("train")), treebank.train, folder)}
-    if treebank.dev is None:
-        return {**files, "data.dev": "null"}
-    return {**files, "data.dev": part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)}
 
 
 def table(records: Sequence[Record]) -> Iterator[str]:

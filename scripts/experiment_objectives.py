@@ -67,6 +67,11 @@ TRAINED_ON: Mapping[str, Settings] = {
 EPOCHS_ON = {"optimization.epochs": 2, "optimization.learning_rate": 5e-4, "optimization.warmup_steps": 50}
 
 
+def data_of(config: str) -> Settings:
+    """The files of EWT for a shipped config; a config file names its own."""
+    return {} if Path(config).is_file() else {f"data.{part}": DATA.format(part) for part in ("train", "dev")}
+
+
 class Files(NamedTuple):
     """What is measured by, what is written, and where runs lie."""
 
@@ -89,7 +94,9 @@ def run_all(
             _, _, name, seed = run
             print(f"{name}, seed {seed}", flush=True)
             directory = folder(config, name, seed, files)
-            scores = train_and_score(config, {"seed": seed, **objectives[name]}, files.test, directory)
+            scores = train_and_score(
+                config, {**data_of(config), "seed": seed, **objectives[name]}, files.test, directory
+            )
             risk = {"dev_risk": expected_risk(directory / "model", files.dev)} if with_risk else {}
             versions = {"treeparse": version("treeparse")}
             records[run] = {**dict(zip(RUN, run, strict=True)), **scores, **risk, **versions}
@@ -105,7 +112,7 @@ def trained_on(config: str, names: Sequence[str], seeds: Sequence[int], files: F
     runs = {(Path(config).stem, files.test_name, name, seed) for name in names for seed in seeds}
     missing = runs - known(files).keys()
     if missing and not (start / "model").is_dir():  # its folder was a temporary one of a former call
-        train_and_score(config, {"seed": seeds[0], **likelihood}, files.test, start)
+        train_and_score(config, {**data_of(config), "seed": seeds[0], **likelihood}, files.test, start)
     wanted = {name: {**TRAINED_ON[name], **EPOCHS_ON, "init_from": start / "model"} for name in names}
     return records + run_all(config, wanted, seeds, files, with_risk=True)
 

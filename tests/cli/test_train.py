@@ -16,7 +16,13 @@ def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.Capt
     train = ["train", "--config", str(tiny_config), "--output", str(output), "--threads", "1", "--device", "cpu"]
     assert main([*train, "--optimization.epochs", "1"]) == 0
     shown = capsys.readouterr()
-    assert str(output / "model") in shown.out and shown.err == ""
+    assert str(output / "model") in shown.out
+    assert shown.err.splitlines() == [
+        f"treeparse: training on {tmp_path / 'train.conllu'}; measured on {tmp_path / 'dev.conllu'}",
+        "treeparse: chosen for this treebank and machine: optimization.steps 5, optimization.dev_every 1",
+        "treeparse: warning: the learning rate rises over 5 of 5 steps (optimization.warmup_steps; auto is 3% of them)",
+        "treeparse: warning: 5 steps are few to learn from: raise optimization.steps, or lower data.batch_words",
+    ]
     assert (output / "model" / "model.safetensors").is_file()
 
     assert main([*train, "--optimization.epochs", "1"]) == 2
@@ -55,9 +61,37 @@ def _values(settings: object) -> Iterator[object]:
 
 
 def test_shipped_configs_go_by_name(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("TREEPARSE_TREEBANKS", raising=False)
+    monkeypatch.setenv("TREEPARSE_TREEBANKS", "a folder that holds EWT, which was not asked for")
     assert main(["train", "--config", "fast"]) == 2
-    assert "TREEPARSE_TREEBANKS" in capsys.readouterr().err
+    assert "configs/fast.yaml" in (error := capsys.readouterr().err) and "data.train" in error
+
+
+SMALL = ["--model.encoder.hidden_size=8", "--model.arc_size=8", "--model.encoder.char_filters=0", "--threads=1"]
+
+
+def trained(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The line on standard error that says what a short run trained on."""
+    short = ["--optimization.epochs=1", "--device=cpu", *SMALL]
+    assert main(["train", *map(str, arguments), *short]) == 0
+    return capsys.readouterr().err.splitlines()[0]
+
+
+def test_training_says_which_files_it_reads(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tiny_config.parent)
+    tiny = ["--config", "tiny", "--data.train", "train.conllu"]
+    assert trained(capsys, *tiny, "--output", "a") == "treeparse: training on train.conllu; nothing is measured"
+    held = trained(capsys, *tiny, "--data.dev_share", "0.1", "--output", "b")
+    assert held == "treeparse: training on train.conllu; measured on 4 sentences held out of them"
+    several = trained(capsys, *tiny, "dev.conllu", "--data.dev", "d*.conllu", "--output", "c")
+    assert several == "treeparse: training on train.conllu, dev.conllu; measured on dev.conllu"
+    for name in "wxyz":
+        (tmp_path / f"{name}.conllu").write_bytes((tmp_path / "dev.conllu").read_bytes())
+    many = trained(capsys, "--config", "tiny", "--data.train", "[wxyz].conllu", "--output", "d")
+    assert many == "treeparse: training on 4 files, w.conllu to z.conllu; nothing is measured"
+    assert main(["train", *tiny, "--output", "e", "-q", "--optimization.epochs=1", *SMALL]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -120,7 +154,7 @@ def test_own_classes_of_the_current_folder(tiny_config: Path, tmp_path: Path, fo
     train = ["train", "--config", tiny_config, "--optimization.epochs=1", "--threads=1"]
     own = ["--objective", "my_losses.MyLoss"]
     done = forks.run(script, *train, *own, folder=tmp_path, anew=["treeparse", "jsonargparse"])
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0 and all(line.startswith("treeparse: ") for line in done.stderr.splitlines())
     assert "class_path: my_losses.MyLoss" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
 
 

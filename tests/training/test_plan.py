@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from treeparse.cli.configs import shipped_configs
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.mixing import Mixing, Mixture
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
-from treeparse.training.plan import planned, settled, workload
+from treeparse.training.plan import plan_remarks, planned, settled, workload
+from treeparse.training.settings import load_config
 
 AUTO_OPTIMIZATION = OptimizationConfig()
 
@@ -99,6 +101,60 @@ def test_no_patience_without_a_dev_set() -> None:
 def test_epochs_are_whole_measurements() -> None:
     optimization = OptimizationConfig(epochs=10, dev_every=4)
     assert planned(config(optimization=optimization), lengths(5_000)).optimization.epochs == 12
+
+
+SIZES = {"small": 20_000, "large": 200_000}
+
+
+@pytest.mark.parametrize(
+    ("name", "passes", "steps"),
+    [("tiny", 28, 5000), ("fast", 15, 3000), ("bilstm", 34, 3500), ("transformer", 10, 1500), ("frozen", 30, 3000)],
+)
+def test_shipped_configs_fit_any_size(name: str, passes: int, steps: int) -> None:
+    config = load_config(shipped_configs()[name], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
+    for size, words in SIZES.items():
+        plan = planned(config, lengths(words))
+        optimization, work = plan.optimization, workload(plan, lengths(words), [])
+        assert work.epochs == passes if size == "large" else work.epochs > passes
+        assert steps <= work.steps and optimization.warmup_steps == round(0.03 * work.steps)
+        assert settled(plan.data.batch_words) == (1000 if size == "large" else 300)
+        remarks = plan_remarks(config, plan)
+        assert f"data.batch_words {plan.data.batch_words}" in remarks[0] and "optimization.warmup_steps" in remarks[0]
+        expected = f"epochs {passes} becomes {work.epochs}: optimization.steps asks for at least {steps:,} steps"
+        assert [remark.partition(".")[2] for remark in remarks[1:]] == ([] if size == "large" else [expected])
+
+
+def test_continued_training_has_passes_and_steps_at_least() -> None:
+    config = load_config(shipped_configs()["mrt"], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
+    small, large = (planned(config, lengths(words)).optimization for words in (20_000, 400_000))
+    assert 500 <= settled(small.steps) < 600 and large.epochs == 2 and settled(large.steps) > 800
+    assert [each.warmup_steps for each in (small, large)] == [round(0.03 * settled(e.steps)) for e in (small, large)]
+
+
+def remarks_of(**settings: int) -> list[str]:
+    """What is said of a run of 19-word sentences, a hundred steps an epoch."""
+    given = config(optimization=replace(OptimizationConfig(), **settings))
+    given = replace(given, data=replace(given.data, batch_words=200, batch_squared=None))
+    return plan_remarks(given, planned(given, [19] * 1000))
+
+
+def test_epochs_that_become_more_are_said() -> None:
+    [_, remark, *_] = remarks_of(epochs=1, dev_every=4)
+    assert remark == (
+        "optimization.epochs 1 becomes 4: the dev set is measured every 4 epochs (optimization.dev_every)"
+    )
+    assert not [each for each in remarks_of(epochs=8, dev_every=4) if "becomes" in each]
+
+
+def test_long_warmups_and_few_steps_are_warned_of() -> None:
+    def warnings(**settings: int) -> list[str]:
+        return [remark for remark in remarks_of(**settings) if remark.startswith("warning: ")]
+
+    [warmup] = warnings(epochs=5, warmup_steps=101)
+    assert "rises over 101 of 500 steps" in warmup
+    assert not warnings(epochs=5, warmup_steps=100)
+    [few] = warnings(epochs=4)
+    assert "400 steps are few" in few
 
 
 def test_workload() -> None:

@@ -134,8 +134,57 @@ def test_shipped_configs_are_valid(name: str) -> None:
         assert sections == every - {"init_from"}
 
 
+@pytest.mark.parametrize("name", sorted(shipped_configs().keys() - {"demo"}))
+def test_no_shipped_config_names_a_treebank(name: str) -> None:
+    data = yaml.safe_load(shipped_configs()[name].read_text(encoding="utf-8"))["data"]
+    assert data["train"] is None and data["dev"] is None and data.get("unlabelled") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "epochs", "steps"),
+    [
+        ([], 5, 100),
+        (["--optimization.epochs", "2"], 2, "auto"),
+        (["--optimization.epochs=2"], 2, "auto"),
+        (["--optimization.steps", "30"], "auto", 30),
+        (["--optimization.epochs", "2", "--optimization.steps", "30"], 2, 30),
+        (["--optimization.epochs", "auto"], "auto", 100),
+    ],
+)
+def test_an_option_for_epochs_or_steps_replaces_both_of_the_file(
+    tmp_path: Path, options: list[str], epochs: object, steps: object
+) -> None:
+    path = write(tmp_path / "c.yaml", optimization={"epochs": 5, "steps": 100, "warmup_steps": 7})
+    optimization = load_config(path, options).optimization
+    assert (optimization.epochs, optimization.steps, optimization.warmup_steps) == (epochs, steps, 7)
+
+
+def test_a_runs_own_file_keeps_its_steps(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", optimization={"epochs": 5, "steps": 100})
+    assert load_config(path, ["--optimization.epochs", "9"], of_run=True).optimization.steps == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        (["--data.train", "x.conllu", "y z.conllu"], ["x.conllu", "y z.conllu"]),
+        (["--data.train=x.conllu", "y.conllu"], ["x.conllu", "y.conllu"]),
+        (["--data.train", "[x.conllu, y.conllu]"], ["x.conllu", "y.conllu"]),
+        (["--data.train", "x.conllu"], "x.conllu"),
+    ],
+)
+def test_several_files_stand_one_after_the_other(tmp_path: Path, options: list[str], files: object) -> None:
+    config = load_config(write(tmp_path / "c.yaml"), [*options, "--seed", "4", "--data.dev", "d.conllu", "e.conllu"])
+    assert (config.data.train, config.data.dev, config.seed) == (files, ["d.conllu", "e.conllu"], 4)
+
+
+def test_one_value_of_other_settings(tmp_path: Path) -> None:
+    with pytest.raises(TreeparseError, match="stray"):
+        load_config(write(tmp_path / "c.yaml"), ["--data.train", "a", "b", "--seed", "4", "stray"])
+
+
 def test_the_papers_sizes() -> None:
-    model = load_config(shipped_configs()["dozat_manning"]).model
+    model = load_config(shipped_configs()["dozat_manning"], ["--data.train", "a.conllu"]).model
     encoder = model.encoder
     assert isinstance(encoder, BiLSTMConfig)
     assert (encoder.layers, encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)

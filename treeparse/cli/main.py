@@ -44,7 +44,7 @@ COMMANDS = (
 DESCRIPTION = "Train dependency parsers, parse text and score parses, with exact distributions over trees."
 EPILOG = """examples:
   treeparse config fast > fast.yaml
-  treeparse train --config fast.yaml --output runs/english
+  treeparse train --config fast.yaml --output runs/english --data.train train.conllu --data.dev dev.conllu
   treeparse evaluate --model runs/english/model test.conllu
   treeparse predict runs/english/model text.conllu -o parsed.conllu
   treeparse kbest runs/english/model text.conllu -k 10 -o best.conllu

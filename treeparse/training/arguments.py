@@ -14,6 +14,8 @@ from treeparse.data.yaml.bounds import LONGEST, OutOfBoundsError, check_yaml
 from treeparse.errors import TreeparseError
 
 HELP = "treeparse train --help-config lists all settings"
+FILES = ("--data.train", "--data.dev", "--data.unlabelled")  # options that take several values, with spaces between
+LENGTH = ("epochs", "steps")  # of a run, each as a minimum
 MODE = "bounded_yaml"  # jsonargparse's name for how it reads values
 
 
@@ -130,11 +132,20 @@ def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[
     return found
 
 
+def without_replaced_length(settings: dict[Any, Any], options: Sequence[str]) -> dict[Any, Any]:
+    """Leave out a file's epochs and steps where the options give one of the two: that alone then counts."""
+    given = {key for key, text in option_values(options) if text != "auto"}
+    optimization = settings.get("optimization")
+    if not isinstance(optimization, Mapping) or len(given & {f"optimization.{name}" for name in LENGTH}) != 1:
+        return settings
+    return {**settings, "optimization": {name: each for name, each in optimization.items() if name not in LENGTH}}
+
+
 def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
     """The dotted options as arguments; raises ``TreeparseError`` for unknown keys and texts beyond all bounds."""
     arguments: list[str] = []
     key = ""
-    for option in options:
+    for option in _with_lists_of_files(options):
         if option.startswith("--"):
             name, equals, value = option.partition("=")
             key = name.removeprefix("--").removesuffix("+")
@@ -143,6 +154,23 @@ def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
         else:
             arguments.append(_option_value(key, option, keys))
     return arguments
+
+
+def _with_lists_of_files(options: Sequence[str]) -> list[str]:
+    """Join several files after one option, as shells expand a glob, to the text of a list."""
+    found: list[list[str]] = []
+    for option in options:
+        if option.startswith("--") or not found or found[-1][0].partition("=")[0] not in FILES:
+            found.append([option])
+        else:
+            found[-1].append(option)
+    return [argument for group in found for argument in _with_one_value(group)]
+
+
+def _with_one_value(group: Sequence[str]) -> list[str]:
+    option, equals, first = group[0].partition("=")
+    values = [*([first] if equals else []), *group[1:]]
+    return list(group) if len(values) < 2 else [option, json.dumps(values, ensure_ascii=False)]
 
 
 def _option_value(key: str, text: str, keys: Keys) -> str:

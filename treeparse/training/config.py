@@ -25,7 +25,8 @@ class DataConfig:
     """Treebanks, and how their sentences are put into batches.
 
     Attributes:
-        train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded.
+        train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded. As an option, several stand one after
+            the other (--data.train a.conllu b.conllu) or in a list ([a.conllu, b.conllu]); so do dev and unlabelled.
         dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
         dev_share: without dev files, the share of the training sentences that are held out as the dev set.
         batch_words: most words of a batch, padding included, or most subwords where the encoder reads those; auto for
@@ -129,8 +130,9 @@ class OptimizationConfig:
 
     Attributes:
         epochs: passes over the training data; auto for those that the steps ask for.
-        steps: steps in whole epochs; auto for those of the epochs. Of both, what is more; where both are auto, at least
-            14 epochs and 3,500 steps, so that a small treebank gets more epochs.
+        steps: steps in whole epochs; auto for those of the epochs. Of both, what is more, so that a small treebank gets
+            more epochs; where both are auto, at least 14 epochs and 3,500 steps. An option for one of the two alone
+            (--optimization.epochs 3) replaces both of the config file's.
         dev_every: epochs from one measurement of the dev set, and checkpoint, to the next; the number of epochs is
             rounded up to a multiple of it; auto for some twenty measurements in all.
         learning_rate: the highest learning rate.

@@ -17,6 +17,7 @@ LEAST_BATCH, MOST_BATCH = 200, 1000  # words
 MEASUREMENTS = 20  # of the dev set in a whole run
 LEAST_PATIENCE = 5  # measurements
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
+LONG_WARMUP, FEW_STEPS = 1 / 5, 500  # which a run is warned of: a share of all steps, and their number
 
 T = TypeVar("T")
 
@@ -82,6 +83,44 @@ def planned(
     if trainer.precision == "auto":
         trainer = replace(trainer, precision=precision(trainer.device))
     return replace(config, data=data, optimization=optimization, trainer=trainer)
+
+
+def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
+    """Say what `planned` chose for a config, in a line each, and warn of few steps and of a long warmup."""
+    given, optimization = config.optimization, plan.optimization
+    epochs, steps, every = (settled(getattr(optimization, name)) for name in ("epochs", "steps", "dev_every"))
+    warmup = settled(optimization.warmup_steps)
+    remarks = []
+    if chosen := _chosen(config, plan):
+        remarks.append(f"chosen for this treebank and machine: {chosen}")
+    if given.epochs not in ("auto", epochs):
+        needed = _epochs(given, steps // epochs)
+        reasons = [f"optimization.steps asks for at least {given.steps:,} steps"] if needed != given.epochs else []
+        reasons += (
+            [f"the dev set is measured every {every} epochs (optimization.dev_every)"] if needed != epochs else []
+        )
+        remarks.append(f"optimization.epochs {given.epochs} becomes {epochs}: {', and '.join(reasons)}")
+    if warmup > LONG_WARMUP * steps:
+        remarks.append(
+            f"warning: the learning rate rises over {warmup:,} of {steps:,} steps (optimization.warmup_steps; auto is "
+            f"{WARMUP_SHARE:.0%} of them)"
+        )
+    if steps < FEW_STEPS:
+        remarks.append(
+            f"warning: {steps:,} steps are few to learn from: raise optimization.steps, or lower data.batch_words"
+        )
+    return remarks
+
+
+def _chosen(config: TrainConfig, plan: TrainConfig) -> str:
+    """The values of the settings that a config leaves to ``auto``."""
+    sections = ("data", "optimization", "trainer")
+    return ", ".join(
+        f"{section}.{name} {getattr(getattr(plan, section), name)}"
+        for section in sections
+        for name, value in vars(getattr(config, section)).items()
+        if value == "auto" and name != "device"
+    )
 
 
 def first_epoch(config: TrainConfig, sizes: Sizes, mixture: Mixture = PLAIN) -> EpochSampler:

@@ -113,6 +113,11 @@ class Console:
         hidden = self.quiet or not sys.stdout.isatty()
         return tqdm(total=total, unit=unit, unit_scale=True, leave=False, file=sys.stdout, disable=hidden)
 
+    def remark(self, line: str) -> None:
+        """Write a line to standard error."""
+        if not self.quiet:
+            tqdm.write(f"treeparse: {line}", file=sys.stderr)
+
     def say(self, line: str) -> None:
         """Write a line to standard output."""
         if not self.quiet:

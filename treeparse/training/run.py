@@ -23,11 +23,11 @@ from treeparse.training.identity import check_identity, run_identity, with_value
 from treeparse.training.initial import initial_parser
 from treeparse.training.module import ParserModule
 from treeparse.training.origin import Origin
-from treeparse.training.plan import Sizes, planned, settled, workload
+from treeparse.training.plan import Sizes, plan_remarks, planned, settled, workload
 from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
 from treeparse.training.suitable import check_objective
-from treeparse.training.treebanks import load_mixture, load_treebanks
+from treeparse.training.treebanks import files_remark, load_mixture, load_treebanks
 
 AHEAD = 2
 
@@ -85,8 +85,11 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     length = parser.indexer.features.length
     sizes = Sizes([*map(length, train_words)], length)
     earlier = None if state is None else state.identity["settings"]
-    config = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
-    config = planned(config, lengths, earlier, mixture, sizes)
+    bounded = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
+    config = planned(bounded, lengths, earlier, mixture, sizes)
+    console.remark(files_remark(config.data, treebanks))
+    for remark in plan_remarks(bounded, config) if state is None else ():
+        console.remark(remark)
     identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words, mixture)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))

@@ -19,7 +19,14 @@ from treeparse.model.encoders import KINDS
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective
 from treeparse.setting_fields import values_of_before
-from treeparse.training.arguments import MODE, Keys, file_arguments, file_settings, option_arguments
+from treeparse.training.arguments import (
+    MODE,
+    Keys,
+    file_arguments,
+    file_settings,
+    option_arguments,
+    without_replaced_length,
+)
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
 
@@ -34,6 +41,7 @@ An encoder of your own goes by its class, a subclass of treeparse.model.OwnEncod
 def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> TrainConfig:
     """Read a config file and then dotted options (``["--optimization.epochs", "3"]``), which win.
 
+    Of epochs and steps, one that the options give alone counts alone: what the file says of the other is left out.
     Of an encoder of one's own, the module is imported. A file ``of_run`` is one that a run wrote, of all its settings:
     what it lacks came later, and is as it was then. Elsewhere, what is left out has its default.
 
@@ -42,6 +50,7 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     """
     try:
         encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
+        given = given if of_run else without_replaced_length(given, options)
         parser, keys = (_kept_parser if encoder in KINDS else _parser_and_keys)(encoder, of_run)
         settings = parser.parse_args(file_arguments(given, keys) + option_arguments(options, keys))
         values = parser.instantiate(settings)

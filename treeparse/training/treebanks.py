@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.mixing import Mixture
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.treebank import load_treebank
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
-from treeparse.training.config import TrainConfig
+from treeparse.training.config import DataConfig, TrainConfig
 
 Say = Callable[[str], None]
 
@@ -47,6 +48,23 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     places = [place for place, bank in enumerate(banks) for _ in bank]
     left = [place for place, is_held in zip(places, _are_held(len(train), share), strict=True) if not is_held]
     return Treebanks(kept, dev, [left.count(place) for place in range(len(banks))])
+
+
+def files_remark(data: DataConfig, treebanks: Treebanks) -> str:
+    """Name the files that a run trains on, and what it measures itself by."""
+    measure = "nothing is measured"
+    if data.dev is not None:
+        measure = f"measured on {_files(data.dev)}"
+    elif treebanks.dev:
+        measure = f"measured on {len(treebanks.dev):,} sentences held out of them"
+    text = "" if data.unlabelled is None else f" and the text of {_files(data.unlabelled)}"
+    return f"training on {_files(data.train)}{text}; {measure}"
+
+
+def _files(patterns: list[str] | str) -> str:
+    """The files of some patterns: all, or the first and the last of more than three."""
+    files = [str(path) for path in expand_paths(_listed(patterns))]
+    return ", ".join(files) if len(files) <= 3 else f"{len(files)} files, {files[0]} to {files[-1]}"
 
 
 def load_mixture(config: TrainConfig, treebanks: Treebanks, say: Say) -> Mixture:

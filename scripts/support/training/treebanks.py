@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from treeparse.data import load_treebank
 from treeparse.errors import TreeparseError
@@ -54,6 +55,27 @@ def part_of(path: Path, part: slice, folder: Path) -> Path:
     copy = folder / f"{path.stem}-{len(blocks)}.conllu"
     copy.write_text("\n\n".join(blocks) + "\n\n", encoding="utf-8")
     return copy
+
+
+EWT_FILES, LATIN_FILES, TURKISH_FILES = (each.train.removesuffix("train.conllu") for each in (EWT, LATIN, TURKISH))
+
+
+class Parts(NamedTuple):
+    """Parts of the files of a treebank: some training sentences, some dev sentences, all test sentences."""
+
+    files: str  # what the names of its files start with
+    train: slice = slice(None)
+    dev: slice | None = slice(None)
+    dev_file: str = "dev"
+
+
+def files_of(treebank: Parts, treebanks: Path, folder: Path) -> dict[str, object]:
+    """The training and the dev file as settings; parts of files are written into the folder."""
+    source = f"{treebanks / treebank.files}{{}}.conllu"
+    train = part_of(Path(source.format("train")), treebank.train, folder)
+    if treebank.dev is None:
+        return {"data.train": train, "data.dev": "null"}
+    return {"data.train": train, "data.dev": part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)}
 
 
 def gold_sentences(treebank: Treebank, treebanks: Path, at_most: int | None = None) -> list[Sentence]:

@@ -14,7 +14,7 @@ METHODS = ("best", "samples", "different-samples")
 EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
 
 examples:
-  treeparse crossparse --config fast --folds 4 -k 32 --output runs/folds
+  treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
   treeparse crossparse --config my.yaml --folds 10 -k 64 --method different-samples --output runs/folds
   treeparse crossparse --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker

@@ -17,10 +17,11 @@ EPILOG = """every key of the config can be given as a dotted option too, which w
 examples:
   treeparse train --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train --output runs/latin --data.train la-train.conllu --data.dev_share 0.1
+  treeparse train --config fast --output runs/both --data.train tr-train.conllu more.conllu --data.dev tr-dev.conllu
   treeparse train --config my.yaml --output runs/english
-  treeparse train --config fast --output runs/short --optimization.epochs 3 --model.encoder.layers 1
-  treeparse train --config fast --output runs/own --objective mymodule.MyLoss
-  treeparse train --config fast --output runs/own --model.encoder.class_path mymodule.MyEncoder
+  treeparse train --config my.yaml --output runs/short --optimization.epochs 3 --model.encoder.layers 1
+  treeparse train --config my.yaml --output runs/own --objective mymodule.MyLoss
+  treeparse train --config my.yaml --output runs/own --model.encoder.class_path mymodule.MyEncoder
   treeparse train --resume runs/english
   treeparse train --help-config
 

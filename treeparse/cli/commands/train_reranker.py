@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "train-reranker"
 HELP = "train a reranker from lists and gold trees"
 EPILOG = """examples:
-  treeparse crossparse --config fast --folds 4 -k 32 --output runs/folds
+  treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl --kind neural -o runs/neural
   treeparse train-reranker dev.conllu dev-lists.jsonl --kind neural --parser runs/english/model -o runs/neural
