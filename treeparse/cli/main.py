@@ -20,6 +20,7 @@ from treeparse.version import installed_version
 
 COMMANDS = (
     "train",
+    "self-train",
     "export",
     "calibrate",
     "evaluate",

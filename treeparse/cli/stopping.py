@@ -2,11 +2,12 @@
 
 import shlex
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from treeparse.cli.common import TERMINATED
+from treeparse.cli.common import INTERRUPTED, TERMINATED
 
 
 @contextmanager
@@ -35,6 +36,22 @@ def sigterm_exits() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
+def stoppable(work: Callable[[], None]) -> int:
+    """The exit code of work that the same command resumes; Ctrl-C and SIGTERM say so."""
+    try:
+        with sigterm_exits():
+            work()
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    except SystemExit as error:
+        if error.code != TERMINATED:
+            raise
+        print("terminated; the same command goes on", file=sys.stderr)
+        return TERMINATED
+    return 0
 
 
 def way_on(output: str | None) -> str:

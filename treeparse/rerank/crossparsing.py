@@ -6,9 +6,8 @@ a reranker that learned from them would learn to trust the parser. So the traini
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +21,7 @@ from treeparse.model import Parse, Parser
 from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 from treeparse.training.run import train
+from treeparse.training.several_runs import begin_runs
 
 Method = Literal["best", "samples", "different_samples"]
 METHODS: tuple[Method, ...] = ("best", "samples", "different_samples")
@@ -118,28 +118,11 @@ def _training_sentences(config: TrainConfig) -> list[ConlluSentence]:
 
 def _begin(folder: Path, config: TrainConfig, folds: int, sentences: Sequence[ConlluSentence]) -> None:
     """Write down what is done in the folder; raise where something else was begun there, or lies there."""
-    training, digest = json.loads(json.dumps(asdict(config))), hashlib.sha256()
+    digest = hashlib.sha256()
     for sentence in sentences:
         digest.update(sentence.text.encode())
-    settings = {"folds": folds, "training": training, "sentences": f"sha256:{digest.hexdigest()}"}
-    path = folder / SETTINGS
-    if not path.is_file():
-        if folder.is_dir() and any(folder.iterdir()):
-            raise TreeparseError(f"{folder} holds other things than cross-parsing's: name a new folder.")
-        folder.mkdir(parents=True, exist_ok=True)
-        atomic_write(path, json.dumps(settings, ensure_ascii=False, indent=2) + "\n")
-        return
-    try:
-        before = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise TreeparseError(f"{path} is damaged ({error}): name another folder.") from error
-    if not isinstance(before, dict):
-        raise TreeparseError(f"{path} is damaged (it holds no mapping): name another folder.")
-    if differing := [name for name in settings if before.get(name) != settings[name]]:
-        raise TreeparseError(
-            f"Cross-parsing with other settings was begun in {folder}, {', '.join(differing)} differ: name another "
-            "folder, or give the same settings."
-        )
+    settings = {"folds": folds, "training": config.to_dict(), "sentences": f"sha256:{digest.hexdigest()}"}
+    begin_runs(folder / SETTINGS, settings, "cross-parsing")
 
 
 def _parse_fold(

@@ -101,12 +101,12 @@ def _values_of_before(encoder: str) -> dict[str, Any]:
     sections = {"data": DataConfig, "model": ParserConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
     sections |= {KEY: KINDS[encoder].settings} if encoder in KINDS else {}
     before = {key: values_of_before(kind) for key, kind in sections.items()}
-    return _flatten(json.loads(json.dumps(before, default=asdict)))
+    return flattened(json.loads(json.dumps(before, default=asdict)))
 
 
 def differing_settings(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Which values differ between two configs as plain data: ``"optimization.epochs was 3 and is 4"``."""
-    flat_before, flat_now = _flatten(before), _flatten(now)
+    flat_before, flat_now = flattened(before), flattened(now)
     return [
         f"{key} was {_show(flat_before, key)} and is {_show(flat_now, key)}"
         for key in sorted(flat_before.keys() | flat_now.keys())
@@ -178,11 +178,12 @@ def _type_names(message: str) -> str:
     return re.sub(r"<class '([^']*)'>", r"\1", message).replace("NoneType", "null").replace("typing.", "")
 
 
-def _flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by their dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
+            flat |= flattened(value, f"{prefix}{key}.")
         else:
             flat[prefix + key] = value
     return flat

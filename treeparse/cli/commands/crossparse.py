@@ -1,11 +1,10 @@
 """``treeparse crossparse``: lists of training sentences by parsers that were not trained on them."""
 
 import argparse
-import sys
 
-from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder, positive, seed
+from treeparse.cli.common import modules_of_current_folder, positive, seed
 from treeparse.cli.configs import config_file
-from treeparse.cli.stopping import sigterm_exits
+from treeparse.cli.stopping import stoppable
 
 NAME = "crossparse"
 HELP = "train parsers on folds of a treebank and list the parses of the others"
@@ -43,18 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
     """Train and parse; Ctrl-C and SIGTERM say how to go on."""
-    try:
-        with sigterm_exits():
-            _crossparse(args)
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    except SystemExit as error:
-        if error.code != TERMINATED:
-            raise
-        print("terminated; the same command goes on", file=sys.stderr)
-        return TERMINATED
-    return 0
+    return stoppable(lambda: _crossparse(args))
 
 
 def _crossparse(args: argparse.Namespace) -> None:

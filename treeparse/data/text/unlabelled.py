@@ -89,6 +89,16 @@ class UnlabelledText:
                 digests.append((path.stat().st_size, hashlib.sha256(stream.read(DIGESTED)).hexdigest()))
         return digests
 
+    def once(self) -> Iterator[ConlluSentence]:
+        """The sentences of all files once, but for those that are too long, as they stand there.
+
+        Raises:
+            DataError: a sentence is faulty and ``on_invalid`` is not given.
+        """
+        for sentence in chain.from_iterable(map(self._sentences, self.paths)):
+            if len(sentence.words) <= self.max_words:
+                yield sentence
+
     def _rewind(self) -> None:
         self._done = self._before = 0  # words of the endless text, to here and to the start of this pass
         self._pass = self._one_pass()
@@ -110,13 +120,10 @@ class UnlabelledText:
             self._before, self._pass = self._done, self._one_pass()
 
     def _one_pass(self) -> Iterator[UnlabelledSentence]:
-        """The sentences of all files, once."""
-        place = 0
-        for found in chain.from_iterable(map(self._sentences, self.paths)):
-            if len(found.words) <= self.max_words:
-                words = Sentence(found.words.forms, found.words.upos, found.words.xpos, found.words.feats)
-                yield UnlabelledSentence(words, place, f"{found.source}:{found.line}")
-                place += 1
+        """The sentences of all files once, without their trees."""
+        for place, found in enumerate(self.once()):
+            words = Sentence(found.words.forms, found.words.upos, found.words.xpos, found.words.feats)
+            yield UnlabelledSentence(words, place, f"{found.source}:{found.line}")
 
     def _sentences(self, path: Path) -> Iterator[ConlluSentence]:
         read = read_text if path.name.endswith(TEXT_SUFFIXES) else read_conllu

@@ -1,0 +1,80 @@
+"""``treeparse self-train``: train on few trees and on much text, which the parser of the round before parses."""
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import modules_of_current_folder, number, positive
+from treeparse.cli.configs import config_file
+from treeparse.cli.stopping import stoppable
+from treeparse.cli.tables import aligned, percent
+
+if TYPE_CHECKING:
+    from treeparse.training.self_training import Round
+
+NAME = "self-train"
+HELP = "train in rounds on few trees and much text without trees"
+TAKES_OVERRIDES = True
+EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
+
+examples:
+  treeparse self-train --data.train few.conllu --data.dev dev.conllu --data.unlabelled "text/*.txt" --output runs/few
+  treeparse self-train --config my.yaml --rounds 3 --least-log-prob -0.5 --output runs/few
+  treeparse predict runs/few my-text.conllu -o parsed.conllu
+
+Round 0 trains on the trees alone. Each round after it trains a new parser on the trees and on the text, CoNLL-U or a
+tokenised sentence a line, as the parser of the round before parses it. DIR holds the run of each round (round-0 and
+on) and in model/ the one of the highest dev LAS, or the last one without data.dev. The same command resumes where it
+was stopped; with more --rounds it adds those. In Python: treeparse.training.self_training."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--config", default="semisup", metavar="FILE", help="as in treeparse train (default: semisup)")
+    parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
+    parser.add_argument("--rounds", type=positive, default=2, metavar="N", help="rounds after round 0 (default: 2)")
+    parser.add_argument(
+        "--least-log-prob",
+        type=_log_prob,
+        metavar="X",
+        help="leave out sentences of the text whose best tree has less than this log probability a word, such as -0.5 "
+        "(default: take all)",
+    )
+
+
+@modules_of_current_folder()
+def run(args: argparse.Namespace) -> int:
+    """Train all rounds and print a table of them; Ctrl-C and SIGTERM say how to go on."""
+    return stoppable(lambda: _self_train(args))
+
+
+def _self_train(args: argparse.Namespace) -> None:
+    from treeparse.training.self_training import self_train
+    from treeparse.training.settings import load_config
+
+    given = {"output": args.output, "trainer.device": args.device}
+    options = [f"--{key}={value}" for key, value in given.items() if value is not None]
+    config = load_config(config_file(args.config), [*options, *args.overrides])
+    rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
+    if not args.quiet:
+        print("\n".join(_table(rounds)))
+        print(f"model: {config.output}/model")
+
+
+def _table(rounds: "list[Round]") -> list[str]:
+    from treeparse.training.self_training import best_round
+
+    rows = [["round", "dev UAS", "dev LAS", "silver sentences", "of", ""]]
+    for each in rounds:
+        scores = ["-" if score is None else percent(score) for score in (each.dev_uas, each.dev_las)]
+        best = "best" if each is best_round(rounds) else ""
+        rows.append([str(each.number), *scores, f"{each.silver:,}", f"{each.text:,}", best])
+    return aligned(rows)
+
+
+def _log_prob(text: str) -> float:
+    """The type of an argument: the log of a probability."""
+    value = number(text)
+    if not -math.inf < value <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not the log of a probability, a number of 0 or less")
+    return value

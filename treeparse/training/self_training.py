@@ -1,0 +1,232 @@
+"""Self-training in rounds: a parser learns from few trees, the next one from them and from its parses of much text."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from treeparse.batch import pick_device
+from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.data.files import atomic_write, expand_paths
+from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.errors import TreeparseError
+from treeparse.model import Parser
+from treeparse.model.storage import file_digest
+from treeparse.training.checkpoint import RunDirectory
+from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig
+from treeparse.training.export import export_model
+from treeparse.training.history import best_record
+from treeparse.training.progress import Console
+from treeparse.training.run import train
+from treeparse.training.settings import build_objective, flattened
+from treeparse.training.several_runs import begin_runs
+
+SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
+STEPS = 1600  # of a round with text, where the config sets neither steps nor epochs
+CHUNK = 2000  # sentences that are parsed at once
+
+
+@dataclass(frozen=True)
+class Round:
+    """A finished round.
+
+    Attributes:
+        number: 0 for the trees alone.
+        dev_uas: in [0, 1], of the epoch that made the model; None without a dev set.
+        dev_las: likewise.
+        silver: sentences of the text that it learned from.
+        text: sentences that there were to choose from.
+    """
+
+    number: int
+    dev_uas: float | None
+    dev_las: float | None
+    silver: int
+    text: int
+
+
+def self_train(
+    config: TrainConfig, rounds: int = 2, *, least_log_prob: float | None = None, quiet: bool = False
+) -> list[Round]:
+    """Train on the trees, then in each round on the trees and on the text as the round before parses it.
+
+    The folder ``config.output`` holds a run for each round, ``round-0`` (the trees alone) to ``round-N``, and in
+    ``model`` the best model so far. The same call resumes where it was stopped, with the same bits; with more rounds it
+    adds those. `round_config` says how a round is trained.
+
+    Args:
+        config: how parsers are trained, on ``data.train`` and ``data.unlabelled``.
+        rounds: how many follow round 0, at least 1.
+        least_log_prob: leave out sentences whose best tree has less than this log probability a word; None for none.
+        quiet: whether to print nothing.
+
+    Returns:
+        All finished rounds.
+
+    Raises:
+        TreeparseError: the config or the text cannot be used, something else was begun in the folder, or as in
+            `treeparse.training.train`.
+    """
+    if rounds < 1:
+        raise TreeparseError(f"Self-training takes 1 round or more, got {rounds}.")
+    work = _SelfTraining(config, least_log_prob, Console(quiet=quiet))
+    work.begin()
+    done = read_rounds(work.folder)
+    for number in range(len(done), rounds + 1):
+        done.append(work.round(number, rounds))
+        if best_round(done) is done[-1]:
+            export_model(RunDirectory(_run(work.folder, number)), work.folder / MODEL)
+        atomic_write(work.folder / ROUNDS, json.dumps([*map(asdict, done)], indent=2) + "\n")
+    return done
+
+
+def best_round(rounds: Sequence[Round]) -> Round:
+    """The round of the highest dev LAS, the first of equals; without a dev set the last one."""
+    if rounds[-1].dev_las is None:
+        return rounds[-1]
+    return max(rounds, key=lambda each: each.dev_las or 0.0)
+
+
+def round_config(config: TrainConfig, number: int, selected: bool = False) -> TrainConfig:
+    """The settings of a round: ``treeparse train`` with them is that round.
+
+    Round 0 is training on the trees alone. Later rounds learn the best trees of the round before, too (`SilverTrees`),
+    as much as the trees: they take 1,600 steps where the config sets neither steps nor epochs, and have no patience
+    where it is ``auto``.
+
+    Args:
+        config: the settings of self-training.
+        number: of the round.
+        selected: whether the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
+    """
+    folder = Path(config.output)
+    output = str(_run(folder, number))
+    if not number:
+        plain = DataConfig(train=config.data.train)
+        names = "unlabelled", "unlabelled_ratio", "unlabelled_max_words", "mixing"
+        data = replace(config.data, **{name: getattr(plain, name) for name in names})
+        return replace(config, data=data, output=output)
+    data = replace(config.data, unlabelled=str(_silver(folder, number))) if selected else config.data
+    teacher = {
+        "class_path": "treeparse.model.Teacher",
+        "init_args": {"models": [str(_run(folder, number - 1) / MODEL)]},
+    }
+    silver = {"class_path": "treeparse.objectives.SilverTrees", "init_args": {"reference": teacher}}
+    terms = [{"objective": config.objective, "data": "labelled"}, {"objective": silver, "data": "unlabelled"}]
+    objective = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": terms}}
+    optimization = _with_text(config.optimization)
+    return replace(config, data=data, objective=objective, optimization=optimization, output=output)
+
+
+def read_rounds(folder: Path) -> list[Round]:
+    """The finished rounds of a folder.
+
+    Raises:
+        TreeparseError: the file of them is damaged.
+    """
+    path = folder / ROUNDS
+    if not path.is_file():
+        return []
+    try:
+        return [Round(**values) for values in json.loads(path.read_bytes())]
+    except (TypeError, ValueError) as error:
+        raise TreeparseError(
+            f"{path} is damaged ({error}): remove it, and the same command writes it again without training anew."
+        ) from error
+
+
+class _SelfTraining:
+    """The rounds in a folder: what they are made by, and how one is made."""
+
+    def __init__(self, config: TrainConfig, least_log_prob: float | None, console: Console) -> None:
+        self.config, self.least_log_prob, self.console = config, least_log_prob, console
+        self.folder, self.text = Path(config.output), _text(config)
+        self.text.share(0)  # raises where there is no sentence
+        self.sentences = sum(1 for _ in self.text.once())  # reads all: a fault in the last file would cost a round
+
+    def begin(self) -> None:
+        """Write down what is done in the folder; raise where something else was begun there, or lies there."""
+        settings = flattened(self.config.to_dict()) | {"least_log_prob": self.least_log_prob}
+        for name in ("train", "dev"):
+            paths = expand_paths(_listed(getattr(self.config.data, name)))
+            settings[f"files of data.{name}"] = [file_digest(path) for path in paths]
+        settings["files of data.unlabelled"] = [list(digest) for digest in self.text.digests()]
+        replaceable = {name for name in settings if not any(self.folder.glob("round-0"))}
+        if not any(self.folder.glob("*-1*")):
+            replaceable.add("least_log_prob")
+        begin_runs(self.folder / SETTINGS, settings, "self-training", replaceable=replaceable)
+
+    def round(self, number: int, last: int) -> Round:
+        """Train a round, or resume it."""
+        source = f"the trees, and the text as round {number - 1} parses it" if number else "the trees alone"
+        self.console.say(f"round {number} of {last}: {source}")
+        silver = self._select(number) if number else 0
+        config = round_config(self.config, number, selected=self.least_log_prob is not None)
+        train(config, resume=True, quiet=self.console.quiet)
+        best = best_record(RunDirectory(config.output).read_history())
+        return Round(number, best.dev_uas, best.dev_las, silver, self.sentences)
+
+    def _select(self, number: int) -> int:
+        """How many sentences of the text a round learns from: all, or those that its teacher is sure of, in a file."""
+        if self.least_log_prob is None:
+            return self.sentences
+        path = _silver(self.folder, number)
+        if not path.is_file():
+            parser = Parser.from_pretrained(_run(self.folder, number - 1))
+            write_conllu(
+                path, self._sure_parses(parser.to(pick_device(self.config.trainer.device)), self.least_log_prob)
+            )
+        return sum(1 for _ in UnlabelledText([path], words=1, max_words=self.text.max_words).once())
+
+    def _sure_parses(self, parser: Parser, least: float) -> Iterator[ConlluSentence]:
+        """The sentences whose best tree has at least this log probability a word, with these trees."""
+        left, surest = self.text.once(), -math.inf
+        with self.console.bar(self.sentences, " sentences") as bar:
+            while chunk := list(islice(left, CHUNK)):
+                for sentence, parse in zip(chunk, parser.parse([each.words for each in chunk]), strict=True):
+                    log_prob = parse.log_prob / len(sentence.words)
+                    surest = max(surest, log_prob)
+                    if log_prob >= least:
+                        yield sentence.alone().with_parse(parse.heads, parse.labels)
+                bar.update(len(chunk))
+        if surest < least:
+            raise TreeparseError(
+                f"No sentence of the text has a tree of log probability {least} a word or more; the surest has "
+                f"{surest:.2f}: ask for less."
+            )
+
+
+def _text(config: TrainConfig) -> UnlabelledText:
+    """The text; raises where there is none, or the objective is not one of trees alone."""
+    data = config.data
+    if data.unlabelled is None:
+        raise TreeparseError("Self-training needs text without trees: name files as data.unlabelled.")
+    kinds = build_objective(config.objective).kinds()
+    if others := [name for name, kind in kinds.items() if kind != "labelled"]:
+        raise TreeparseError(
+            f"The objective {others[0]} is not for trees alone, and self-training adds the text by itself: leave it "
+            "out, or train with treeparse train."
+        )
+    skip = (lambda fault: None) if data.skip_invalid else None
+    return UnlabelledText(_listed(data.unlabelled), words=1, max_words=data.unlabelled_max_words, on_invalid=skip)
+
+
+def _with_text(optimization: OptimizationConfig) -> OptimizationConfig:
+    """How the loss of trees and text is minimised, where the config leaves it open."""
+    if optimization.epochs == optimization.steps == "auto":
+        optimization = replace(optimization, steps=STEPS)
+    return replace(optimization, patience=None) if optimization.patience == "auto" else optimization
+
+
+def _run(folder: Path, number: int) -> Path:
+    return folder / f"round-{number}"
+
+
+def _silver(folder: Path, number: int) -> Path:
+    return folder / f"silver-{number}.conllu"
+
+
+def _listed(patterns: list[str] | str | None) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else patterns or []
