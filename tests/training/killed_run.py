@@ -12,7 +12,7 @@ import torch
 
 from treeparse.data import outputs
 from treeparse.model import Parser
-from treeparse.training import checkpoint, load_config, train
+from treeparse.training import checkpoint, load_config, self_training, train
 from treeparse.training.module import ParserModule
 
 
@@ -84,6 +84,43 @@ def before_export() -> None:
     Parser.save_pretrained = save_pretrained
 
 
+def in_round_1() -> None:
+    """In the third batch of the second epoch of a round of self-training."""
+
+    def train_and_die(config: Any, **options: Any) -> Path:
+        if config.output.endswith("round-1"):
+            in_epoch(1)
+        return train(config, **options)
+
+    self_training.train = train_and_die
+
+
+def in_selection() -> None:
+    """With a part of the silver sentences on the disk."""
+    write = self_training.write_conllu
+
+    def write_some(path: Path, sentences: Iterator[Any]) -> None:
+        def some() -> Iterator[Any]:
+            yield next(sentences)
+            die()
+
+        write(path, some())
+
+    self_training.write_conllu = write_some
+
+
+def before_table() -> None:
+    """With a finished round 1 of which nothing is written down."""
+    write = self_training.atomic_write
+
+    def write_round_0(path: Path, text: str) -> None:
+        if '"number": 1' in text:
+            die()
+        write(path, text)
+
+    self_training.atomic_write = write_round_0
+
+
 POINTS: dict[str, Callable[[], None]] = {
     "beginning": before_parser,
     "first epoch": lambda: in_epoch(0),
@@ -94,7 +131,17 @@ POINTS: dict[str, Callable[[], None]] = {
     "export": before_export,
 }
 
+ROUNDS: dict[str, Callable[[], None]] = {
+    "selection": in_selection,
+    "round 1": in_round_1,
+    "table": before_table,
+}
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    POINTS[sys.argv[2]]()
-    train(load_config(sys.argv[1]), quiet=True)
+    {**POINTS, **ROUNDS}[sys.argv[2]]()
+    config = load_config(sys.argv[1])
+    if sys.argv[2] in ROUNDS:
+        self_training.self_train(config, 1, least_log_prob=-1.2, quiet=True)
+    else:
+        train(config, quiet=True)

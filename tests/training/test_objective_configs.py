@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from treeparse.cli.configs import shipped_configs
+from treeparse.cli.main import main
 from treeparse.data import load_treebank
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.training import load_config, train
@@ -117,27 +118,29 @@ def test_constraints_without_a_tree(demo: dict[str, Path], tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", ["rest.txt", "rest.conllu"])
 def test_text_beside_trees(demo: dict[str, Path], tmp_path: Path, text: str) -> None:
-    data = {"data__train": demo["few.conllu"], "data__dev": demo["dev.conllu"], "data__unlabelled": demo[text]}
-    assert_learns(trained("semisup", tmp_path, **data), "term/TreeLikelihood", "term/Entropy")
+    data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo[text]}
+    options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path}.items()]
+    assert main(["self-train", "--rounds", "1", "-q", *options]) == 0  # by the config semisup
+    assert_learns(tmp_path / "round-1", "term/TreeLikelihood", "term/SilverTrees")
 
 
 def test_the_other_terms_for_text(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
-    """Those that the comments of the config name, as they stand there."""
-    path = shipped_configs()["semisup"]
-    before, _, comments = path.read_text(encoding="utf-8").partition("# Other terms for the text:\n")
-    lines = [line.removeprefix("# ").removeprefix("#") for line in comments.split("\n") if line.startswith("#")]
-    terms = yaml.safe_load("\n".join(line.removeprefix("  ") for line in lines))
-    assert [term["objective"]["class_path"].rpartition(".")[2] for term in terms] == [
+    """The objective that the comments of the config name, as it stands there."""
+    text = shipped_configs()["semisup"].read_text(encoding="utf-8")
+    before, _, comments = text.partition("objective:\n")
+    _, _, block = comments.partition("# objective:\n")
+    lines = ["objective:", *(line.removeprefix("# ") for line in block.splitlines())]
+    own = tmp_path / "own.yaml"
+    named = "\n".join(lines).replace("runs/default/model", str(start)).replace("constraints.yaml", str(CONSTRAINTS))
+    own.write_text(before + named, encoding="utf-8")
+    terms = yaml.safe_load(named)["objective"]["init_args"]["terms"]
+    objectives = [term["objective"] for term in terms]
+    assert [(each if isinstance(each, str) else each["class_path"]).rpartition(".")[2] for each in objectives] == [
+        "TreeLikelihood",
         "SilverTrees",
         "GeneralizedExpectation",
+        "Entropy",
     ]
-    settings = yaml.safe_load(before)
-    settings["objective"]["init_args"]["terms"] += terms
-    text = (
-        yaml.safe_dump(settings).replace("runs/default/model", str(start)).replace("constraints.yaml", str(CONSTRAINTS))
-    )
-    own = tmp_path / "own.yaml"
-    own.write_text(text.replace("runs/default/model", str(start)), encoding="utf-8")
     data = {"data.train": demo["few.conllu"], "data.dev": demo["dev.conllu"], "data.unlabelled": demo["rest.conllu"]}
     options = [f"--{key}={value}" for key, value in {**SMALL, **data, "output": tmp_path / "run"}.items()]
     run = train(load_config(own, options), quiet=True).parent

@@ -6,12 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.data.features.words import read_tags
 from treeparse.data.files import atomic_write, expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
-from treeparse.errors import TreeparseError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import file_digest
 from treeparse.training.checkpoint import RunDirectory
@@ -109,13 +111,10 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
         data = replace(config.data, **{name: getattr(plain, name) for name in names})
         return replace(config, data=data, output=output)
     data = replace(config.data, unlabelled=str(_silver(folder, number))) if selected else config.data
-    teacher = {
-        "class_path": "treeparse.model.Teacher",
-        "init_args": {"models": [str(_run(folder, number - 1) / MODEL)]},
-    }
-    silver = {"class_path": "treeparse.objectives.SilverTrees", "init_args": {"reference": teacher}}
+    teacher = _class("treeparse.model.Teacher", models=[str(_run(folder, number - 1) / MODEL)])
+    silver = _class("treeparse.objectives.SilverTrees", reference=teacher)
     terms = [{"objective": config.objective, "data": "labelled"}, {"objective": silver, "data": "unlabelled"}]
-    objective = {"class_path": "treeparse.objectives.WeightedSum", "init_args": {"terms": terms}}
+    objective = _class("treeparse.objectives.WeightedSum", terms=terms)
     optimization = _with_text(config.optimization)
     return replace(config, data=data, objective=objective, optimization=optimization, output=output)
 
@@ -144,7 +143,7 @@ class _SelfTraining:
         self.config, self.least_log_prob, self.console = config, least_log_prob, console
         self.folder, self.text = Path(config.output), _text(config)
         self.text.share(0)  # raises where there is no sentence
-        self.sentences = sum(1 for _ in self.text.once())  # reads all: a fault in the last file would cost a round
+        self.sentences = _checked(self.text, getattr(config.model.encoder, "tags", ()))
 
     def begin(self) -> None:
         """Write down what is done in the folder; raise where something else was begun there, or lies there."""
@@ -213,11 +212,29 @@ def _text(config: TrainConfig) -> UnlabelledText:
     return UnlabelledText(_listed(data.unlabelled), words=1, max_words=data.unlabelled_max_words, on_invalid=skip)
 
 
+def _checked(text: UnlabelledText, columns: Sequence[str]) -> int:
+    """Count the sentences of the text; raise for a fault in any of them, which would be met after round 0."""
+    count = 0
+    for sentence in text.once():
+        count += 1
+        try:
+            for column in columns:
+                read_tags(sentence.words, column)
+        except TreeparseError as error:
+            raise DataError(str(error), source=sentence.source, line=sentence.line) from error
+    return count
+
+
 def _with_text(optimization: OptimizationConfig) -> OptimizationConfig:
     """How the loss of trees and text is minimised, where the config leaves it open."""
     if optimization.epochs == optimization.steps == "auto":
         optimization = replace(optimization, steps=STEPS)
     return replace(optimization, patience=None) if optimization.patience == "auto" else optimization
+
+
+def _class(path: str, **arguments: object) -> dict[str, Any]:
+    """A class by its path, as in a config."""
+    return {"class_path": path, "init_args": arguments}
 
 
 def _run(folder: Path, number: int) -> Path:

@@ -25,8 +25,9 @@ def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabell
         )
     if unlabelled and len(learns["labelled"]) == len(kinds):
         raise TreeparseError(
-            f"The objective {learns['labelled'][0]} learns from trees alone, so that data.unlabelled is of no use: add "
-            "one that needs none, such as Entropy, in a WeightedSum, or leave data.unlabelled out."
+            f"The objective {learns['labelled'][0]} learns from trees alone, so that data.unlabelled is of no use: "
+            "train with treeparse self-train, add an objective that needs no trees in a WeightedSum (treeparse config "
+            "semisup shows some), or leave data.unlabelled out."
         )
     if learns["unlabelled"] and not unlabelled and all(have_tree):
         raise TreeparseError(

@@ -106,7 +106,10 @@ class LexicalFeatures(Features):
         return type(self)(
             self.words.extended(map(str.lower, forms), min_count=min_count),
             self.characters.extended(chain.from_iterable(forms), min_count=min_count),
-            {name: table.extended(t for s in sentences for t in _tags(s, name)) for name, table in self.tags.items()},
+            {
+                name: table.extended(t for s in sentences for t in read_tags(s, name))
+                for name, table in self.tags.items()
+            },
             self.vectors,
         )
 
@@ -146,14 +149,14 @@ class LexicalFeatures(Features):
         if self.vectors is not None:
             features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in places), self.vectors)
         for name, table in self.tags.items():
-            tags = chain.from_iterable(_tags(sentence, name) for sentence in sentences)
+            tags = chain.from_iterable(read_tags(sentence, name) for sentence in sentences)
             features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
         return features
 
     def check(self, sentence: Sentence) -> None:
         """Raise where a tag that the model reads is missing, before the sentence is in a batch."""
         for name in self.tags:
-            _tags(sentence, name)
+            read_tags(sentence, name)
 
     def _spell(self, forms: Iterable[str]) -> Tensor:
         """(U, L): row 0 spells the root, the others the forms in their order."""
@@ -200,7 +203,8 @@ def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
     return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
 
 
-def _tags(sentence: Sentence, name: str) -> Sequence[str]:
+def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
+    """The tags of a column, upos, xpos or feats; raises where a word was never tagged."""
     tags: tuple[str, ...] | None = getattr(sentence, name)
     # A word without features is common, and "_" says just that; a word without a part of speech was never tagged.
     if tags is None or (name != "feats" and EMPTY in tags):

@@ -1,0 +1,77 @@
+"""Rounds of self-training: their settings, which one is best, and that a killed one ends as an unbroken one."""
+
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from helpers.forked import Forks
+from safetensors.torch import load_file
+
+from treeparse.cli.configs import shipped_config
+from treeparse.training import load_config
+from treeparse.training.config import TrainConfig
+from treeparse.training.self_training import Round, best_round, round_config, self_train
+
+
+@pytest.fixture
+def config(tiny_config: Path) -> Path:
+    """A config of two short epochs, with text."""
+    settings = yaml.safe_load(tiny_config.read_text(encoding="utf-8"))
+    settings["data"]["unlabelled"] = str(tiny_config.parent / "dev.conllu")
+    settings["optimization"] |= {"epochs": 2}
+    tiny_config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return tiny_config
+
+
+def semisup(*options: str) -> TrainConfig:
+    files = ["--data.train=few.conllu", "--data.dev=dev.conllu", "--data.unlabelled=text.txt", "--output=runs/few"]
+    return load_config(shipped_config("semisup"), [*files, *options])
+
+
+def test_round_0_is_the_default_config_on_the_trees() -> None:
+    files = ["--data.train=few.conllu", "--data.dev=dev.conllu", "--output=runs/few/round-0"]
+    assert round_config(semisup(), 0) == load_config(shipped_config("default"), files)
+
+
+def test_a_round_learns_the_best_trees_of_the_round_before() -> None:
+    config = round_config(semisup("--seed=3"), 2)
+    assert (config.seed, config.output, config.data.unlabelled) == (3, "runs/few/round-2", "text.txt")
+    assert config.data.unlabelled_ratio == 4.0
+    assert (config.optimization.steps, config.optimization.patience) == (1600, None)
+    trees, silver = config.objective["init_args"]["terms"]
+    assert trees["objective"]["class_path"] == "treeparse.objectives.TreeLikelihood"
+    assert silver["objective"]["class_path"] == "treeparse.objectives.SilverTrees"
+    assert silver["objective"]["init_args"]["reference"]["init_args"] == {"models": ["runs/few/round-1/model"]}
+
+
+@pytest.mark.parametrize("options", [["--optimization.steps=20"], ["--optimization.epochs=3"]])
+def test_what_the_config_sets_holds_for_all_rounds(options: list[str]) -> None:
+    given = semisup(*options, "--optimization.patience=2")
+    for number in (0, 1):
+        assert round_config(given, number).optimization == given.optimization
+
+
+def test_the_best_round_by_hand() -> None:
+    rounds = [Round(number, 0.5, las, 0, 0) for number, las in enumerate([0.3, 0.5, 0.5, 0.4])]
+    assert best_round(rounds).number == 1
+    assert best_round([Round(number, None, None, 0, 0) for number in range(3)]).number == 2
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_killed_and_resumed(config: Path, forks: Forks, tmp_path: Path) -> None:
+    """At three points in turn: each process resumes what the one before left."""
+    unbroken = tmp_path / "unbroken"
+    self_train(load_config(config, [f"--output={unbroken}"]), 1, least_log_prob=-1.2, quiet=True)
+    for point in ("selection", "round 1", "table"):
+        killed = forks.run(Path(__file__).with_name("killed_run.py"), config, point)
+        assert killed.returncode == -signal.SIGKILL, (point, killed.stderr)
+    broken = tmp_path / "run"
+    self_train(load_config(config), 1, least_log_prob=-1.2, quiet=True)
+    for name in ("silver-1.conllu", "rounds.json"):
+        assert (broken / name).read_bytes() == (unbroken / name).read_bytes()
+    for folder in ("round-0/model", "round-1/model", "model"):
+        found, expected = (load_file(run / folder / "model.safetensors") for run in (broken, unbroken))
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], expected[name]) for name in expected)
