@@ -18,7 +18,7 @@ from treeparse.data import load_treebank
 from treeparse.training.module import ParserModule
 
 
-def run(*arguments: str | Path | int) -> int:
+def run(*arguments: str | Path | float) -> int:
     return main([*map(str, arguments)])
 
 

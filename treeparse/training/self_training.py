@@ -11,7 +11,8 @@ from typing import Any
 from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.features.words import read_tags
-from treeparse.data.files import atomic_write, expand_paths
+from treeparse.data.files import expand_paths
+from treeparse.data.outputs import atomic_write
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser

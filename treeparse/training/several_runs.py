@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.files import atomic_write
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 
 
