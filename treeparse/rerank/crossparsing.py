@@ -14,7 +14,6 @@ from typing import Literal
 from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
-from treeparse.data.outputs import atomic_write
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parse, Parser
