@@ -6,8 +6,8 @@
 
 Few trees: the default config on the first 100 training sentences of EWT alone, and beside unlabelled text (the words
 and tags of the rest; the parser reads no tags), on which entropy is made small, 20 constraints that the 100 sentences
-show are to hold, the best trees of the parser of the 100 sentences are learned (self-training), those of the parser
-that this gives (twice), or, as an upper line, a parser of all of EWT teaches; the dev set is every fifth dev sentence.
+show are to hold, or, as an upper line, a parser of all of EWT teaches; and `treeparse self-train` on both, two rounds
+after that of the 100 sentences alone. The dev set is every fifth dev sentence.
 No tree: sentences of up to 20 words with gold UPOS and 20 constraints that were written by hand from the UD guidelines
 (configs/constraints/ud.yaml), measured on the test sentences of up to 20 words beside attachment to a neighbour.
 
@@ -27,9 +27,11 @@ from support.reports.spread import spread
 from support.semisup.files import attachment_baselines, cut, every, short, write_constraints
 from support.semisup.plot import draw
 from support.training.options import add_run_options, working_folder
-from support.training.runs import Record, append_record, read_records, train_and_score
+from support.training.runs import Record, append_record, read_records, scores_of_run, train_and_score
 
+from treeparse.cli.main import main as main_command
 from treeparse.data import load_treebank
+from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_semisup.jsonl"
@@ -39,7 +41,8 @@ LABELLED, DEV_STEP, CONSTRAINTS, SHORT = 100, 5, 20, 20
 BY_HAND = Path(__file__).parents[1] / "configs" / "constraints" / "ud.yaml"
 
 Settings = Mapping[str, object]
-SUPERVISED, SELF_TRAINED, TWICE = "100 trees alone", "self-training", "self-training twice"
+SUPERVISED, SELF_TRAINED = "100 trees alone", "self-training"
+ROUNDS = [f"{SELF_TRAINED}, round {number}" for number in range(3)]
 NO_TREE = "constraints alone"
 COLUMNS = {"UAS": "uas", "LAS": "las", "dev LAS": "dev_las"}
 
@@ -51,8 +54,6 @@ class Paths(NamedTuple):
     unlabelled: Path
     dev: Path
     constraints: Path
-    supervised: Path  # the models of this seed
-    self_trained: Path
     teacher: Path  # a parser of all trees
 
 
@@ -73,8 +74,6 @@ def teacher(model: Path) -> dict[str, object]:
 ADDED: Mapping[str, Callable[[Paths], dict[str, object]]] = {
     "entropy": lambda paths: term("Entropy", {"start": 0.0, "end": 0.1}),
     "20 constraints": lambda paths: term("GeneralizedExpectation", 2.0, constraints=str(paths.constraints)),
-    SELF_TRAINED: lambda paths: term("SilverTrees", 1.0, reference=teacher(paths.supervised)),
-    TWICE: lambda paths: term("SilverTrees", 1.0, reference=teacher(paths.self_trained)),
     "a teacher of all trees": lambda paths: term("Divergence", 1.0, reference=teacher(paths.teacher)),
 }
 BESIDE = {
@@ -122,24 +121,34 @@ class Experiment:
         dev = every(self.file("dev"), DEV_STEP, data)
         constraints = write_constraints(labelled, CONSTRAINTS, data / f"constraints-{LABELLED}.yaml")
         gold = [sentence.words for sentence in load_treebank(self.file("test"))]
+        full = self.full or self.folder("all trees", 1) / "model"
+        paths = Paths(labelled, unlabelled, dev, constraints, full)
         for seed in seeds:
             for setting in settings:
-                if (LABELLED, setting, seed) not in self.records:
-                    supervised, self_trained = (self.folder(s, seed) / "model" for s in (SUPERVISED, SELF_TRAINED))
-                    full = self.full or self.folder("all trees", 1) / "model"
-                    paths = Paths(labelled, unlabelled, dev, constraints, supervised, self_trained, full)
-                    self.make_teachers(setting, paths, gold, seed)
+                if setting == SELF_TRAINED:
+                    self.self_train(paths, gold, seed)
+                elif (LABELLED, setting, seed) not in self.records:
+                    self.make_teacher(setting, paths, gold)
                     self.run(LABELLED, setting, seed, "default", settings_of(setting, paths), gold)
-        return [self.records[LABELLED, setting, seed] for seed in seeds for setting in settings]
+        names = [name for setting in settings for name in (ROUNDS if setting == SELF_TRAINED else [setting])]
+        return [self.records[LABELLED, name, seed] for seed in seeds for name in names]
 
-    def make_teachers(self, setting: str, paths: Paths, gold: Sequence[Sentence], seed: int) -> None:
-        """Train the models that a run learns from, if their folders are not there."""
-        if setting in (SELF_TRAINED, TWICE) and not paths.supervised.is_dir():
-            options = {"seed": seed, **settings_of(SUPERVISED, paths)}
-            train_and_score("default", options, gold, paths.supervised.parent)
-        if setting == TWICE and not paths.self_trained.is_dir():
-            options = {"seed": seed, **settings_of(SELF_TRAINED, paths)}
-            train_and_score("default", options, gold, paths.self_trained.parent)
+    def self_train(self, paths: Paths, gold: Sequence[Sentence], seed: int) -> None:
+        """Make the rounds of a seed by the command, if a record is missing, and append their records."""
+        folder, missing = self.folder(SELF_TRAINED, seed), [(LABELLED, name, seed) for name in ROUNDS]
+        if all(run in self.records for run in missing):
+            return
+        files = {"train": paths.labelled, "dev": paths.dev, "unlabelled": paths.unlabelled}
+        options = {"output": folder, "seed": seed, **{f"data.{name}": path for name, path in files.items()}}
+        rounds = ["--rounds", str(len(ROUNDS) - 1)]
+        if main_command(["self-train", *rounds, *(f"--{name}={value}" for name, value in options.items())]):
+            raise TreeparseError(f"treeparse self-train failed in {folder}.")
+        for number, run in enumerate(missing):
+            if run not in self.records:
+                self.add(*run, {**scores_of_run(folder / f"round-{number}", gold), **machine()})
+
+    def make_teacher(self, setting: str, paths: Paths, gold: Sequence[Sentence]) -> None:
+        """Train the parser of all trees, if a run learns from it and its folder is not there."""
         if setting == "a teacher of all trees" and not paths.teacher.is_dir():
             files = {"data.train": self.file("train"), "data.dev": self.file("dev")}
             train_and_score("fast", files, gold, paths.teacher.parent)
@@ -166,7 +175,7 @@ class Experiment:
         """Make one run and append its record."""
         print(f"{setting}, seed {seed}", flush=True)
         scores = train_and_score(config, {"seed": seed, **settings}, gold, self.folder(setting, seed))
-        self.add(labelled, setting, seed, {**scores, "threads": torch.get_num_threads(), "cpu": cpu_name()})
+        self.add(labelled, setting, seed, {**scores, **machine()})
 
     def add(self, labelled: int, setting: str, seed: int, values: Mapping[str, object]) -> None:
         """Append a record."""
@@ -177,6 +186,11 @@ class Experiment:
     def folder(self, setting: str, seed: int) -> Path:
         """Where a run lies."""
         return self.work / f"{setting.replace(' ', '_')}-{seed}"
+
+
+def machine() -> dict[str, object]:
+    """What a run was made by."""
+    return {"threads": torch.get_num_threads(), "cpu": cpu_name()}
 
 
 def table(records: Sequence[Record], columns: Mapping[str, str]) -> Iterator[str]:
@@ -195,16 +209,17 @@ def table(records: Sequence[Record], columns: Mapping[str, str]) -> Iterator[str
 
 def show(few: Sequence[Record], none: Sequence[Record], picture: Path) -> None:
     """Print the tables and draw the plot."""
-    if few:
-        print("\n".join(table(few, COLUMNS)))
-    if none:
-        print("\n".join(["", *table(none, {"UAS": "uas"})]))
+    in_rounds = [record for record in few if record["setting"] in ROUNDS]
+    beside = [record for record in few if record["setting"] not in ROUNDS]
+    for records, columns in ((beside, COLUMNS), (in_rounds, COLUMNS), (none, {"UAS": "uas"})):
+        if records:
+            print("\n".join([*table(records, columns), ""]))
     draw(few, none, picture)
 
 
 def replot(output: Path) -> None:
     """Show the runs of a file."""
-    order = {name: place for place, name in enumerate([SUPERVISED, *ADDED])}
+    order = {name: place for place, name in enumerate([SUPERVISED, *ADDED, *ROUNDS])}
     records = sorted(read_records(output), key=lambda record: (order.get(record["setting"], 0), record["seed"]))
     few, none = ([r for r in records if bool(r["labelled"]) is some] for some in (True, False))
     show(few, none, output.with_suffix(".png"))
@@ -213,7 +228,7 @@ def replot(output: Path) -> None:
 def main(options: Sequence[str] | None = None) -> None:
     """Run what is missing, print the tables and draw the plot."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    everything = [SUPERVISED, *ADDED]
+    everything = [SUPERVISED, *ADDED, SELF_TRAINED]
     add_run_options(parser, OUTPUT)
     parser.add_argument(
         "--settings", nargs="*", choices=everything, default=everything, metavar="NAME", help=", ".join(everything)

@@ -28,11 +28,16 @@ def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[S
     """
     path = Path(config) if Path(config).is_file() else shipped_configs().get(config, Path(config))
     settings = {**options, "output": directory}
-    model = train(load_config(path, [f"--{key}={value}" for key, value in settings.items()]), resume=True)
+    train(load_config(path, [f"--{key}={value}" for key, value in settings.items()]), resume=True)
+    return scores_of_run(directory, gold)
+
+
+def scores_of_run(directory: Path, gold: Sequence[Sentence]) -> Record:
+    """How well the model of a finished run parses the words of gold trees, its dev LAS, and the seconds it took."""
     with (directory / "metrics.csv").open(encoding="utf-8", newline="") as file:
         epochs = list(csv.DictReader(file))
     return {
-        **scores_of(Parser.from_pretrained(model), gold),
+        **scores_of(Parser.from_pretrained(directory), gold),
         "dev_las": max((round(float(epoch["dev_las"]), 6) for epoch in epochs if epoch["dev_las"]), default=None),
         "seconds": round(sum(float(epoch["seconds"]) for epoch in epochs), 1),
     }
