@@ -155,7 +155,7 @@ def test_a_stopped_command_says_how_to_go_on(
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(ParserModule, "training_step", step)
     assert run(*command, "-q") == code
-    assert capsys.readouterr().err == f"{word}; the same command goes on\n"
+    assert capsys.readouterr().err == f"{word}; the same command resumes\n"
     signal.signal(signal.SIGINT, before)
 
 

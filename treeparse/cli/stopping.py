@@ -39,17 +39,17 @@ def sigterm_exits() -> Iterator[None]:
 
 
 def stoppable(work: Callable[[], None]) -> int:
-    """The exit code of work that the same command resumes; Ctrl-C and SIGTERM say so."""
+    """Do work that the same command resumes, and return the exit code; after Ctrl-C or SIGTERM a line says so."""
     try:
         with sigterm_exits():
             work()
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on", file=sys.stderr)
+        print("interrupted; the same command resumes", file=sys.stderr)
         return INTERRUPTED
     except SystemExit as error:
         if error.code != TERMINATED:
             raise
-        print("terminated; the same command goes on", file=sys.stderr)
+        print("terminated; the same command resumes", file=sys.stderr)
         return TERMINATED
     return 0
 

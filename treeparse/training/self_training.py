@@ -37,10 +37,10 @@ class Round:
 
     Attributes:
         number: 0 for the trees alone.
-        dev_uas: in [0, 1], of the epoch that made the model; None without a dev set.
-        dev_las: likewise.
-        silver: sentences of the text that it learned from.
-        text: sentences that there were to choose from.
+        dev_uas: UAS on the dev set, in [0, 1], of the epoch that made the model; None without a dev set.
+        dev_las: LAS of that epoch, in [0, 1]; None without a dev set.
+        silver: number of sentences of the text that the round learned from.
+        text: number of all sentences of the text.
     """
 
     number: int
@@ -138,7 +138,7 @@ def read_rounds(folder: Path) -> list[Round]:
 
 
 class _SelfTraining:
-    """The rounds in a folder: what they are made by, and how one is made."""
+    """The rounds of a folder, and the settings and the text that all of them share."""
 
     def __init__(self, config: TrainConfig, least_log_prob: float | None, console: Console) -> None:
         self.config, self.least_log_prob, self.console = config, least_log_prob, console
@@ -147,19 +147,19 @@ class _SelfTraining:
         self.sentences = _checked(self.text, getattr(config.model.encoder, "tags", ()))
 
     def begin(self) -> None:
-        """Write down what is done in the folder; raise where something else was begun there, or lies there."""
+        """Write the settings to the folder; raise if the folder was begun with others, or holds other things."""
         settings = flattened(self.config.to_dict()) | {"least_log_prob": self.least_log_prob}
         for name in ("train", "dev"):
             paths = expand_paths(_listed(getattr(self.config.data, name)))
             settings[f"files of data.{name}"] = [file_digest(path) for path in paths]
         settings["files of data.unlabelled"] = [list(digest) for digest in self.text.digests()]
-        replaceable = {name for name in settings if not any(self.folder.glob("round-0"))}
-        if not any(self.folder.glob("*-1*")):
+        replaceable = set() if _run(self.folder, 0).exists() else set(settings)
+        if not (_run(self.folder, 1).exists() or _silver(self.folder, 1).exists()):
             replaceable.add("least_log_prob")
         begin_runs(self.folder / SETTINGS, settings, "self-training", replaceable=replaceable)
 
     def round(self, number: int, last: int) -> Round:
-        """Train a round, or resume it."""
+        """Train a round, or resume it; messages name the last round."""
         source = f"the trees, and the text as round {number - 1} parses it" if number else "the trees alone"
         self.console.say(f"round {number} of {last}: {source}")
         silver = self._select(number) if number else 0
@@ -169,7 +169,7 @@ class _SelfTraining:
         return Round(number, best.dev_uas, best.dev_las, silver, self.sentences)
 
     def _select(self, number: int) -> int:
-        """How many sentences of the text a round learns from: all, or those that its teacher is sure of, in a file."""
+        """Count the sentences that a round learns from: all, or those of sure trees, which are written to a file."""
         if self.least_log_prob is None:
             return self.sentences
         path = _silver(self.folder, number)
@@ -181,7 +181,7 @@ class _SelfTraining:
         return sum(1 for _ in UnlabelledText([path], words=1, max_words=self.text.max_words).once())
 
     def _sure_parses(self, parser: Parser, least: float) -> Iterator[ConlluSentence]:
-        """The sentences whose best tree has at least this log probability a word, with these trees."""
+        """Yield the sentences whose best tree has at least this log probability a word, under these trees."""
         left, surest = self.text.once(), -math.inf
         with self.console.bar(self.sentences, " sentences") as bar:
             while chunk := list(islice(left, CHUNK)):
@@ -199,7 +199,7 @@ class _SelfTraining:
 
 
 def _text(config: TrainConfig) -> UnlabelledText:
-    """The text; raises where there is none, or the objective is not one of trees alone."""
+    """Return the text; raise if there is none, or if the objective reads sentences without trees."""
     data = config.data
     if data.unlabelled is None:
         raise TreeparseError("Self-training needs text without trees: name files as data.unlabelled.")
@@ -227,7 +227,7 @@ def _checked(text: UnlabelledText, columns: Sequence[str]) -> int:
 
 
 def _with_text(optimization: OptimizationConfig) -> OptimizationConfig:
-    """How the loss of trees and text is minimised, where the config leaves it open."""
+    """Set what the config leaves to ``auto`` for a round with text."""
     if optimization.epochs == optimization.steps == "auto":
         optimization = replace(optimization, steps=STEPS)
     return replace(optimization, patience=None) if optimization.patience == "auto" else optimization

@@ -1,4 +1,4 @@
-"""The folder of several runs that belong together: what was begun in it, and that nothing else goes on there."""
+"""Folders of several runs that belong together: their settings are written down, and other settings refused."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -10,13 +10,13 @@ from treeparse.errors import TreeparseError
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
-    """Write down the settings of all runs of a folder, or compare them with those that it was begun with.
+    """Write the settings of all runs of a folder to a file in it, or compare them with those in that file.
 
     Args:
-        path: the file of the settings, in that folder, which is made.
-        settings: plain data; what the file lacks came later, and is not compared.
-        what: what the runs are for, as messages say it: "cross-parsing".
-        replaceable: the settings on which nothing in the folder depends yet.
+        path: the file; its folder is made.
+        settings: plain data. Settings that the file lacks are not compared, because later versions added them.
+        what: what the runs are for, as messages call it: "cross-parsing".
+        replaceable: the settings that may change, because nothing in the folder depends on them yet.
 
     Raises:
         TreeparseError: the folder was begun with other settings, holds other things, or its file is damaged.

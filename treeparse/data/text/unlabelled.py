@@ -90,7 +90,7 @@ class UnlabelledText:
         return digests
 
     def once(self) -> Iterator[ConlluSentence]:
-        """The sentences of all files once, but for those that are too long, as they stand there.
+        """Yield the sentences of all files once, as they stand there, without those that are too long.
 
         Raises:
             DataError: a sentence is faulty and ``on_invalid`` is not given.
@@ -120,7 +120,7 @@ class UnlabelledText:
             self._before, self._pass = self._done, self._one_pass()
 
     def _one_pass(self) -> Iterator[UnlabelledSentence]:
-        """The sentences of all files once, without their trees."""
+        """Yield the sentences of all files once, without their trees."""
         for place, found in enumerate(self.once()):
             words = Sentence(found.words.forms, found.words.upos, found.words.xpos, found.words.feats)
             yield UnlabelledSentence(words, place, f"{found.source}:{found.line}")
