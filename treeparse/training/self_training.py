@@ -21,6 +21,7 @@ from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.export import export_model
 from treeparse.training.history import best_record
+from treeparse.training.identity import FREE_SETTINGS
 from treeparse.training.progress import Console
 from treeparse.training.run import train
 from treeparse.training.settings import build_objective, flattened
@@ -29,6 +30,8 @@ from treeparse.training.several_runs import begin_runs
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, where the config sets neither steps nor epochs
 CHUNK = 2000  # sentences that are parsed at once
+# Settings that may differ when the same command resumes. Of data, what files hold is compared instead of their names.
+FREE = {"output", "trainer.device", *(f"data.{name}" for name in FREE_SETTINGS["data"])}
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,9 @@ class _SelfTraining:
 
     def begin(self) -> None:
         """Write the settings to the folder; raise if the folder was begun with others, or holds other things."""
-        settings = flattened(self.config.to_dict()) | {"least_log_prob": self.least_log_prob}
+        given = flattened(self.config.to_dict())
+        settings = {key: value for key, value in given.items() if key not in FREE}
+        settings["least_log_prob"] = self.least_log_prob
         for name in ("train", "dev"):
             paths = expand_paths(_listed(getattr(self.config.data, name)))
             settings[f"files of data.{name}"] = [file_digest(path) for path in paths]

@@ -49,12 +49,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _self_train(args: argparse.Namespace) -> None:
-    from treeparse.training.self_training import self_train
+    path = config_file(args.config)
     from treeparse.training.settings import load_config
 
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    config = load_config(config_file(args.config), [*options, *args.overrides])
+    config = load_config(path, [*options, *args.overrides])
+    from treeparse.training.self_training import self_train
+
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet:
         print("\n".join(_table(rounds)))
