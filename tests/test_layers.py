@@ -16,12 +16,13 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "treeparse"
 
 # Errors, names, sentences and batches, which every layer may import; only batches need torch.
-GROUND = {"errors", "names", "sentence", "batch", "setting_fields"}
+GROUND = {"errors", "names", "shipped", "sentence", "batch", "setting_fields"}
 
 # What each layer may import of ours, besides itself.
 ALLOWED = {
     "errors": set(),
     "names": {"errors"},
+    "shipped": {"errors"},
     "sentence": {"errors"},
     "batch": {"errors", "sentence"},
     "setting_fields": set(),

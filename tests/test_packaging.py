@@ -1,13 +1,19 @@
 """What the project says of itself agrees, from pyproject.toml to the citation."""
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
+from treeparse import shipped
+from treeparse.shipped import every_name, shipped_file
+
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, HATCH = SETTINGS["project"], SETTINGS["tool"]["hatch"]
 
 
 def test_every_extra_is_used() -> None:
@@ -23,6 +29,17 @@ def test_classifiers_name_pythons_that_are_allowed() -> None:
     named = [re.fullmatch(r"Programming Language :: Python :: (3)\.(\d+)", line) for line in PROJECT["classifiers"]]
     versions = [tuple(map(int, match.groups())) for match in named if match]
     assert versions and min(versions) == least
+
+
+def test_a_wheel_holds_what_goes_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file that a checkout has is found where the wheel has it, in the package."""
+    names = every_name()
+    assert {"rules/ud", "constraints/ud", "default"} <= set(names)
+    [(source, target)] = HATCH["build"]["targets"]["wheel"]["force-include"].items()
+    shutil.copytree(ROOT / source, tmp_path / target)
+    monkeypatch.setattr(shipped, "__file__", str(tmp_path / "treeparse" / "shipped.py"))
+    assert every_name() == names
+    assert all(shipped_file(name).is_relative_to(tmp_path) for name in names)
 
 
 def test_the_citation_is_complete_and_agrees() -> None:

@@ -162,6 +162,21 @@ def test_what_is_not_mended_is_counted(
     assert len(words_of(tmp_path / "out.conllu")) == 4
 
 
+def test_rules_that_ship_go_by_name(
+    model: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    by_path, by_name = tmp_path / "path.conllu", tmp_path / "name.conllu"
+    assert run("predict", model, source, "-o", by_path, "--rules", UD) == 0
+    assert run("predict", model, source, "-o", by_name, "--rules", "ud") == 0
+    assert by_name.read_bytes() == by_path.read_bytes()
+    capsys.readouterr()
+    assert run("predict", model, source, "-o", by_name, "--rules", "usd") == 2
+    assert "There is no file of rules 'usd'; there are: ud; did you mean ud?" in capsys.readouterr().err
+    written(tmp_path / "ud", RULES)
+    assert read_rules("ud") == read_rules(tmp_path / "ud") != read_rules(UD)
+
+
 def test_text_is_parsed_under_the_shipped_rules(model: str, tmp_path: Path) -> None:
     source = written(tmp_path / "in.txt", conllu() + "Noun1 Adj1 Noun2 Verb1\n")
     assert run("predict", model, source, "--format", "text", "-o", tmp_path / "out.conllu", "--rules", UD) == 0

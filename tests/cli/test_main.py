@@ -199,11 +199,32 @@ def test_config_prints_the_file_as_it_is(capsys: pytest.CaptureFixture[str]) -> 
 def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
-    for line, path in zip(lines, shipped_configs().values(), strict=True):
-        comment = path.read_text(encoding="utf-8").splitlines()[0]
+    files = [path.relative_to(ROOT / "configs").with_suffix("") for path in (ROOT / "configs").rglob("*.yaml")]
+    assert sorted(line.split()[0] for line in lines) == sorted(map(str, files))
+    assert [line.split()[0] for line in lines[: len(shipped_configs())]] == list(shipped_configs())
+    for line in lines:
+        comment = (ROOT / "configs" / f"{line.split()[0]}.yaml").read_text(encoding="utf-8").splitlines()[0]
         assert comment.startswith("# ")
         assert line.split(maxsplit=1)[1] == comment[2:]
+
+
+@pytest.mark.parametrize("name", ["rules/ud", "constraints/ud", "rules/ud.yaml"])
+def test_config_prints_rules_and_constraints(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", name]) == 0
+    expected = ROOT / "configs" / f"{name.removesuffix('.yaml')}.yaml"
+    assert capsys.readouterr().out == expected.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("rules/udd", "There is no file of rules 'rules/udd'; there are: ud; did you mean ud?"),
+        ("rule/ud", "There is no shipped file 'rule/ud'; there are: "),
+    ],
+)
+def test_config_says_what_there_is(name: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["config", name]) == 2
+    assert problem in capsys.readouterr().err
 
 
 def test_a_configs_name_may_end_in_yaml(capsys: pytest.CaptureFixture[str]) -> None:

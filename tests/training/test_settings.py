@@ -9,7 +9,8 @@ import yaml
 from treeparse.cli.configs import shipped_configs
 from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
-from treeparse.objectives import HeadSelection
+from treeparse.objectives import GeneralizedExpectation, HeadSelection
+from treeparse.objectives.constraints import read_constraints
 from treeparse.training.config import TrainConfig
 from treeparse.training.settings import (
     build_objective,
@@ -115,9 +116,8 @@ BEYOND_LIKELIHOOD = {"mrt", "margin", "ge", "semisup", "distill", "partial"}  # 
 
 @pytest.fixture
 def named_files(trained_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder in which there is what shipped configs name: a model, and constraints."""
+    """A folder in which there is what shipped configs name: a model."""
     shutil.copytree(trained_config.parent / "run" / "model", tmp_path / "runs" / "default" / "model")
-    shutil.copy(shipped_configs()["ge"].parent / "constraints" / "ud.yaml", tmp_path / "constraints.yaml")
     monkeypatch.chdir(tmp_path)
 
 
@@ -181,6 +181,13 @@ def test_several_files_stand_one_after_the_other(tmp_path: Path, options: list[s
 def test_one_value_of_other_settings(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match="stray"):
         load_config(write(tmp_path / "c.yaml"), ["--data.train", "a", "b", "--seed", "4", "stray"])
+
+
+def test_ge_has_the_constraints_that_ship() -> None:
+    path = shipped_configs()["ge"]
+    objective = build_objective(load_config(path, ["--data.train", "a.conllu"]).objective)
+    assert isinstance(objective, GeneralizedExpectation)
+    assert objective.constraints == read_constraints(path.parent / "constraints" / "ud.yaml")
 
 
 def test_the_papers_sizes() -> None:

@@ -18,9 +18,10 @@ of the heads that its MISC names (Heads=2,5). Both are exact: probabilities are 
 that no tree fits is an error, or is left out by --skip-invalid.
 
 --rules FILE wants trees that satisfy declared rules: at most one subject of a head, no arguments of function words, a
-root of some UPOS, no arcs that cross: configs/rules/ud.yaml has some, help("treeparse.rules.reading") all. What is
-found is exact, up to --opened trees a sentence. A sentence without such a tree among these gets its best one, and the
-closing line counts how many broke a rule and how many were mended. Probabilities are as without rules."""
+root of some UPOS, no arcs that cross. --rules ud is a shipped file, which treeparse config rules/ud prints;
+help("treeparse.rules.reading") has all rules. What is found is exact, up to --opened trees a sentence. A sentence
+without such a tree among these gets its best one, and the closing line counts how many broke a rule and how many were
+mended. Probabilities are as without rules."""
 
 
 class TreeConditions(TypedDict):
@@ -63,7 +64,9 @@ def add_condition_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-heads", action="store_true", help="keep HEAD and DEPREL where they are not _, see below"
     )
     parser.add_argument("--within", action="store_true", help="of the heads that MISC names (Heads=2,5) choose one")
-    parser.add_argument("--rules", metavar="FILE", help="YAML of rules that trees must satisfy, see below")
+    parser.add_argument(
+        "--rules", metavar="FILE", help="rules that trees must satisfy: YAML, or a shipped name, see below"
+    )
     parser.add_argument(
         "--opened",
         type=positive,

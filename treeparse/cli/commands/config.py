@@ -1,32 +1,34 @@
-"""``treeparse config``: print a configuration that ships with treeparse."""
+"""``treeparse config``: print a file that ships with treeparse: a configuration, rules or constraints."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from treeparse.cli.configs import shipped_config, shipped_configs
+from treeparse.shipped import every_name, shipped_file
 
 NAME = "config"
-HELP = "print a shipped configuration, or list them"
+HELP = "print a shipped configuration, rules or constraints, or list them all"
 EPILOG = """examples:
-  treeparse config                    list the shipped configurations
-  treeparse config fast > my.yaml     take one as the start of your own"""
+  treeparse config                        list what ships: configurations, rules, constraints
+  treeparse config fast > my.yaml         take one as the start of your own
+  treeparse config rules/ud > my.yaml     rules that --rules ud names
+  treeparse config constraints/ud         constraints of --config ge"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a configuration's name; none lists them all")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a name, such as fast or rules/ud; none lists them all")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one configuration as it stands in its file, or every name with its file's first comment."""
-    configs = shipped_configs()
+    """Print one file as it stands, or every name with its file's first comment."""
     if args.name is None:
-        width = max(map(len, configs), default=0)
-        for name, path in configs.items():
-            print(f"{name:<{width}}  {_summary(path)}".rstrip())
+        names = every_name()
+        width = max(map(len, names), default=0)
+        for name in names:
+            print(f"{name:<{width}}  {_summary(shipped_file(name))}".rstrip())
     else:
-        sys.stdout.write(shipped_config(args.name).read_text(encoding="utf-8"))
+        sys.stdout.write(shipped_file(args.name).read_text(encoding="utf-8"))
     return 0
 
 

@@ -26,7 +26,7 @@ EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu --head-sets 0.05 --held-out dev.conllu
   treeparse predict runs/one/model runs/two/model runs/three/model test.conllu -o parsed.conllu --combine marginals
   treeparse predict runs/english/model partly.conllu -o filled.conllu --keep-heads --within
-  treeparse predict runs/english/model test.conllu -o parsed.conllu --rules configs/rules/ud.yaml
+  treeparse predict runs/english/model test.conllu -o parsed.conllu --rules ud
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
   echo 'They saw her duck. She ran.' | treeparse predict runs/english/model - --format text --tokenizer spacy:en
 

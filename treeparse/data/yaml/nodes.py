@@ -8,18 +8,20 @@ import yaml
 
 from treeparse.data.yaml.bounds import LONGEST, check_yaml
 from treeparse.errors import DataError, TreeparseError, did_you_mean
+from treeparse.shipped import file_or_shipped
 
 KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}
 
 
 def read_yaml_text(path: str | Path, what: str) -> str:
-    """The text of a file that should hold ``what``, in the plural.
+    """The text of a file that should hold ``what``, rules or constraints; one that ships goes by its name.
 
     Raises:
         DataError: it is too long, or no text in UTF-8.
+        TreeparseError: a bare name is neither that of a file nor that of one that ships.
         OSError: the file cannot be read.
     """
-    with open(path, "rb") as stream:
+    with open(path if Path(path).suffix else file_or_shipped(path, what), "rb") as stream:
         data = stream.read(LONGEST + 1)
     if len(data) > LONGEST:
         raise DataError(f"the file has more than {LONGEST:,} bytes; are these {what}?", source=str(path))

@@ -30,7 +30,7 @@ class GeneralizedExpectation(Objective):
     What is kept of the past is saved with the state of a run.
 
     Args:
-        constraints: the file (``treeparse.objectives.constraints`` says what stands in it).
+        constraints: the file, or a shipped one by name (``treeparse.objectives.constraints`` says what it holds).
         penalty: of a share: "squared", its squared distance to the nearest target; or "kl", the divergence in nats of
             a word's chance to match at that target from the chance at the share.
         memory: from 0, for none, below 1: what a word counts one batch later, of those that the constraint is about.

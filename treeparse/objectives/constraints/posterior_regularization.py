@@ -25,7 +25,7 @@ class PosteriorRegularization(Objective):
     where constraints cannot be met together, or by no tree. Constraints that are about no word of a batch are left out.
 
     Args:
-        constraints: the file (``treeparse.objectives.constraints`` says what stands in it).
+        constraints: the file, or a shipped one by name (``treeparse.objectives.constraints`` says what it holds).
         slack: 0 or more: a share may miss its target by this for every nat by which its multiplier lowers scores. To
             the divergence then comes, for each constraint, its words times the square of the miss, over twice the
             slack.

@@ -1,0 +1,41 @@
+"""The files that ship with treeparse, by name: configs, rules and constraints."""
+
+from pathlib import Path
+
+from treeparse.errors import TreeparseError, did_you_mean
+
+KINDS = {"config": "configuration", "rules": "file of rules", "constraints": "file of constraints"}
+
+
+def shipped_files(kind: str = "config") -> dict[str, Path]:
+    """The files of a kind by name, without ``.yaml``."""
+    package = Path(__file__).resolve().parent
+    folders = (package / "configs", package.parent / "configs")  # of a wheel, of a checkout
+    folder = next((folder for folder in folders if folder.is_dir()), folders[0])
+    return {path.stem: path for path in sorted((folder if kind == "config" else folder / kind).glob("*.yaml"))}
+
+
+def shipped_file(name: str, kind: str = "config") -> Path:
+    """A file by its name, with or without ``.yaml``, of a kind that may stand before it: ``rules/ud``.
+
+    Raises ``TreeparseError`` where there is none.
+    """
+    folder, _, stem = name.removesuffix(".yaml").rpartition("/")
+    kind = folder or kind
+    files = shipped_files(kind) if kind in KINDS else {}
+    if stem not in files:
+        known = list(files) if kind in KINDS else every_name()
+        problem = f"There is no {KINDS.get(kind, 'shipped file')} {name!r}; there are: {', '.join(known)}"
+        raise TreeparseError(problem + (did_you_mean(stem, known) or "."))
+    return files[stem]
+
+
+def file_or_shipped(name: str | Path, kind: str = "config") -> Path:
+    """A file by its path, or by the name of one that ships; a path in a folder stays, even if it does not exist."""
+    path = Path(name)
+    return path if path.is_file() or path.name != str(name) else shipped_file(path.name, kind)
+
+
+def every_name() -> list[str]:
+    """The names of all configs, and those of rules and constraints after their kind: ``rules/ud``."""
+    return [name if kind == "config" else f"{kind}/{name}" for kind in KINDS for name in shipped_files(kind)]
