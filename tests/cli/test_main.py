@@ -95,7 +95,7 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
     [
         (
             ["pred"],
-            "there is no command 'pred', but train, export, calibrate, evaluate, predict, kbest, sample",
+            "there is no command 'pred', but train, self-train, export, calibrate, evaluate, predict, kbest, sample",
         ),
         (["trian", "--config", "fast"], "; did you mean train?"),
         (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
