@@ -36,7 +36,7 @@ from treeparse.cli.configs import shipped_configs
 from treeparse.data import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
-from treeparse.trees.combined import COMBINATIONS
+from treeparse.names import COMBINATIONS
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_ensemble.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"

@@ -16,9 +16,8 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser, ParserConfig, parsing
+from treeparse.names import COMBINATIONS, Combination, Decoder
 from treeparse.sentence import Sentence, nonprojective_words
-from treeparse.trees.combined import COMBINATIONS, Combination
-from treeparse.trees.decoders import Decoder
 
 Tree = tuple[tuple[int, ...], tuple[str, ...]]
 SENTENCES = [Sentence(forms, upos=("NOUN",) * len(forms)) for forms in (("Noun1", "Adj2", "Verb1"), ("Verb3", "Noun5"))]

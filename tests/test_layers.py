@@ -24,7 +24,7 @@ ALLOWED = {
     "names": {"errors"},
     "shipped": {"errors"},
     "sentence": {"errors"},
-    "batch": {"errors", "sentence"},
+    "batch": {"errors", "names", "sentence"},
     "setting_fields": set(),
     "version": set(),
     "references": set(),

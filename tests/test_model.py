@@ -17,9 +17,9 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, ParserConfig, labels
+from treeparse.names import Decoder
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
-from treeparse.trees.decoders import Decoder
 
 UNSEEN = learnable_sentences(20, seed=2)
 OBJECTIVES = pytest.mark.parametrize("objective", [TreeLikelihood(), HeadSelection()], ids=["trees", "heads"])

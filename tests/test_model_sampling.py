@@ -14,8 +14,8 @@ from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, parsing
+from treeparse.names import Decoder
 from treeparse.sentence import Sentence, nonprojective_words
-from treeparse.trees.decoders import Decoder
 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
 SENTENCES = [

@@ -12,8 +12,8 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
+from treeparse.names import DECODERS
 from treeparse.sentence import Sentence
-from treeparse.trees.decoders import DECODERS
 
 SENTENCES = learnable_sentences(6, seed=4, longest=4)
 

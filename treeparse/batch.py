@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.names import no_device
 from treeparse.sentence import Sentence
 
 
@@ -122,9 +123,7 @@ def pick_device(name: str | None) -> torch.device:
             device = torch.device(wanted)
             torch.ones(2, device=device).add(1).tolist()
     except Exception as error:  # torch has as many kinds of error as of devices that it does not have
-        raise TreeparseError(
-            f"There is no device {wanted!r} on this machine that computes: say auto, cpu, or cuda for a GPU."
-        ) from error
+        raise no_device(wanted) from error
     try:
         torch.ones(2, device=device, dtype=torch.float64).sum().tolist()
     except (TypeError, RuntimeError) as error:

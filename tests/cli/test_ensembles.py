@@ -10,11 +10,11 @@ from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, writt
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli.main import main
-from treeparse.cli.models import COMBINATIONS, LISTING_COMBINATIONS, PRECISIONS, leading_models
+from treeparse.cli.models import leading_models
 from treeparse.data import read_conllu, write_conllu
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig, precision
-from treeparse.trees import combined
+from treeparse.names import COMBINATIONS
+from treeparse.nn import BiLSTMConfig
 
 
 @pytest.fixture(scope="module")
@@ -100,15 +100,6 @@ def test_what_is_refused(
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"single_root": False}))
     problem = error_of(capsys, "predict", model, tmp_path / "model", source)
     assert "The models are of different trees: the first has trees: nonprojective, single_root: true" in problem
-
-
-def test_ways_to_combine_have_one_list() -> None:
-    assert combined.COMBINATIONS == COMBINATIONS
-    assert set(LISTING_COMBINATIONS) == set(COMBINATIONS) - {"marginals"}
-
-
-def test_precisions_have_one_list() -> None:
-    assert precision.PRECISIONS == PRECISIONS
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)

@@ -15,7 +15,6 @@ import torch
 from helpers.drawn import read_drawn
 from udtools import udeval
 
-from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
@@ -23,6 +22,7 @@ from treeparse.data.nbest.files import write_nbest
 from treeparse.data.parses import NBestList, Parse
 from treeparse.metrics import attachment_scores, paired_bootstrap
 from treeparse.model import Parser, ParserConfig
+from treeparse.names import DECODERS
 from treeparse.nn import BiLSTMConfig
 
 GOLD = """\

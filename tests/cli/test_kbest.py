@@ -15,7 +15,7 @@ from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu, write_conllu
 from treeparse.data.nbest.files import read_nbest
 from treeparse.model import Parser
-from treeparse.trees.decoders import Decoder
+from treeparse.names import Decoder
 
 
 def kbest(*arguments: str | Path | int) -> int:

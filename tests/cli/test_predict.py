@@ -14,13 +14,12 @@ import pytest
 from helpers.parsed_files import conllu, written
 from helpers.sentences import learnable_sentences
 
-from treeparse.cli.common import DECODERS
 from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model import Parser, ParserConfig
+from treeparse.names import DECODERS, Decoder
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
-from treeparse.trees.decoders import Decoder
 
 HEAD, DEPREL, DEPS = 6, 7, 8
 

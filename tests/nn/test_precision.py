@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.nn.precision import PRECISIONS, has_bfloat16, precision_named, scoring_in
+from treeparse.names import PRECISIONS, precision_named
+from treeparse.nn.precision import has_bfloat16, scoring_in
 
 CPU = torch.device("cpu")
 

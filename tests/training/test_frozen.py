@@ -18,10 +18,11 @@ from torch import Tensor
 from treeparse import Parser
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
-from treeparse.data.features.layer_cache import WORD_LAYERS, CacheDtype
+from treeparse.data.features.layer_cache import WORD_LAYERS
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
+from treeparse.names import CacheDtype
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train

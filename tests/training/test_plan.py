@@ -6,9 +6,10 @@ import pytest
 
 from treeparse.cli.configs import shipped_configs
 from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.mixing import Mixing, Mixture
+from treeparse.data.batches.mixing import Mixture
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
+from treeparse.names import Mixing
 from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.plan import plan_remarks, planned, settled, workload
 from treeparse.training.settings import load_config

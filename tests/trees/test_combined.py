@@ -11,9 +11,10 @@ from helpers.tree_cases import NUMBA, PROJECTIVE, Case, generator
 from torch import Tensor
 
 from treeparse import LabeledCRF, TreeparseError
+from treeparse.names import COMBINATIONS, DECODERS, combination_named
 from treeparse.trees import LabelSource
-from treeparse.trees.combined import COMBINATIONS, combination_named, combined, product
-from treeparse.trees.decoders import DECODERS, decoded, searched
+from treeparse.trees.combined import combined, product
+from treeparse.trees.decoders import decoded, searched
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean, MixtureLabels
 from treeparse.trees.mixture import Mixture
 

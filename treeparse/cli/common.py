@@ -6,17 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-if TYPE_CHECKING:
-    from treeparse.trees.decoders import Decoder
+from treeparse.names import DECODERS, LISTING_DECODERS, Decoder, decoder_named, listing_decoder_named
 
 T = TypeVar("T")
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 TERMINATED = 128 + 15  # as it reports SIGTERM
 
-DECODERS = ("best", "nonprojective", "projective", "minimum_risk")  # as help shows them
 LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
 MOST_RESAMPLES = 10**7
@@ -75,17 +73,13 @@ def _whole(text: str, *, least: int, most: int | None = None) -> int:
     return number
 
 
-def decoder(text: str) -> "Decoder":
+def decoder(text: str) -> Decoder:
     """The type of an argument: any decoder."""
-    from treeparse.trees.decoders import decoder_named
-
     return named(decoder_named, text)
 
 
-def listing_decoder(text: str) -> "Decoder":
+def listing_decoder(text: str) -> Decoder:
     """The type of an argument: a decoder that has lists of trees."""
-    from treeparse.trees.decoders import listing_decoder_named
-
     return named(listing_decoder_named, text)
 
 
@@ -142,4 +136,4 @@ def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_listing_decoder_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
     """Declare ``--decoder``, the choice of the trees that are listed."""
-    parser.add_argument("--decoder", type=listing_decoder, metavar="{best,nonprojective,projective}", help=help)
+    parser.add_argument("--decoder", type=listing_decoder, metavar=f"{{{','.join(LISTING_DECODERS)}}}", help=help)

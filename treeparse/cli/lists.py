@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from treeparse.cli import reading
 from treeparse.cli.common import counted, positive
 from treeparse.cli.conditions import Conditions
+from treeparse.names import LIST_FORMATS
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> Non
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     parser.add_argument(
         "--output-format",
-        choices=("conllu", "jsonl"),
+        choices=LIST_FORMATS,
         help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
     )
     parser.add_argument(

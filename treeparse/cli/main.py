@@ -16,6 +16,7 @@ from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, threads
 from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.names import device_named
 from treeparse.version import installed_version
 
 COMMANDS = (
@@ -71,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
     try:
+        if args.device is not None:
+            device_named(args.device)
         _set_threads(args.threads)
         with _messages_of_kernels(quiet=args.quiet):
             code = commands[args.command].run(args)

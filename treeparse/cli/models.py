@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import import_modules, named
+from treeparse.names import (
+    COMBINATIONS,
+    LISTING_COMBINATIONS,
+    PRECISIONS,
+    Combination,
+    Precision,
+    combination_named,
+    listing_combination_named,
+    precision_named,
+)
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
-    from treeparse.nn.precision import Precision
-    from treeparse.trees.combined import Combination
-
-COMBINATIONS = ("scores", "log_probs", "marginals")  # as help shows them
-PRECISIONS = ("32", "bf16", "int8", "auto")  # likewise
-LISTING_COMBINATIONS = COMBINATIONS[:2]
 
 SEVERAL = """\
 Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
@@ -37,20 +41,12 @@ def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False
     )
 
 
-def _combination(text: str) -> "Combination":
-    from treeparse.trees.combined import combination_named
-
+def _combination(text: str) -> Combination:
     return named(combination_named, text)
 
 
-def _listing_combination(text: str) -> "Combination":
-    found = _combination(text)
-    if found not in LISTING_COMBINATIONS:
-        raise argparse.ArgumentTypeError(
-            f"models combined by {found} have one best tree, but no list of the best: choose "
-            f"{' or '.join(LISTING_COMBINATIONS)}"
-        )
-    return found
+def _listing_combination(text: str) -> Combination:
+    return named(listing_combination_named, text)
 
 
 def add_precision_argument(parser: argparse.ArgumentParser) -> None:
@@ -65,9 +61,7 @@ def add_precision_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _precision(text: str) -> "Precision":
-    from treeparse.nn.precision import precision_named
-
+def _precision(text: str) -> Precision:
     return named(precision_named, text)
 
 

@@ -16,6 +16,7 @@ from treeparse.cli.models import add_combine_argument, add_precision_argument, l
 from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
 from treeparse.cli.tokenizing import Splitter, add_tokenizer_argument, splitter
 from treeparse.errors import DataError, TreeparseError
+from treeparse.names import INPUT_FORMATS
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
     parser.add_argument(
         "--format",
-        choices=("conllu", "text"),
+        choices=INPUT_FORMATS,
         default="conllu",
         help="of the input; text has a tokenised sentence a line, or with --tokenizer a paragraph of raw text",
     )

@@ -6,11 +6,11 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model.encoders import default_encoder, encoder_kind
 from treeparse.model.tagging import TagWeights
+from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn import EncoderConfig
 from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
 from treeparse.nn.size import ScorerSize
 from treeparse.setting_fields import added_setting
-from treeparse.trees.decoders import Decoder, TreeKind, decoder_named
 
 TEMPERATURES = (1e-3, 1e3)  # the lowest and the highest
 

@@ -22,12 +22,11 @@ from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_
 from treeparse.model.samples import SampledLists
 from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
-from treeparse.nn.precision import Precision
+from treeparse.names import Combination, Decoder, DecoderName, Precision, combination_named, decoder_named
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import ROOT_LABEL, Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.combined import Combination, combination_named, combined
-from treeparse.trees.decoders import Decoder, DecoderName, decoder_named
+from treeparse.trees.combined import combined
 from treeparse.trees.mixture import Mixture
 
 

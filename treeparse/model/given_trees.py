@@ -10,9 +10,9 @@ from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.ruled import RuledBatch
+from treeparse.names import Decoder
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import Decoder
 from treeparse.trees.mixture import Mixture
 
 

@@ -16,10 +16,11 @@ from treeparse.batch import fetched
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
+from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import Decoder, decoded, listing_decoder_named, searched
+from treeparse.trees.decoders import decoded, searched
 from treeparse.trees.mixture import Mixture
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence

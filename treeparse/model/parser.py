@@ -40,16 +40,17 @@ from treeparse.model.storage import (
 )
 from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, TagNames
+from treeparse.names import Decoder, DecoderName, Precision, decoder_named, precision_named
 from treeparse.nn import BiaffineScorer, BiaffineScores
 from treeparse.nn.encoder import weights_with
 from treeparse.nn.int8 import Int8Copy
-from treeparse.nn.precision import Precision, precision_named, scoring_in
+from treeparse.nn.precision import scoring_in
 from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import DISTRIBUTIONS, Decoder, DecoderName, decoder_named
+from treeparse.trees.decoders import DISTRIBUTIONS
 
 ENCODER = "scorer.encoder."  # in front of the names of the encoder's weights
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which

@@ -21,10 +21,10 @@ from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
+from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import DecoderName, decoder_named
 from treeparse.trees.mixture import Mixture
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once

@@ -1,13 +1,12 @@
 """The settings of encoders, as they stand in a training config and in a model's ``config.json``."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from treeparse.errors import TreeparseError, did_you_mean
+from treeparse.names import TAGS, Tag
 from treeparse.setting_fields import added_setting
 
-Tag = Literal["upos", "xpos", "feats"]
-TAGS: tuple[Tag, ...] = get_args(Tag)
 SIZES = ("word_size", "vector_size", "char_size", "char_filters", "tag_size", "hidden_size")
 LARGEST = 10**9
 MOST_LAYERS = 1000

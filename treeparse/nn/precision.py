@@ -2,20 +2,12 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Literal, get_args
 
 import torch
 
-from treeparse.errors import name_among
+from treeparse.names import Precision
 
-Precision = Literal["32", "bf16", "int8", "auto"]
-PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 BF16_INSTRUCTIONS = ("avx512_bf16", "amx_bf16")  # of CPUs, as torch names them
-
-
-def precision_named(name: str) -> Precision:
-    """The precision of a name; raises where there is none of that name."""
-    return name_among(name, PRECISIONS, f"There is no precision {name!r}")
 
 
 def has_bfloat16(device: torch.device) -> bool:

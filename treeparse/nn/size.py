@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from treeparse.errors import TreeparseError
+from treeparse.names import TAGS
 
-from .config import SIZES, TAGS, BiLSTMConfig, EncoderConfig
+from .config import SIZES, BiLSTMConfig, EncoderConfig
 
 BYTES = 4  # of a weight, in single precision
 TRAINING_COPIES = 4  # the weights, their gradient, and Adam's two averages

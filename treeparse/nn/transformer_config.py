@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from treeparse.errors import TreeparseError
+from treeparse.names import Tag
 from treeparse.setting_fields import added_setting
 
 from .config import (
     LARGEST,
     MOST_LAYERS,
     EncoderConfig,
-    Tag,
     check_at_least,
     check_at_most,
     check_rate,

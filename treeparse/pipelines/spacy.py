@@ -32,8 +32,8 @@ from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.tagging import check_tags
+from treeparse.names import DecoderName, decoder_named, listing_decoder_named
 from treeparse.sentence import EMPTY
-from treeparse.trees.decoders import DecoderName, decoder_named, listing_decoder_named
 
 ErrorHandler = Callable[[str, Any, list[Doc], Exception], Any]
 

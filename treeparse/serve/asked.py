@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from treeparse.data.nbest.files import Format
 from treeparse.errors import did_you_mean
+from treeparse.names import ListFormat
 from treeparse.serve.forms import text_of
 from treeparse.serve.limits import Limits, RequestError
 
@@ -13,7 +13,7 @@ FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: there, or "none"; their 
 OURS = ("kbest", "sample", "seed", "probabilities")
 NAMES = ("data", "model", "input", "output", *FLAGS, *OURS)
 INPUTS = ("conllu", "horizontal", "vertical")
-OUTPUTS: tuple[Format, ...] = ("conllu", "jsonl")
+OUTPUTS: tuple[ListFormat, ...] = ("conllu", "jsonl")
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 LARGEST_SEED = 2**63 - 1
 
@@ -30,7 +30,7 @@ class Asked:
 
     model: str
     input: str
-    output: Format
+    output: ListFormat
     trees: Trees
     k: int
     seed: int

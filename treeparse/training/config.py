@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import yaml
 
-from treeparse.data.batches.mixing import Mixing
-from treeparse.data.features.layer_cache import CacheDtype
 from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
+from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision
 from treeparse.nn import TransformerConfig
 from treeparse.setting_fields import added_setting
 from treeparse.training.bounds import check_most, check_seed
@@ -156,7 +155,7 @@ class OptimizationConfig:
     eps: float = 1e-8
     weight_decay: float = 0.0
     warmup_steps: int | Auto = "auto"
-    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    schedule: Schedule = "linear"
     clip_norm: float | None = 5.0
     patience: int | Auto | None = "auto"
     average_decay: float | Auto | None = "auto"
@@ -188,7 +187,7 @@ class TrainerConfig:
     """
 
     device: str = "auto"
-    precision: Literal["32-true", "bf16-mixed"] | Auto = "auto"
+    precision: TrainingPrecision | Auto = "auto"
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from treeparse.batch import pick_device
 from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
 from treeparse.errors import TreeparseError
+from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
 from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
@@ -192,6 +193,6 @@ def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held
     )
 
 
-def precision(device: str) -> Literal["32-true", "bf16-mixed"]:
+def precision(device: str) -> TrainingPrecision:
     """bfloat16 where the device has instructions for it: elsewhere it is slower than single precision."""
     return "bf16-mixed" if has_bfloat16(pick_device(device)) else "32-true"

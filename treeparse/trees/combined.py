@@ -1,23 +1,14 @@
 """Several distributions over labelled trees as one: the choice among ways to combine them."""
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from treeparse.errors import name_among
+from treeparse.names import Combination
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean
 from treeparse.trees.mixture import Mixture, check_alike
-
-Combination = Literal["scores", "log_probs", "marginals"]
-COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
-
-
-def combination_named(name: str) -> Combination:
-    """The way to combine of a name, hyphen or underscore; raises where there is none of that name."""
-    return name_among(name, COMBINATIONS, f"There is no way {name!r} to combine models")
 
 
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledCRF | Mixture:

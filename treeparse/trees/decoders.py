@@ -1,36 +1,15 @@
 """Which of a sentence's labelled trees is its parse: the choice among decoders."""
 
-from typing import Literal, get_args, overload
+from typing import overload
 
-from treeparse.errors import TreeparseError, name_among
+from treeparse.names import Decoder, TreeKind
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.mixture import Mixture
 from treeparse.trees.nonprojective import NonProjectiveCRF
 from treeparse.trees.projective import ProjectiveCRF
 
-TreeKind = Literal["nonprojective", "projective"]
-Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
-DECODERS: tuple[Decoder, ...] = get_args(Decoder)
-DecoderName = Decoder | Literal["minimum-risk"]  # as it may be written
-
 DISTRIBUTIONS: dict[TreeKind, type[TreeCRF]] = {"nonprojective": NonProjectiveCRF, "projective": ProjectiveCRF}
-
-
-def decoder_named(name: str) -> Decoder:
-    """The decoder of a name, hyphen or underscore; raises where there is none of that name."""
-    return name_among(name, DECODERS, f"There is no decoder {name!r}")
-
-
-def listing_decoder_named(name: str) -> Decoder:
-    """The decoder of a name; raises where there is none of that name, or where it has no list of best trees."""
-    decoder = decoder_named(name)
-    if decoder == "minimum_risk":
-        raise TreeparseError(
-            "The decoder minimum_risk chooses one tree, it has no list of the best: choose best, nonprojective or "
-            "projective."
-        )
-    return decoder
 
 
 def decoded(p: LabeledCRF | Mixture, decoder: Decoder) -> LabeledTree:

@@ -8,8 +8,9 @@ import pytest
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.loading import Item
-from treeparse.data.batches.mixing import EpochSampler, Mixing, Mixture, merged_evenly, spread_evenly
+from treeparse.data.batches.mixing import EpochSampler, Mixture, merged_evenly, spread_evenly
 from treeparse.data.text.unlabelled import UnlabelledText
+from treeparse.names import Mixing
 
 BOUNDS: dict[str, Any] = {"max_words": 200, "max_squared": 3000}
 

@@ -5,12 +5,13 @@ import pytest
 import torch
 
 from treeparse.batch import Batch
-from treeparse.data.batches.mixing import PLAIN, Mixing, Mixture
+from treeparse.data.batches.mixing import PLAIN, Mixture
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError
+from treeparse.names import Mixing
 from treeparse.sentence import Sentence
 
 

@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from treeparse.data.features.layer_cache import CacheDtype, LayerCache
+from treeparse.data.features.layer_cache import LayerCache
 from treeparse.errors import TreeparseError
+from treeparse.names import CacheDtype
 from treeparse.sentence import Sentence
 
 ONE, TWO, THREE = Sentence(("a", "b c")), Sentence(("a b", "c")), Sentence(("\ud800", "", "a", "a"))

@@ -10,6 +10,7 @@ from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tables import tsv_line
 from treeparse.errors import TreeparseError
+from treeparse.names import RANK_FORMATS
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=positive, metavar="N", help="the first N sentences alone")
     parser.add_argument(
         "--output-format",
-        choices=("tsv", "conllu"),
+        choices=RANK_FORMATS,
         help="of the output (default: conllu where OUT ends in .conllu or .conllu.gz, otherwise tsv)",
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from treeparse.cli.common import add_import_argument, output_file, positive
 from treeparse.cli.sections import Chosen, compared_sections, modelled_sections
 from treeparse.errors import TreeparseError
+from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
 
 if TYPE_CHECKING:
     from treeparse.pictures.page import Section
@@ -38,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="SVG or HTML (default: -)")
     parser.add_argument(
-        "--output-format", choices=("svg", "html"), help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
+        "--output-format", choices=PICTURE_FORMATS, help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
     )
     parser.add_argument(
         "--sentence", action="append", metavar="ID", help="draw this one, by its sent_id or number; may be repeated"
@@ -50,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wrap", type=positive, metavar="PIXELS", help="end rows there (default: one long row)")
     parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, not the trees of IN")
     parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
-    parser.add_argument("--format", choices=("conllu", "text"), default="conllu", help="with --model: of IN")
+    parser.add_argument("--format", choices=INPUT_FORMATS, default="conllu", help="with --model: of IN")
     add_import_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")

@@ -16,6 +16,7 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.parts import is_folder
 from treeparse.errors import TreeparseError
+from treeparse.names import LIST_FORMATS
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -62,9 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
     for side, default in (("format", "of LISTS"), ("output-format", "of OUT, with --lists")):
-        parser.add_argument(
-            f"--{side}", choices=("conllu", "jsonl"), help=f"{default} (default: by the name, as in kbest)"
-        )
+        parser.add_argument(f"--{side}", choices=LIST_FORMATS, help=f"{default} (default: by the name, as in kbest)")
     parser.add_argument(
         "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )

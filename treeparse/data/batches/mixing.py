@@ -3,17 +3,14 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from torch.utils.data import Sampler
 
 from treeparse.data.batches.batching import BucketBatchSampler, counted_nodes, cut_into_batches
 from treeparse.data.batches.loading import Item
 from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
+from treeparse.names import Mixing
 from treeparse.sentence import Sentence
-
-Mixing = Literal["together", "turns"]
-"""Labelled and unlabelled sentences in one batch, or in batches that take turns."""
 
 
 @dataclass(frozen=True)

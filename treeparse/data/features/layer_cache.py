@@ -5,7 +5,7 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -17,9 +17,9 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
+from treeparse.names import CacheDtype
 from treeparse.sentence import Sentence
 
-CacheDtype = Literal["float16", "bfloat16", "float32"]
 WORD_LAYERS = "word_layers"  # the feature of a batch that is in the cache
 ENDING = ".safetensors"
 DIGEST = 16  # bytes

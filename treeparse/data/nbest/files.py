@@ -4,18 +4,16 @@ import math
 from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
-from typing import Literal
 
 from treeparse.data.nbest import conllu, jsonl
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-
-Format = Literal["conllu", "jsonl"]
+from treeparse.names import ListFormat
 
 
 def write_nbest(
-    path: str | Path, lists: Iterable[NBestList], *, format: Format | None = None, drop_empty: bool = False
+    path: str | Path, lists: Iterable[NBestList], *, format: ListFormat | None = None, drop_empty: bool = False
 ) -> None:
     """Write lists, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
 
@@ -38,7 +36,7 @@ def write_nbest(
             output.write(text)
 
 
-def nbest_texts(lists: Iterable[NBestList], format: Format, *, drop_empty: bool = False) -> Iterator[str]:
+def nbest_texts(lists: Iterable[NBestList], format: ListFormat, *, drop_empty: bool = False) -> Iterator[str]:
     """What `write_nbest` writes for each list, and raises."""
     names = _Names()
     for nbest in lists:
@@ -47,7 +45,7 @@ def nbest_texts(lists: Iterable[NBestList], format: Format, *, drop_empty: bool 
         yield jsonl.line(nbest, name) if format == "jsonl" else conllu.blocks(nbest, name, drop_empty)
 
 
-def read_nbest(path: str | Path, *, format: Format | None = None) -> Iterator[NBestList]:
+def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterator[NBestList]:
     """Read the lists of a file, a ``.gz`` file or ``-`` (standard input), one at a time.
 
     Args:
@@ -63,7 +61,7 @@ def read_nbest(path: str | Path, *, format: Format | None = None) -> Iterator[NB
     return jsonl.read(path) if format_of(path, format) == "jsonl" else conllu.read(path)
 
 
-def format_of(path: str | Path, form: Format | None = None) -> Format:
+def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:
     """The format of a file: ``form`` or, where that is None, what the name says."""
     if form is not None:
         return form

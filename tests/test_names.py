@@ -1,0 +1,58 @@
+"""The names that users choose by are those that the code behind them knows."""
+
+from inspect import isabstract
+from typing import get_args
+
+import pytest
+import torch
+
+from treeparse import objectives
+from treeparse.errors import TreeparseError
+from treeparse.names import (
+    COMBINATIONS,
+    DECODERS,
+    DEVICES,
+    LISTING_COMBINATIONS,
+    LISTING_DECODERS,
+    OBJECTIVES,
+    Schedule,
+    TreeKind,
+    device_named,
+)
+from treeparse.training.config import OptimizationConfig
+from treeparse.training.optimization import learning_rate
+from treeparse.trees.decoders import DISTRIBUTIONS
+
+
+def test_every_objective_has_its_name() -> None:
+    exported = {name: value for name, value in vars(objectives).items() if isinstance(value, type)}
+    found = {
+        name for name, value in exported.items() if issubclass(value, objectives.Objective) and not isabstract(value)
+    }
+    assert found == set(OBJECTIVES)
+
+
+def test_every_kind_of_trees_has_a_distribution() -> None:
+    assert set(get_args(TreeKind)) == set(DISTRIBUTIONS)
+
+
+def test_what_has_no_list_of_trees() -> None:
+    assert set(DECODERS) - set(LISTING_DECODERS) == {"minimum_risk"}
+    assert set(COMBINATIONS) - set(LISTING_COMBINATIONS) == {"marginals"}
+
+
+@pytest.mark.parametrize("schedule", get_args(Schedule))
+def test_every_schedule_has_a_rate(schedule: Schedule) -> None:
+    config = OptimizationConfig(schedule=schedule, warmup_steps=0)
+    assert learning_rate(config, step=0, progress=0.0) == config.learning_rate
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_torch_knows_every_device(device: str) -> None:
+    assert torch.device(device_named(f"{device}:1")).type == device
+
+
+@pytest.mark.parametrize("name", ["cdua", "cuda:", "cuda:x", ":0", "cuda:0:0", "CUDA", "", "meta", "gpu"])
+def test_what_is_no_device(name: str) -> None:
+    with pytest.raises(TreeparseError, match="There is no device"):
+        device_named(name)

@@ -1,0 +1,98 @@
+"""The names that users choose by, each set in one place. Imports no torch, so a wrong name is refused at once."""
+
+import re
+from importlib.metadata import entry_points
+from typing import Literal, get_args
+
+from treeparse.errors import TreeparseError, did_you_mean, name_among
+
+TreeKind = Literal["nonprojective", "projective"]
+Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
+DecoderName = Decoder | Literal["minimum-risk"]  # as it may be written
+DECODERS: tuple[Decoder, ...] = get_args(Decoder)
+LISTING_DECODERS: tuple[Decoder, ...] = DECODERS[:-1]
+
+Combination = Literal["scores", "log_probs", "marginals"]
+COMBINATIONS: tuple[Combination, ...] = get_args(Combination)
+LISTING_COMBINATIONS = COMBINATIONS[:2]
+
+Precision = Literal["32", "bf16", "int8", "auto"]  # of the scores
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+TrainingPrecision = Literal["32-true", "bf16-mixed"]
+
+Tag = Literal["upos", "xpos", "feats"]
+TAGS: tuple[Tag, ...] = get_args(Tag)
+
+Schedule = Literal["linear", "cosine", "constant"]  # of the learning rate
+Mixing = Literal["together", "turns"]  # of labelled and unlabelled sentences: in one batch, or batches take turns
+CacheDtype = Literal["float16", "bfloat16", "float32"]
+
+InputFormat = Literal["conllu", "text"]
+INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
+ListFormat = Literal["conllu", "jsonl"]
+LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
+RankFormat = Literal["tsv", "conllu"]
+RANK_FORMATS: tuple[RankFormat, ...] = get_args(RankFormat)
+PictureFormat = Literal["svg", "html"]
+PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
+
+# Of treeparse.objectives.
+OBJECTIVES = (
+    *("TreeLikelihood", "HeadSelection", "MaxMargin", "MinimumRisk", "SampledRisk", "KBestRisk", "Entropy"),
+    *("Divergence", "SilverTrees", "GeneralizedExpectation", "PosteriorRegularization", "WeightedSum"),
+)
+
+# Types of devices that torch itself may compute on; whether this machine has one, torch alone knows.
+DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "hip", "maia", "privateuseone")
+_DEVICE = re.compile(r"(\w+?)(:\d+)?", re.ASCII)
+
+
+def decoder_named(name: str) -> Decoder:
+    """Return the decoder of a name, hyphen or underscore; raise where no decoder has that name."""
+    return name_among(name, DECODERS, f"There is no decoder {name!r}")
+
+
+def listing_decoder_named(name: str) -> Decoder:
+    """Return the decoder of a name; raise for an unknown name, and for a decoder without a list of best trees."""
+    decoder = decoder_named(name)
+    if decoder not in LISTING_DECODERS:
+        raise TreeparseError(
+            f"The decoder {decoder} chooses one tree, it has no list of the best: choose best, nonprojective or "
+            "projective."
+        )
+    return decoder
+
+
+def combination_named(name: str) -> Combination:
+    """Return the way to combine models of a name, hyphen or underscore; raise where there is none of that name."""
+    return name_among(name, COMBINATIONS, f"There is no way {name!r} to combine models")
+
+
+def listing_combination_named(name: str) -> Combination:
+    """Return the way to combine models of a name; raise for an unknown one, and for one without a list of trees."""
+    combination = combination_named(name)
+    if combination not in LISTING_COMBINATIONS:
+        raise TreeparseError(
+            f"models combined by {combination} have one best tree, but no list of the best: choose "
+            f"{' or '.join(LISTING_COMBINATIONS)}"
+        )
+    return combination
+
+
+def precision_named(name: str) -> Precision:
+    """Return the precision of a name; raise where there is none of that name."""
+    return name_among(name, PRECISIONS, f"There is no precision {name!r}")
+
+
+def device_named(name: str) -> str:
+    """Return the name of a device, ``auto`` included; raise where no machine has a device of that name."""
+    match = _DEVICE.fullmatch(name)
+    if name == "auto" or (match and match[1] in DEVICES) or entry_points(group="torch.backends"):  # of other names
+        return name
+    raise no_device(name)
+
+
+def no_device(name: str) -> TreeparseError:
+    """The error for a device that this machine lacks."""
+    problem = f"There is no device {name!r} on this machine that computes: say auto, cpu, or cuda for a GPU"
+    return TreeparseError(problem + (did_you_mean(name, ("auto", *DEVICES)) or "."))
