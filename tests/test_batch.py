@@ -15,6 +15,21 @@ def test_numbers_of_a_moved_batch_are_read_where_it_was():
     assert other.near is other and other.num_words == 2
 
 
+@pytest.mark.parametrize("padding", [-100, 0, 7])
+def test_heads_and_labels_come_out_padded_by_minus_one(padding):
+    ids = torch.tensor([[padding, 2, 0, padding], [padding, 0, -100, 1]], dtype=torch.int32)
+    batch = Batch(torch.tensor([2, 3]), torch.arange(2), {}, heads=ids, labels=ids)
+    for found in (batch.heads, batch.labels, batch.to("meta").near.heads, replace(batch, labels=None).heads):
+        assert found.tolist() == [[-1, 2, 0, -1], [-1, 0, -100, 1]]
+    nothing = Batch(
+        torch.tensor([2, 3]),
+        torch.arange(2),
+        {},
+        heads=torch.full_like(ids, -1).index_fill(1, torch.tensor(0), padding),
+    )
+    assert not nothing.is_labelled().any()
+
+
 def test_devices_that_compute():
     assert pick_device("cpu").type == "cpu"
     assert pick_device(None) == pick_device("auto")

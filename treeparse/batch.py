@@ -17,12 +17,13 @@ from treeparse.sentence import Sentence
 class Batch:
     """Sentences as tensors; ``n`` is the longest one's number of words, node 0 is the root.
 
-    ``features`` holds what the encoder reads, by name; ``heads`` and ``labels`` are -1 at node 0, at padding and where
-    unknown; ``allowed`` are the arcs that may be in the tree, where more is known than heads; ``indices`` are the
-    sentences' places in the list that the batch was made from. ``sentences`` are what it was made of, where that is
-    known: what reads other features than the encoder's reads them there. ``label_names`` are the labels by their ids,
-    likewise. ``tags`` are those that a model learns to predict, by column, -1 where unknown. ``moved_from`` is the same
-    batch where it was before it was moved to a device; what ``replace`` makes of it has none.
+    ``features`` holds what the encoder reads, by name; ``heads`` and ``labels`` are negative where unknown, and become
+    -1 at node 0 and at padding, whatever stood there; ``allowed`` are the arcs that may be in the tree, where more is
+    known than heads; ``indices`` are the sentences' places in the list that the batch was made from. ``sentences`` are
+    what it was made of, where that is known: what reads other features than the encoder's reads them there.
+    ``label_names`` are the labels by their ids, likewise. ``tags`` are those that a model learns to predict, by column,
+    -1 where unknown. ``moved_from`` is the same batch where it was before it was moved to a device; what ``replace``
+    makes of it has none.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
@@ -35,6 +36,12 @@ class Batch:
     label_names: tuple[str, ...] = ()
     tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64
     moved_from: Self | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, values in (("heads", self.heads), ("labels", self.labels)):
+            if values is not None:  # set past the guard of frozen classes
+                words = word_mask(self.lengths, values.shape[-1])
+                object.__setattr__(self, name, torch.where(words, values.long(), -1))
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -82,8 +89,13 @@ class Batch:
 
     def word_mask(self) -> Tensor:
         """(B, n+1) bool: True at words, False at the root and at padding."""
-        position = torch.arange(self.longest + 1, device=self.lengths.device)
-        return (position > 0) & (position <= self.lengths.unsqueeze(-1))
+        return word_mask(self.lengths, self.longest + 1)
+
+
+def word_mask(lengths: Tensor, nodes: int) -> Tensor:
+    """Where words are ``(*batch, nodes)`` bool, given numbers of words ``(*batch,)``: neither node 0 nor padding."""
+    position = torch.arange(nodes, device=lengths.device)
+    return (position > 0) & (position <= lengths.unsqueeze(-1))
 
 
 def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:

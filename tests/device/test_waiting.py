@@ -154,6 +154,29 @@ def test_draws_without_replacement() -> None:
     assert_nothing_waits(step, *batch(labels=2), LENGTHS, free=[TO])
 
 
+@FAMILIES
+def test_checks_of_arguments_wait_at_most_once_each(kind: type[TreeCRF]) -> None:
+    """For lengths, scores, those of labels, heads, and whether there is a tree."""
+    stream = generator(7)
+    scores, label_scores = (torch.randn(5, 6, 6, *more, generator=stream) for more in ((), (3,)))
+    lengths = torch.tensor([5, 3, 5, 1, 4])
+    heads, labels = LabeledCRF(kind(scores, lengths, validate_args=False), label_scores).mode
+    methods: dict[str, Step] = {
+        "log_prob": lambda p, heads, _: p.log_prob(heads),
+        "risk": lambda p, heads, _: p.risk(heads),
+        "given": lambda p, heads, _: p.given(heads),
+    }
+    for name, method in methods.items():
+        with pretended_device() as waits:
+            there = [Pretended(each.clone()) for each in (scores, lengths, heads, labels)]
+            method(kind(there[0], there[1], validate_args=True), *there[2:])
+        assert len(waits) <= 4, name
+    with pretended_device() as waits:
+        there = [Pretended(each.clone()) for each in (scores, label_scores, lengths, heads, labels)]
+        LabeledCRF(kind(there[0], there[2], validate_args=True), there[1]).log_prob(*there[3:])
+    assert len(waits) <= 5
+
+
 def test_lengths_out_of_range_are_forced_into_it() -> None:
     def step(scores: Tensor, lengths: Tensor) -> Tensor:
         return NonProjectiveCRF(scores, lengths, validate_args=False).log_partition

@@ -13,9 +13,13 @@ from treeparse.errors import TreeparseError
 from treeparse.nn import LabelBiaffine
 from treeparse.objectives import (
     Entropy,
+    HeadSelection,
     KBestRisk,
+    MaxMargin,
+    MinimumRisk,
     Objective,
     Ramp,
+    SampledRisk,
     TreeLikelihood,
     Weighted,
     WeightedSum,
@@ -97,3 +101,29 @@ def test_progress_reaches_weights_and_scales_within_a_sum() -> None:
         torch.testing.assert_close(both(p, BATCH), expected)
     with pytest.raises(TreeparseError, match="scale"):
         KBestRisk(3, Ramp(0.0, 1.0))
+
+
+PADDED = (
+    TreeLikelihood(),
+    HeadSelection(),
+    MaxMargin(),
+    MinimumRisk("las"),
+    MinimumRisk("uas"),
+    SampledRisk(),
+    KBestRisk(),
+)
+
+
+@pytest.mark.parametrize("padding", [-100, 0])
+@pytest.mark.parametrize("objective", PADDED, ids=lambda objective: type(objective).__name__)
+def test_losses_do_not_depend_on_the_padding_of_heads(objective: Objective, padding: int) -> None:
+    node = torch.arange(5)
+    words = (node > 0) & (node <= LENGTHS.unsqueeze(-1))
+    heads, labels = (torch.where(words, part, padding) for part in (BATCH.heads, BATCH.labels) if part is not None)
+    assert not torch.equal(heads, HEADS)
+    p, values = distribution(), []
+    for batch in (BATCH, Batch(LENGTHS, torch.arange(3), {}, heads, labels)):
+        torch.manual_seed(1)
+        values.append(objective(p, batch).detach())
+        assert len(objective.terms(p, batch)) == 1
+    assert torch.equal(*values) and bool(values[0].isfinite().all())

@@ -78,7 +78,8 @@ class Enumerated:
 
 
 def log_probs_of(p: LabeledCRF | Mixture, trees: Enumerated, item: int) -> np.ndarray:
-    heads, labels = (part.unsqueeze(1).expand(-1, len(LENGTHS), -1) for part in trees.padded())
+    own = (torch.arange(len(LENGTHS)) == item).unsqueeze(-1)  # other items have other lengths
+    heads, labels = (torch.where(own, part.unsqueeze(1), -1) for part in trees.padded())
     return p.log_prob(heads, labels)[:, item].numpy()
 
 

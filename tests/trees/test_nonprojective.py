@@ -80,22 +80,26 @@ def test_the_support_is_all_trees_without_a_forbidden_arc(scores: Tensor, single
 
 
 def test_what_is_no_tree_has_log_probability_minus_infinity() -> None:
-    p = NonProjectiveCRF(torch.zeros(4, 4), torch.tensor(2))
+    """Where arguments are validated, lists of some heads raise instead, and heads beyond all nodes."""
     lists = {
         "tree": [-1, 0, 1, -1],
         "cycle": [-1, 2, 1, -1],
         "two roots": [-1, 0, 0, -1],
         "no root": [-1, 1, 1, -1],
-        "head out of range": [-1, 0, 7, -1],
         "head beyond the sentence": [-1, 0, 3, -1],
-        "unknown head": [-1, 0, -1, -1],
-        "head of the root": [0, 0, 1, -1],
-        "head of padding": [-1, 0, 1, 0],
+        "no head": [-1, -1, -1, -1],
     }
-    log_probs = p.log_prob(torch.tensor(list(lists.values())))
-    possible = [name for name, log_prob in zip(lists, log_probs.tolist(), strict=True) if log_prob > -torch.inf]
+    faulty = {"head out of range": [-1, 0, 7, -1], "unknown head": [-1, 0, -1, -1]}
+    p, checked = (NonProjectiveCRF(torch.zeros(4, 4), torch.tensor(2), validate_args=v) for v in (False, True))
+    everything = lists | faulty
+    log_probs = p.log_prob(torch.tensor(list(everything.values())))
+    possible = [name for name, log_prob in zip(everything, log_probs.tolist(), strict=True) if log_prob > -torch.inf]
     assert possible == ["tree"]
     assert log_probs[0].item() == pytest.approx(-np.log(2))
+    assert torch.equal(checked.log_prob(torch.tensor(list(lists.values()))), log_probs[: len(lists)])
+    for heads in faulty.values():
+        with pytest.raises(TreeparseError, match=rf"Word 2 is given the head {heads[2]}, but"):
+            checked.log_prob(torch.tensor(heads))
 
 
 @ROOTS
@@ -150,8 +154,9 @@ def test_sums_are_float64_inside(dtype: torch.dtype) -> None:
     scores = torch.full((1, 12, 12), 8192.0, dtype=dtype)
     p = NonProjectiveCRF(scores)
     log_prob = p.log_prob(torch.tensor([[-1, *range(11)]]))
-    assert log_prob.dtype == p.marginals.dtype == p.log_partition.dtype == dtype
-    expected = torch.tensor([-10 * np.log(11)], dtype=dtype)  # Cayley: 11 ** 10 single-root trees
+    values = torch.promote_types(dtype, torch.float32)
+    assert log_prob.dtype == p.marginals.dtype == p.log_partition.dtype == values
+    expected = torch.tensor([-10 * np.log(11)], dtype=values)  # Cayley: 11 ** 10 single-root trees
     torch.testing.assert_close(log_prob, expected)
 
 

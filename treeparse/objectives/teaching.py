@@ -111,7 +111,7 @@ class SilverTrees(Objective):
         else:
             heads, labels, scores = q.topk(self.count)
             return heads.transpose(0, 1), labels.transpose(0, 1), scores.softmax(-1).T
-        return heads, labels, torch.full(heads.shape[:2], 1 / len(heads), dtype=q.scores.dtype, device=heads.device)
+        return heads, labels, torch.full(heads.shape[:2], 1 / len(heads), dtype=q.dtype, device=heads.device)
 
 
 def check_same_trees(own: LabeledCRF, other: TreeDistribution) -> None:

@@ -10,7 +10,8 @@ Which distribution::
     arcs or labels that cannot be     the same, with -inf at them
     several distributions as one      ``treeparse.trees.combined``: the product of experts, or a mixture
     heads or labels that are known    ``given``; ``within`` where several heads are possible
-    several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds
+    several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds,
+                                      in scores and in lists of heads and labels
     CUDA scores                       the same: non-projective sums stay there, by kernels with ``treeparse[cuda]`` and
                                       else in torch operations (``backend="torch"``, which the CPU has as well);
                                       projective sums, best trees and lists are computed on the CPU
@@ -33,10 +34,16 @@ Which method::
     sharper or flatter probabilities                  tempered
     a latent tree in a network, differentiable        relaxed_sample, soft or straight-through
 
-Everything is in nats, computed in float64 and rounded to the dtype of the scores at the end. Finite scores lie between
--1e12 and 1e12, beyond which float64 cannot tell trees apart: -inf, not a large number, is for what cannot be. Of trees
-of equal score the better one is, everywhere, that whose arcs are shorter in sum, then that of greater fixed
-pseudo-random keys of its arcs.
+Everything is in nats, computed in float64 and rounded once at the end, to float32 for scores of 16 or 32 bits and to
+float64 for scores of 64. Gradients have the dtype of the scores, and so have relaxed samples, which a network reads.
+Finite scores lie between -1e12 and 1e12, beyond which float64 cannot tell trees apart: -inf, not a large number, is for
+what cannot be. Of trees of equal score the better one is, everywhere, that whose arcs are shorter in sum, then that of
+greater fixed pseudo-random keys of its arcs.
+
+What methods take has every dimension that they name, of which those of size 1 broadcast; one list of heads ``(n+1,)``
+serves a whole batch. Head lists come with -1 at node 0 and at padding, and may be given with -100, 0 or anything else
+there, which is not read; at a word, a negative number says that its head is not known, as ``given``, ``expected_uas``
+and ``risk`` allow. ``log_prob`` wants whole trees. ``help("treeparse.trees.checks")`` has the rule in full.
 
 For the expectation of a function that is no sum over arcs there are unbiased estimates, and gradients, from samples::
 
@@ -58,7 +65,7 @@ A latent tree in a model of one's own, learned from whatever loss follows::
             scores = self.heads(vectors) @ self.dependents(vectors).transpose(1, 2)
             trees = NonProjectiveCRF(scores, lengths)
             arcs = trees.relaxed_sample(0.5, hard=True) if self.training else trees.marginals
-            return vectors + arcs.transpose(1, 2) @ vectors
+            return vectors + arcs.to(vectors.dtype).transpose(1, 2) @ vectors
 
 Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """

@@ -11,6 +11,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.trees.checks import BROADCASTING, fits
 
 
 class ArcValues(ABC):
@@ -104,7 +105,7 @@ def arc_values(values: Tensor, shape: Size, possible: Tensor) -> ArcValues:
     Raises:
         TreeparseError: for any other shape.
     """
-    count = count_of_values(values, shape)
+    values, count = full_values(values, shape)
     if values.layout == torch.sparse_coo:
         places, entries = sparse_entries(values, shape, possible.shape[1])
         entries = torch.where(possible[places[0], places[1]], entries, 0.0)
@@ -112,14 +113,22 @@ def arc_values(values: Tensor, shape: Size, possible: Tensor) -> ArcValues:
     return DenseValues(values.to(torch.float64).reshape(*possible.shape, count), possible)
 
 
-def count_of_values(values: Tensor, shape: Size) -> int:
-    """R of values of shape ``(*shape, R)``, 1 of values ``(*shape)``; an error for others."""
-    if values.shape[: len(shape)] != shape or values.dim() > len(shape) + 1:
+def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
+    """Values ``(*shape)`` or ``(*shape, R)`` in full, and R, 1 where there is no such dimension; an error for others.
+
+    Dimensions of size 1 broadcast, but not those of sparse values.
+    """
+    own, axes = tuple(values.shape), len(shape)
+    if len(own) > axes + 1 or not fits(own[:axes], tuple(shape)):
         raise TreeparseError(
             f"Values must have the shape of the distribution's marginals, {tuple(shape)}, or one dimension more, not "
-            f"{tuple(values.shape)}."
+            f"{own}: {BROADCASTING}."
         )
-    return values.shape[-1] if values.dim() > len(shape) else 1
+    if own[:axes] != tuple(shape):
+        if values.layout == torch.sparse_coo:
+            raise TreeparseError(f"Sparse values must have the shape {tuple(shape)} in full, not {own}: expand them.")
+        values = values.expand(*shape, *own[axes:])
+    return values, own[-1] if len(own) > axes else 1
 
 
 def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,19 @@
-"""Checks of a distribution's arguments, and the sentence that says why a batch item has no tree."""
+"""Checks of arguments, of a distribution and of its methods, and the sentence that says why an item has no tree.
+
+One rule holds for all tensors that methods take. They have every dimension that a docstring names; those of size 1
+broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. Of heads and labels:
+
+- What stands at node 0 and beyond an item's length is not read: -1, -100, 0 or anything else may pad them.
+- At a word, a negative number says that its head or label is not known.
+- A known head is one of the nodes 0 to the item's length, other than the word itself. Where arguments are validated,
+  any other raises in ``given``, ``risk`` and all that compares with heads; otherwise it is never right.
+- ``log_prob`` and ``score`` take whole trees. They are -inf for what is no tree, such as the lists without any head by
+  which lists of trees are padded. Where arguments are validated, a list of some heads raises, and so does a head beyond
+  all nodes.
+"""
 
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
@@ -13,6 +24,7 @@ from treeparse.trees.looks import is_at_hand
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # that of scores which are not checked
+BROADCASTING = "dimensions of size 1 broadcast, but none is left out"
 
 
 class Shaped(Protocol):
@@ -53,10 +65,11 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, not {tuple(lengths.shape)}.")
     if not (validate or is_at_hand(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(1, words)
-    if lengths.numel() and not 1 <= int(lengths.min()) <= int(lengths.max()) <= words:
+    least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (1, words)  # one sync for both
+    if not 1 <= least <= most <= words:
         raise TreeparseError(
-            f"Lengths must lie between 1 and the {words} words of the scores, not between {int(lengths.min())} and "
-            f"{int(lengths.max())} (the root is not a word)."
+            f"Lengths must lie between 1 and the {words} words of the scores, not between {least} and {most} (the root "
+            "is not a word)."
         )
     return moved(lengths, scores.device, torch.int64)
 
@@ -86,33 +99,84 @@ def check_count(k: int) -> int:
     return k
 
 
-def check_heads(heads: Tensor, scores: Tensor, name: str = "Heads") -> Tensor:
-    """Head lists, or labels of words, with all batch dimensions of the scores, int64 on their device, or an error."""
-    shape = scores.shape[:-1]
+def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: bool = False) -> Tensor:
+    """Return heads or labels ``(*batch, n+1)`` as int64 on the device of ``words``, -1 at node 0 and at padding.
+
+    The rule on shapes and padding is that at the top of this module. Which heads they are is not looked at.
+
+    Args:
+        heads: of any integer dtype.
+        words: where words are ``(*batch, n+1)`` bool.
+        name: what messages call them.
+        samples: whether there may be further dimensions before those of the batch.
+
+    Raises:
+        TreeparseError: for another type, dtype or shape.
+    """
+    if not isinstance(heads, Tensor):
+        raise TreeparseError(f"{name} must be a tensor of integers, not a {type(heads).__name__}.")
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
         raise TreeparseError(f"{name} must be integers, not {heads.dtype}.")
-    try:
-        full = np.broadcast_shapes(heads.shape, shape)  # torch's imports sympy, which takes half a second
-    except ValueError:
-        full = ()
-    if heads.dim() == 0 or heads.shape[-1] != shape[-1] or full[-len(shape) :] != shape:
-        raise TreeparseError(
-            f"{name} must have shape (*sample, *batch, n+1), ending in {tuple(shape)}, not {tuple(heads.shape)}."
-        )
-    return moved(heads, scores.device, torch.int64).expand(full)
+    shape, own = tuple(words.shape), tuple(heads.shape)
+    first = len(own) - len(shape) if samples else 0
+    if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
+        names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
+        raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, not {own}: {BROADCASTING}.")
+    return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
-def check_heads_in_range(heads: Tensor, lengths: Tensor) -> None:
-    """Raise for a known head ``(*batch, n+1)`` of a word that is none of its sentence's other nodes."""
+def fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a tensor has all dimensions of a shape, of its size or of size 1."""
+    return len(own) == len(shape) and all(size in (1, full) for size, full in zip(own, shape, strict=True))
+
+
+def check_head_range(heads: Tensor, lengths: Tensor) -> None:
+    """Raise for a head ``(*sample, *batch, n+1)``, as `check_heads` returns them, that no tree of its item has."""
     position = torch.arange(heads.shape[-1], device=heads.device)
-    ends = lengths.unsqueeze(-1)
-    bad = (position > 0) & (position <= ends) & ((heads > ends) | (heads == position))
+    bad = (heads > lengths.unsqueeze(-1)) | (heads == position)
     if bool(bad.any()):
-        *item, word = bad.nonzero()[0].tolist()
+        *place, word = bad.nonzero()[0].tolist()
+        item = place[len(place) - lengths.dim() :]
         raise TreeparseError(
-            f"Word {word}{_of_item(item)} is given the head {int(heads[(*item, word)])}, but its head is one of the "
+            f"Word {word}{_of_item(item)} is given the head {int(heads[(*place, word)])}, but its head is one of the "
             f"nodes 0 to {int(lengths[tuple(item)])} other than itself; -1 leaves it open."
         )
+
+
+def check_whole_trees(heads: Tensor, words: Tensor, lengths: Tensor) -> None:
+    """Raise for a list ``(*sample, *batch, n+1)`` with heads of some words and not of others, or that are no nodes."""
+    nodes = heads.shape[-1]
+    lacking = words & (heads < 0) & (heads >= 0).any(-1, keepdim=True)
+    bad = lacking | (heads >= nodes)
+    if not bool(bad.any()):
+        return
+    *place, word = bad.nonzero()[0].tolist()
+    item, head = place[len(place) - lengths.dim() :], int(heads[(*place, word)])
+    if head >= nodes:
+        raise TreeparseError(
+            f"Word {word}{_of_item(item)} is given the head {head}, but nodes go from 0 to {nodes - 1}."
+        )
+    words_of_item = int(lengths[tuple(item)])
+    raise TreeparseError(
+        f"Word {word}{_of_item(item)} is given the head {head}, but others of its {words_of_item} words have heads: "
+        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is not known, the "
+        "log probability of all trees with the other heads is p.given(heads).log_partition - p.log_partition."
+    )
+
+
+def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Return heads and labels, given as such or as a pair in the place of the heads; an error where labels lack."""
+    if labels is None and isinstance(value, tuple | list) and len(value) == 2:
+        heads, labels = value
+        return heads, labels
+    if labels is None or not isinstance(value, Tensor):
+        given = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        raise TreeparseError(
+            f"A labelled tree is heads and labels, two tensors: p.log_prob(heads, labels), not {given} "
+            f"{'without labels' if labels is None else 'and labels'}. Of heads whatever their labels, take "
+            "p.arcs.log_prob(heads)."
+        )
+    return value, labels
 
 
 def check_equal_lengths(lengths: Tensor, others: Tensor) -> None:
@@ -122,11 +186,11 @@ def check_equal_lengths(lengths: Tensor, others: Tensor) -> None:
 
 
 def check_mask(mask: Tensor, scores: Tensor) -> None:
-    """Raise unless a mask of arcs is bool and of the scores' shape."""
-    if mask.dtype != torch.bool or mask.shape != scores.shape:
+    """Raise unless a mask of arcs is bool and has the scores' shape, where dimensions of size 1 broadcast."""
+    if mask.dtype != torch.bool or not fits(tuple(mask.shape), tuple(scores.shape)):
         raise TreeparseError(
             f"A mask must say true or false of every arc, in the scores' shape {tuple(scores.shape)}, here it is "
-            f"{mask.dtype} {tuple(mask.shape)}."
+            f"{mask.dtype} {tuple(mask.shape)}: {BROADCASTING}."
         )
 
 

@@ -13,11 +13,12 @@ from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,
     check_equal_lengths,
+    check_head_range,
     check_heads,
-    check_heads_in_range,
     check_mask,
     check_scores,
     check_shape,
+    check_whole_trees,
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
@@ -36,7 +37,8 @@ class TreeCRF(TreeDistribution):
     Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc; finite
     scores lie between -1e12 and 1e12 (``MAX_SCORE``), beyond which the rounding of sums hides what trees differ by.
     Column 0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list
-    ``(n+1,)``: the head of every word, -1 at node 0 and at padding.
+    ``(n+1,)``: the head of every word, and -1 at node 0 and at padding, where what is given may be anything
+    (``help("treeparse.trees.checks")``).
 
     Of trees of equal score the better one is that whose arcs are shorter in sum, then that of the greater sum of fixed
     pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend on the
@@ -195,7 +197,7 @@ class TreeCRF(TreeDistribution):
         """
         p = self.with_scores(perturbed(self.scores, self.batch_shape, generator))
         relaxed = p.tempered(temperature).marginals
-        return self._round(straight_through(relaxed, arcs_of(p.mode)) if hard else relaxed)
+        return (straight_through(relaxed, arcs_of(p.mode)) if hard else relaxed).to(self.scores.dtype)
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
@@ -229,7 +231,8 @@ class TreeCRF(TreeDistribution):
     def expected_uas(self, heads: Tensor) -> Tensor:
         """The share ``(*batch,)`` of words with a known head that a random tree is expected to get right.
 
-        ``heads`` ``(*batch, n+1)``, -1 where unknown; without any known head it is 1. Differentiable ([Exp] §6.1).
+        ``heads`` ``(*batch, n+1)`` are negative where unknown; without any known head it is 1. Differentiable ([Exp]
+        §6.1).
         """
         return self._round(self._expected_accuracy(heads))
 
@@ -238,10 +241,13 @@ class TreeCRF(TreeDistribution):
         return self._round(1 - self._expected_accuracy(heads))
 
     def _expected_accuracy(self, heads: Tensor) -> Tensor:
-        return expected_accuracy(self.flat.unflat(self.flat.marginals), self.lengths, check_heads(heads, self.scores))
+        heads = check_heads(heads, self.word_mask)
+        if self._validate_args:
+            check_head_range(heads, self.lengths)
+        return expected_accuracy(self.flat.unflat(self.flat.marginals), heads)
 
     def given(self, heads: Tensor) -> Self:
-        """The same distribution, conditioned on these heads ``(*batch, n+1)``; -1 leaves a word's head open.
+        """The same distribution, conditioned on these heads ``(*batch, n+1)``; a negative one leaves a word's open.
 
         Arcs that compete with a known head get the score -inf. Differentiable in the scores. Where no tree has these
         heads, the result is a distribution without a tree.
@@ -249,17 +255,10 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: for heads that are no integers, have another shape, or lie beyond the words.
         """
-        heads = check_heads(heads, self.scores)
-        if heads.shape != self.scores.shape[:-1]:
-            raise TreeparseError(
-                f"Known heads must have the shape (*batch, n+1), here {tuple(self.scores.shape[:-1])}, not "
-                f"{tuple(heads.shape)}."
-            )
-        position = torch.arange(heads.shape[-1], device=heads.device)
-        known = ((heads >= 0) & (position > 0) & (position <= self.lengths.unsqueeze(-1))).unsqueeze(-2)
+        heads = check_heads(heads, self.word_mask, name="Known heads")
         if self._validate_args or is_at_hand(heads):
-            check_heads_in_range(heads, self.lengths)
-        competing = known & ~arcs_of(heads)
+            check_head_range(heads, self.lengths)
+        competing = (heads >= 0).unsqueeze(-2) & ~arcs_of(heads)
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
 
     def within(self, mask: Tensor) -> Self:
@@ -270,7 +269,7 @@ class TreeCRF(TreeDistribution):
         the result is a distribution without a tree.
 
         Raises:
-            TreeparseError: for a mask that is not bool or has another shape.
+            TreeparseError: for a mask that is not bool or has another shape; dimensions of size 1 broadcast.
         """
         check_mask(mask, self.scores)
         return self.with_scores(self.scores.masked_fill(~mask, -torch.inf))
@@ -293,22 +292,34 @@ class TreeCRF(TreeDistribution):
         return self.with_scores(scores)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree."""
-        total, possible = self._score(value)
+        """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree.
+
+        Raises:
+            TreeparseError: for heads that are no integers or have another shape; and, arguments being validated, for
+                lists that lack the heads of some words alone, or that hold what is no node.
+        """
+        total, possible = self._checked_score(value)
         return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
 
     def score(self, value: Tensor) -> Tensor:
-        """Summed scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree."""
-        total, possible = self._score(value)
+        """Summed scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; else as ``log_prob``."""
+        total, possible = self._checked_score(value)
         return self._round(torch.where(possible, total, -torch.inf))
 
     def _in_support(self, value: Tensor) -> Tensor:
         """Which head lists are trees without a forbidden arc."""
-        return self._score(value)[1]
+        return self._score(check_heads(value, self.word_mask, samples=True))[1]
 
-    def _score(self, value: Tensor) -> tuple[Tensor, Tensor]:
+    def _checked_score(self, value: Tensor) -> tuple[Tensor, Tensor]:
+        """``_score`` of lists as they are given; raises for what can be no tree of any scores."""
+        heads = check_heads(value, self.word_mask, samples=True)
+        total, possible = self._score(heads)
+        if self._validate_args and not bool(possible.all()):  # as lists mostly are, and the check takes longer
+            check_whole_trees(heads, self.word_mask, self.lengths)
+        return total, possible
+
+    def _score(self, heads: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
-        heads = check_heads(value, self.scores)
         total, possible = self.flat.scores_of(self.flat.samples_of(heads))
         return total.reshape(heads.shape[:-1]), possible.reshape(heads.shape[:-1])
 

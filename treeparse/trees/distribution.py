@@ -3,11 +3,14 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, Protocol
 
+import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
+from treeparse.batch import word_mask
 from treeparse.errors import TreeparseError
 
 NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
@@ -46,8 +49,8 @@ class Expectations(Protocol):
 class TreeDistribution(Distribution, ABC):
     """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
 
-    Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``. Everything is computed in float64, rounded to the
-    scores' dtype at the end, and in nats where it is a logarithm. Where a batch item has no tree, arguments not being
+    Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``. Everything is computed in float64, rounded once at
+    the end, to ``dtype``, and in nats where it is a logarithm. Where a batch item has no tree, arguments not being
     validated, expectations are 0 and entropies -inf.
 
     Values are computed once and share one graph: add the terms of a loss up and call ``backward`` once a distribution.
@@ -69,6 +72,16 @@ class TreeDistribution(Distribution, ABC):
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The values that are trees and hold nothing forbidden."""
         return _Support(self._in_support)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of values: that of the scores, but float32 at least. Gradients have that of the scores."""
+        return torch.promote_types(self.scores.dtype, torch.float32)
+
+    @cached_property
+    def word_mask(self) -> Tensor:
+        """Where words are ``(*batch, n+1)`` bool: neither node 0 nor padding."""
+        return word_mask(self.lengths, self.scores.shape[-1])
 
     @property
     def log_partition(self) -> Tensor:
@@ -141,15 +154,16 @@ class TreeDistribution(Distribution, ABC):
     def expectation(self, r: Tensor) -> Tensor:
         """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
 
-        ``r`` may be a sparse COO tensor; beside the marginals, time is then that of its entries ([Exp] §5.1, T1).
-        Parts of probability 0 count 0 whatever ``r`` holds. Differentiable in scores and ``r``.
+        Dimensions of size 1 broadcast. ``r`` may be a sparse COO tensor, of the full shape; beside the marginals, time
+        is then that of its entries ([Exp] §5.1, T1). Parts of probability 0 count 0 whatever ``r`` holds.
+        Differentiable in scores and ``r``.
         """
         return self._round(self.flat.expectation(r))
 
     def covariance(self, r: Tensor, s: Tensor) -> Tensor:
         """The covariance of two sums over a tree: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
 
-        Either may lack its last axis, which the result then lacks too, and either may be a sparse COO tensor. This
+        Either may lack its last axis, which the result then lacks too; else shapes are as for ``expectation``. This
         takes min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``, not in
         the scores: asking for their gradient raises.
         """
@@ -176,7 +190,7 @@ class TreeDistribution(Distribution, ABC):
         """Which values are in the support ``(*sample, *batch)`` bool."""
 
     def _round(self, value: Tensor) -> Tensor:
-        return value.to(self.scores.dtype)
+        return value.to(self.dtype)
 
 
 class _Support(constraints.Constraint):
@@ -197,4 +211,4 @@ class _Support(constraints.Constraint):
 def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
     """KL divergence in nats: +inf where q forbids what p allows, -inf where p has no tree."""
     divergence = p.flat.cross_entropy(p.comparable(q).flat) - p.flat.entropy
-    return p.flat.or_none(divergence).to(p.scores.dtype)
+    return p.flat.or_none(divergence).to(p.dtype)

@@ -88,7 +88,7 @@ def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.d
             f"Log probabilities and values must have one shape (*batch, K) with K >= 1 samples, not "
             f"{tuple(log_probs.shape)} and {tuple(values.shape)}."
         )
-    dtype = torch.promote_types(log_probs.dtype, values.dtype)
+    dtype = torch.promote_types(torch.promote_types(log_probs.dtype, values.dtype), torch.float32)
     return log_probs.to(torch.float64), values.to(torch.float64), dtype
 
 

@@ -224,15 +224,17 @@ class FlatTrees:
         return self.unflat(rows), self.unflat(log_probs), self.unflat(keys)
 
     def scores_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Summed scores of head lists ``(S, B, n+1)``, and which of them are trees of finite score, ``(S, B)`` both."""
+        """Summed scores of head lists ``(S, B, n+1)``, and which of them are trees of finite score, ``(S, B)`` both.
+
+        Lists are as `check_heads` returns them.
+        """
         items, size = self.arcs.shape[:2]
         samples = len(heads)
         position = torch.arange(size, device=self.arcs.device)
-        words = (position > 0) & (position <= self.lengths[:, None])
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
-        total = torch.where(words, values, 0.0).sum(-1)
+        total = torch.where(heads >= 0, values, 0.0).sum(-1)
         repeated = self.lengths.expand(samples, items).reshape(-1)
         trees = self.family.are_trees(heads.reshape(-1, size), repeated).reshape(total.shape)
         return total, trees & (total > -torch.inf)

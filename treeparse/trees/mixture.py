@@ -8,6 +8,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.trees.checks import BROADCASTING, fits
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.labels.means import MixtureLabels
 from treeparse.trees.seeds import Generators, item_seeds
@@ -25,10 +26,11 @@ class Mixture:
 
     Args:
         components: distributions over the same labelled trees, as :func:`check_alike` wants them.
-        log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; equal if None.
+        log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item, where dimensions of size 1
+            broadcast; equal if None.
 
     Raises:
-        TreeparseError: as :func:`check_alike` does.
+        TreeparseError: as :func:`check_alike` does, and for weights of another shape.
     """
 
     def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
@@ -36,7 +38,12 @@ class Mixture:
         first = self.components[0]
         shape = (len(self.components), *first.batch_shape)
         weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
-        self.log_weights = weights.double().log_softmax(0)
+        if not fits(tuple(weights.shape), shape):
+            raise TreeparseError(
+                f"The log weights of a mixture must have the shape (components, *batch), here {shape}, not "
+                f"{tuple(weights.shape)}: {BROADCASTING}."
+            )
+        self.log_weights = weights.double().expand(shape).log_softmax(0)
 
     def conditioned(self, components: Sequence[LabeledCRF]) -> "Mixture":
         """The mixture given that the tree is one of those of ``components``.
@@ -76,16 +83,19 @@ class Mixture:
         """
         return self.expected.mode
 
-    def log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Log probability ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``; -inf for what is none."""
-        values = torch.stack([p.log_prob(heads, labels) for p in self.components])
+    def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+        """Log probability ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``; -inf for what is none.
+
+        Heads and labels are given as for a ``LabeledCRF``.
+        """
+        values = torch.stack([p.log_prob(value, labels) for p in self.components])
         samples = [1] * (values.dim() - self.log_weights.dim())
         weights = self.log_weights.reshape(len(values), *samples, *self.log_weights.shape[1:])
         return (values + weights).logsumexp(0)
 
-    def score(self, heads: Tensor, labels: Tensor) -> Tensor:
+    def score(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """The words that are expected to be right, head and label, of such trees; -inf for what is none."""
-        return self.expected.score(heads, labels)
+        return self.expected.score(value, labels)
 
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> LabeledTree:
         """Heads and labels ``(*sample, *batch, n+1)`` of exact, independent samples; generators as for a ``TreeCRF``.

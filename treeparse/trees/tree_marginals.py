@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.trees.checks import check_heads
+from treeparse.trees.checks import check_head_range, check_heads
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
@@ -48,7 +48,11 @@ def arc_marginals(p: LabeledCRF | Mixture) -> Tensor:
 
 
 def _tree_marginals(p: LabeledCRF, heads: Tensor, labels: Tensor) -> TreeMarginals:
-    heads, labels = torch.broadcast_tensors(check_heads(heads, p.scores), check_heads(labels, p.scores, name="Labels"))
+    words = p.word_mask
+    checked = check_heads(heads, words, samples=True), check_heads(labels, words, "Labels", samples=True)
+    heads, labels = torch.broadcast_tensors(*checked)
+    if p.base.flat.validate:
+        check_head_range(heads, p.lengths)
     shape = heads.shape
     heads, labels = map(p.base.flat.samples_of, (heads, labels))
     marginals = arc_marginals(p)

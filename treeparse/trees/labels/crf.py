@@ -10,7 +10,14 @@ from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.trees.accuracy import expected_accuracy
-from treeparse.trees.checks import check_count, check_heads, check_label_scores
+from treeparse.trees.checks import (
+    check_count,
+    check_head_range,
+    check_heads,
+    check_label_scores,
+    check_whole_trees,
+    labeled_tree,
+)
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.flat import FlatTrees
@@ -75,6 +82,15 @@ class LabeledCRF(TreeDistribution):
         result = type(self)(base, label_scores, validate_args=False)
         result._validate_args = self._validate_args
         return result
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of values: that of the scores of arcs and of labels, but float32 at least."""
+        return torch.promote_types(self._score_dtype, torch.float32)
+
+    @property
+    def _score_dtype(self) -> torch.dtype:
+        return torch.promote_types(self.scores.dtype, self.label_scores.dtype)
 
     @cached_property
     @torch.enable_grad()
@@ -214,14 +230,7 @@ class LabeledCRF(TreeDistribution):
 
     def _known_labels(self, labels: Tensor) -> Tensor:
         """Labels ``(*batch, n+1)``, -1 where open, at node 0 and at padding."""
-        shape = self.scores.shape[:-1]
-        labels = check_heads(labels, self.scores, name="Known labels")
-        if labels.shape != shape:
-            raise TreeparseError(
-                f"Known labels must have the shape (*batch, n+1), here {tuple(shape)}, not {tuple(labels.shape)}."
-            )
-        position = torch.arange(shape[-1], device=labels.device)
-        labels = torch.where((position > 0) & (position <= self.lengths.unsqueeze(-1)), labels, -1)
+        labels = check_heads(labels, self.word_mask, name="Known labels")
         if (self._validate_args or is_at_hand(labels)) and bool((labels >= self.labels.count).any()):
             raise TreeparseError(
                 f"Known labels must lie below the number of labels, {self.labels.count}; -1 leaves one open."
@@ -297,7 +306,7 @@ class LabeledCRF(TreeDistribution):
             heads, labels = p.mode
             is_label = labels.unsqueeze(-1) == torch.arange(self.labels.count, device=labels.device)
             relaxed = straight_through(relaxed, arcs_of(heads).unsqueeze(-1) & is_label.unsqueeze(-3))
-        return self._round(relaxed)
+        return relaxed.to(self._score_dtype)
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
@@ -315,24 +324,32 @@ class LabeledCRF(TreeDistribution):
     def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.
 
-        It is -inf for what is not in the support.
+        It is -inf for what is not in the support: where a word of a tree has no label, or one that does not exist, too.
+
+        Raises:
+            TreeparseError: for heads without labels; the rest as for the base.
         """
-        total, possible = self._score(value, labels)
+        total, possible = self._checked_score(*labeled_tree(value, labels))
         return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
 
     def score(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
         """Summed scores ``(*sample, *batch)`` of arcs and labels; the rest as for ``log_prob``."""
-        total, possible = self._score(value, labels)
+        total, possible = self._checked_score(*labeled_tree(value, labels))
         return self._round(torch.where(possible, total, -torch.inf))
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Log probability ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
 
-        Words whose head or label is -1, so unknown, count nothing. Differentiable in the label scores.
+        Words whose head or label is negative, so unknown, count nothing; -inf where some label does not exist.
+        Differentiable in the label scores.
         """
-        heads, labels = torch.broadcast_tensors(*self._check_trees(heads, labels))
+        heads, labels = self._check_trees(heads, labels, samples=True)
+        if self._validate_args:
+            check_head_range(heads, self.lengths)
         known, names = map(self.base.flat.samples_of, (torch.where(labels >= 0, heads, -1), labels))
-        return self._round(self.labels.log_probs_of_trees(known, names).reshape(heads.shape[:-1]))
+        values = self.labels.log_probs_of_trees(known, names).reshape(heads.shape[:-1])
+        missing = (heads > self.lengths.unsqueeze(-1)) | ((heads >= 0) & (labels >= self.labels.count))
+        return self._round(torch.where(missing.any(-1), -torch.inf, values))
 
     def enumerate_support(self, expand: bool = True) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
         """All labelled trees ``(trees, *batch, n+1)`` twice, small n and L only; items with fewer are padded by -1."""
@@ -385,27 +402,39 @@ class LabeledCRF(TreeDistribution):
 
     def _in_support(self, value: LabeledTree) -> Tensor:
         """Which pairs of heads and labels are a tree and hold nothing forbidden."""
-        return self._score(value, None)[1]
+        return self._score(*self._check_trees(*labeled_tree(value), samples=True))[1]
 
-    def _score(self, value: Tensor | LabeledTree, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _checked_score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """``_score`` of trees as they are given; raises for heads that can be no tree of any scores."""
+        heads, labels = self._check_trees(heads, labels, samples=True)
+        total, possible = self._score(heads, labels)
+        if self._validate_args and not bool(possible.all()):  # as trees mostly are, and the check takes longer
+            check_whole_trees(heads, self.word_mask, self.lengths)
+        return total, possible
+
+    def _score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Summed scores of labelled trees ``(*sample, *batch)``, and which of them are in the support."""
-        pair: Any = value if labels is None else (value, labels)
-        trees = torch.broadcast_tensors(*self._check_trees(*pair))
-        shape = trees[0].shape[:-1]
-        heads, names = map(self.base.flat.samples_of, trees)
+        shape = heads.shape[:-1]
+        heads, names = map(self.base.flat.samples_of, (heads, labels))
         total, possible = self.base.flat.scores_of(heads)
-        fits = torch.where(heads >= 0, (names >= 0) & (names < self.labels.count), names == -1).all(-1)
+        fits = ((heads < 0) | ((names >= 0) & (names < self.labels.count))).all(-1)
         values = self.labels.of_labeled_trees(heads, names).sum(-1)
         return (total + values).reshape(shape), (possible & fits & (values > -torch.inf)).reshape(shape)
 
     def _expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
         heads, labels = self._check_trees(heads, labels)
+        if self._validate_args:
+            check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
         scores = self.labels.of_trees(known.reshape(-1, known.shape[-1]))
         probs = sums.log_probs(scores).exp().reshape(*known.shape, self.labels.count)
         right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
-        return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), self.lengths, known, weights)
+        return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
 
-    def _check_trees(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        return check_heads(heads, self.scores), check_heads(labels, self.scores, name="Labels")
+    def _check_trees(self, heads: Tensor, labels: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
+        """Heads and labels, as `check_heads` returns them, of one shape."""
+        words = self.word_mask
+        checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
+        heads, labels = torch.broadcast_tensors(*checked)
+        return heads, labels

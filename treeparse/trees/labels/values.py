@@ -5,7 +5,7 @@ from functools import cached_property
 import torch
 from torch import Size, Tensor
 
-from treeparse.trees.arc_values import ArcValues, DenseValues, SparseValues, count_of_values, sparse_entries
+from treeparse.trees.arc_values import ArcValues, DenseValues, SparseValues, full_values, sparse_entries
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
 
@@ -22,7 +22,7 @@ class LabelValues:
 
     def __init__(self, values: Tensor, shape: Size, labels: FlatLabels, marginals: Tensor) -> None:
         self.labels, self.marginals, self.shape = labels, marginals, shape
-        self.count = count_of_values(values, shape)
+        values, self.count = full_values(values, shape)
         self.sparse = values.layout == torch.sparse_coo
         # Parts in a flat batch: (B, n+1, n+1, L, R), or sparse as given.
         self.values = values if self.sparse else values.reshape(*marginals.shape, labels.count, self.count)
