@@ -125,6 +125,13 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
     return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
+def check_trees(heads: Tensor, labels: Tensor, words: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
+    """Return heads and labels as `check_heads` does, of one shape."""
+    checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
+    heads, labels = torch.broadcast_tensors(*checked)
+    return heads, labels
+
+
 def fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     """Whether a tensor has all dimensions of a shape, of its size or of size 1."""
     return len(own) == len(shape) and all(size in (1, full) for size, full in zip(own, shape, strict=True))
@@ -159,8 +166,8 @@ def check_whole_trees(heads: Tensor, words: Tensor, lengths: Tensor) -> None:
     words_of_item = int(lengths[tuple(item)])
     raise TreeparseError(
         f"Word {word}{_of_item(item)} is given the head {head}, but others of its {words_of_item} words have heads: "
-        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is not known, the "
-        "log probability of all trees with the other heads is p.given(heads).log_partition - p.log_partition."
+        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is not "
+        "known, the log probability of all trees with the other heads is p.given(heads).log_partition - p.log_partition."
     )
 
 

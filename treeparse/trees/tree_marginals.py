@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.trees.checks import check_head_range, check_heads
+from treeparse.trees.checks import check_head_range, check_trees
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.mixture import Mixture
 
@@ -48,9 +48,7 @@ def arc_marginals(p: LabeledCRF | Mixture) -> Tensor:
 
 
 def _tree_marginals(p: LabeledCRF, heads: Tensor, labels: Tensor) -> TreeMarginals:
-    words = p.word_mask
-    checked = check_heads(heads, words, samples=True), check_heads(labels, words, "Labels", samples=True)
-    heads, labels = torch.broadcast_tensors(*checked)
+    heads, labels = check_trees(heads, labels, p.word_mask, samples=True)
     if p.base.flat.validate:
         check_head_range(heads, p.lengths)
     shape = heads.shape

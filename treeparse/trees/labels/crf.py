@@ -15,6 +15,7 @@ from treeparse.trees.checks import (
     check_head_range,
     check_heads,
     check_label_scores,
+    check_trees,
     check_whole_trees,
     labeled_tree,
 )
@@ -343,7 +344,7 @@ class LabeledCRF(TreeDistribution):
         Words whose head or label is negative, so unknown, count nothing; -inf where some label does not exist.
         Differentiable in the label scores.
         """
-        heads, labels = self._check_trees(heads, labels, samples=True)
+        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known, names = map(self.base.flat.samples_of, (torch.where(labels >= 0, heads, -1), labels))
@@ -402,11 +403,11 @@ class LabeledCRF(TreeDistribution):
 
     def _in_support(self, value: LabeledTree) -> Tensor:
         """Which pairs of heads and labels are a tree and hold nothing forbidden."""
-        return self._score(*self._check_trees(*labeled_tree(value), samples=True))[1]
+        return self._score(*check_trees(*labeled_tree(value), self.word_mask, samples=True))[1]
 
     def _checked_score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """``_score`` of trees as they are given; raises for heads that can be no tree of any scores."""
-        heads, labels = self._check_trees(heads, labels, samples=True)
+        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
         total, possible = self._score(heads, labels)
         if self._validate_args and not bool(possible.all()):  # as trees mostly are, and the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
@@ -422,7 +423,7 @@ class LabeledCRF(TreeDistribution):
         return (total + values).reshape(shape), (possible & fits & (values > -torch.inf)).reshape(shape)
 
     def _expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
-        heads, labels = self._check_trees(heads, labels)
+        heads, labels = check_trees(heads, labels, self.word_mask)
         if self._validate_args:
             check_head_range(heads, self.lengths)
         known = torch.where(labels >= 0, heads, -1)
@@ -431,10 +432,3 @@ class LabeledCRF(TreeDistribution):
         right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
-
-    def _check_trees(self, heads: Tensor, labels: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
-        """Heads and labels, as `check_heads` returns them, of one shape."""
-        words = self.word_mask
-        checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
-        heads, labels = torch.broadcast_tensors(*checked)
-        return heads, labels
