@@ -20,7 +20,7 @@ def test_heads_and_labels_come_out_padded_by_minus_one(padding):
     ids = torch.tensor([[padding, 2, 0, padding], [padding, 0, -100, 1]], dtype=torch.int32)
     batch = Batch(torch.tensor([2, 3]), torch.arange(2), {}, heads=ids, labels=ids)
     for found in (batch.heads, batch.labels, batch.to("meta").near.heads, replace(batch, labels=None).heads):
-        assert found.tolist() == [[-1, 2, 0, -1], [-1, 0, -100, 1]]
+        assert found is not None and found.tolist() == [[-1, 2, 0, -1], [-1, 0, -100, 1]]
     nothing = Batch(
         torch.tensor([2, 3]),
         torch.arange(2),

@@ -133,7 +133,8 @@ def test_heads_without_labels_are_no_labelled_tree(case: Case) -> None:
     p = case.make(parameters)
     heads, labels = p.mode
     mixture = Mixture([p, p])
-    for method in (p.log_prob, p.score, mixture.log_prob, mixture.score):
+    methods: list[Callable[..., Tensor]] = [p.log_prob, p.score, mixture.log_prob, mixture.score]
+    for method in methods:
         assert torch.equal(method((heads, labels)), method(heads, labels))
         for value in (heads, torch.stack([heads, labels]), (heads,), (heads, labels, labels), None):
             with pytest.raises(TreeparseError, match=r"two tensors: p.log_prob\(heads, labels\), not a .*without"):

@@ -166,8 +166,8 @@ def check_whole_trees(heads: Tensor, words: Tensor, lengths: Tensor) -> None:
     words_of_item = int(lengths[tuple(item)])
     raise TreeparseError(
         f"Word {word}{_of_item(item)} is given the head {head}, but others of its {words_of_item} words have heads: "
-        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is not "
-        "known, the log probability of all trees with the other heads is p.given(heads).log_partition - p.log_partition."
+        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is "
+        "unknown, the log probability of all trees with the others is p.given(heads).log_partition - p.log_partition."
     )
 
 
