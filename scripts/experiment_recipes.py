@@ -14,10 +14,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 
 import torch
 from support.reports.markdown import cpu_name
+from support.reports.spread import spread
 from support.training.fixed import FIXED
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
@@ -83,10 +83,7 @@ def table(records: Sequence[Record]) -> Iterator[str]:
 
 
 def _las(records: Sequence[Record]) -> str:
-    values = [100 * record["las"] for record in records]
-    if not values:
-        return ""
-    return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
+    return spread([100 * record["las"] for record in records])
 
 
 def main(options: Sequence[str] | None = None) -> None:

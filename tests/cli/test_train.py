@@ -19,7 +19,7 @@ def test_train_and_resume(tiny_config: Path, tmp_path: Path, capsys: pytest.Capt
     assert str(output / "model") in shown.out
     assert shown.err.splitlines() == [
         f"treeparse: training on {tmp_path / 'train.conllu'}; measured on {tmp_path / 'dev.conllu'}",
-        "treeparse: chosen for this treebank and machine: optimization.steps 5, optimization.dev_every 1",
+        "treeparse: chosen for this treebank and machine: optimization.dev_every 1",
         "treeparse: warning: the learning rate rises over 5 of 5 steps (optimization.warmup_steps; auto is 3% of them)",
         "treeparse: warning: 5 steps are few to learn from: raise optimization.steps, or lower data.batch_words",
     ]

@@ -114,13 +114,13 @@ def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
 
 
 def _chosen(config: TrainConfig, plan: TrainConfig) -> str:
-    """The values of the settings that a config leaves to ``auto``."""
+    """The values of the settings that a config leaves to ``auto``, but for the device and the number of steps."""
     sections = ("data", "optimization", "trainer")
     return ", ".join(
         f"{section}.{name} {getattr(getattr(plan, section), name)}"
         for section in sections
         for name, value in vars(getattr(config, section)).items()
-        if value == "auto" and name != "device"
+        if value == "auto" and name not in ("device", "steps")
     )
 
 
