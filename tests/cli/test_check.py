@@ -1,5 +1,7 @@
+import bz2
 import gzip
 import json
+import lzma
 
 import pytest
 
@@ -140,3 +142,24 @@ def test_missing_and_damaged_files_are_usage_errors(clean, tmp_path, capsys):
     damaged.write_bytes(b"plain text")
     assert main(["check", str(damaged)]) == 2
     assert capsys.readouterr().err.startswith(f"treeparse: error: {damaged}: this is no whole gzip file")
+
+
+FRENCH = CLEAN.decode().replace("Do", "Dé").replace("go", "gé")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "UTF-16"])
+def test_a_file_in_another_encoding_is_one_fault_and_the_next_file_is_checked(clean, tmp_path, capsys, encoding):
+    path = tmp_path / "old.conllu"
+    path.write_bytes((CLEAN.decode() * 9 + FRENCH * 300).encode(encoding))
+    assert main(["check", str(path), str(clean)]) == 1
+    first, blank, *table = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{path}: this is ") and f"-t UTF-8 {path} > {tmp_path}/old.utf8.conllu" in first
+    assert blank == "" and table[3].split() == ["sentences", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz"])
+def test_compressed_files_are_checked_and_named_without_their_suffix(tmp_path, capsys, suffix):
+    path = tmp_path / f"some.conllu{suffix}"
+    path.write_bytes({".gz": gzip, ".bz2": bz2, ".xz": lzma}[suffix].compress(CLEAN))
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out.splitlines()[0].strip() == "some"

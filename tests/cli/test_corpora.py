@@ -12,6 +12,7 @@ from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, writt
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
+from treeparse.data.outputs import atomic_write
 from treeparse.model import Parse, Parser
 from treeparse.sentence import Sentence
 
@@ -76,15 +77,18 @@ def test_inputs_of_one_folder_keep_their_names(model: str, source: str, tmp_path
     ("command", "name", "expected"),
     [
         (["predict", "--format", "text"], "in.txt.gz", "in.conllu.gz"),
+        (["predict", "--format", "text"], "in.txt.xz", "in.conllu.xz"),
         (["predict", "--format", "text"], "in.2020", "in.2020.conllu"),
         (["kbest", "-k", "2"], "in.conllu", "in.conllu"),
         (["kbest", "-k", "2", "--output-format", "jsonl"], "in.conllu.gz", "in.jsonl.gz"),
+        (["kbest", "-k", "2", "--output-format", "jsonl"], "in.conllu.bz2", "in.jsonl.bz2"),
         (["sample", "-k", "2", "--output-format", "jsonl", "--format", "text"], "in.txt", "in.jsonl"),
     ],
 )
 def test_the_suffix_says_the_format(model: str, tmp_path: Path, command: list[str], name: str, expected: str) -> None:
     data = (conllu(["a", "b"]) if "text" not in command else "a b\n").encode()
-    source = written(tmp_path / name, gzip.compress(data) if name.endswith(".gz") else data)
+    source = str(tmp_path / name)
+    atomic_write(source, data)
     assert run(command[0], model, source, "-o", f"{tmp_path}/out/", *command[1:]) == 0
     assert os.listdir(tmp_path / "out") == [expected]
     if command[0] == "predict":

@@ -372,3 +372,37 @@ def test_treebanks_change_in_their_parses_alone(model: str, tmp_path: Path) -> N
         assert predict(model, source, "-o", target, "-q") == 0
         assert_only_parses_differ(source.read_bytes(), target.read_bytes())
         assert_trees(target.read_bytes())
+
+
+@pytest.mark.parametrize("option", [[], ["--skip-invalid"]], ids=["", "skip invalid"])
+def test_an_input_in_utf_16_is_refused_with_the_command_that_converts_it(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    source, target = tmp_path / "in.conllu", tmp_path / "out.conllu"
+    source.write_text(conllu(["a", "b"]), encoding="UTF-16")
+    command = f"iconv -f UTF-16 -t UTF-8 {source} > {tmp_path}/in.utf8.conllu"
+    expected = f"treeparse: error: {source}: this is UTF-16, not UTF-8: convert it by {command}\n"
+    assert error_of(capsys, model, source, "-o", target, *option) == expected
+    assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# sent_id = 1\n# text = a b\n", "# made by hand\n\n# newdoc\n", "\ufeff1\ta" + "\t_" * 8 + "\n"],
+    ids=["comment", "second comment", "columns"],
+)
+def test_conllu_given_as_text_is_refused(
+    model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    source = written(tmp_path / "in.conllu", text + "a b\n")
+    error = error_of(capsys, model, source, "--format", "text", "-o", tmp_path / "out.conllu")
+    assert error.startswith(f"treeparse: error: {source}: this is CoNLL-U (line ")
+    assert error.endswith(
+        "), but is read as text, a sentence a line: leave out --format text, or name the file .conllu\n"
+    )
+    assert not (tmp_path / "out.conllu").exists()
+
+
+def test_text_that_begins_with_a_number_sign_or_a_table_is_text(model: str, tmp_path: Path) -> None:
+    source = written(tmp_path / "in.txt", "# 1 is best\n# texts are nice\n1\ta\tb\n")
+    assert predict(model, source, "--format", "text", "-o", tmp_path / "out.conllu") == 0

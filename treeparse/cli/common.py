@@ -62,6 +62,10 @@ def output_file(text: str) -> str:
     """The type of an argument: a file to write."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it is empty: name a file")
+    if text.endswith(".zst"):
+        from treeparse.data.compression import check_compression
+
+        named(check_compression, text)
     return text
 
 

@@ -26,13 +26,13 @@ CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory
 
 def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> None:
     """Declare the arguments; ``k`` is the help of ``-k``, ``best`` says whether the lists are of the best trees."""
-    output = "the lists, .gz compresses; a folder gets a file an input (default: -)"
+    output = "the lists; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
     reading.add_arguments(parser, output=output, lists_of_best=best)
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     parser.add_argument(
         "--output-format",
         choices=LIST_FORMATS,
-        help="of the output (default: jsonl where OUT ends in .jsonl or .jsonl.gz, otherwise conllu)",
+        help="of the output (default: jsonl where OUT ends in .jsonl, or .jsonl.gz and the like, otherwise conllu)",
     )
     parser.add_argument(
         "--probabilities", action="store_true", help="write how probable arcs and labels are, see below"

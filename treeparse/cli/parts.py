@@ -30,7 +30,10 @@ class Source:
         """Bytes to read, where they can be known without reading."""
         if self.span is not None:
             return len(self.span)
-        return self.path.stat().st_size if self.path.is_file() and self.path.suffix != ".gz" else None
+        from treeparse.data.compression import compression_of_name
+
+        known = self.path.is_file() and compression_of_name(self.path) is None
+        return self.path.stat().st_size if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str
 def _renamed(name: str, suffix: str | None) -> str:
     if suffix is None:
         return name
-    stem, packed = (name[:-3], ".gz") if name.endswith(".gz") else (name, "")
+    from treeparse.data.compression import plain_name
+
+    stem = plain_name(name)
     known = next((end for end in _KNOWN_SUFFIXES if stem.endswith(end)), "")
-    return stem.removesuffix(known) + suffix + packed
+    return stem.removesuffix(known) + suffix + name.removeprefix(stem)

@@ -62,7 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help="the folder of a model, or of its run; several parse as one"
     )
-    parser.add_argument("inputs", nargs="+", metavar="IN", help="files, plain or .gz; globs; - for standard input")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="IN",
+        help="files, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for standard input",
+    )
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
     parser.add_argument(
         "--format",

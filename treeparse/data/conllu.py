@@ -9,7 +9,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from treeparse.data.files import MAX_LINE, InMemory, display_name, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, STANDARD_STREAM, InMemory, display_name, numbered_lines, open_input
+from treeparse.data.formats import WrongFormatError, check_encoding, check_text, undecodable_lines, utf8_problem
 from treeparse.data.outputs import atomic_output
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
@@ -171,7 +172,7 @@ def read_conllu(
     span: range | None = None,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> Iterator[ConlluSentence]:
-    """Read the sentences of a CoNLL-U file, a ``.gz`` file or ``-`` (standard input), one at a time.
+    """Read the sentences of a CoNLL-U file, a compressed file or ``-`` (standard input), one at a time.
 
     Args:
         path: the file, or its bytes.
@@ -192,10 +193,10 @@ def read_conllu(
     """
     check = {"require_trees": require_trees, "partial": partial, "possible_heads": possible_heads}
     scan = functools.partial(scan_conllu, **check, single_root=single_root)
-    for result in scan(path, prompt=prompt, span=span):
+    for result in scan(path, prompt=prompt, span=span, any_encoding=on_invalid is not None):
         if isinstance(result, ConlluSentence):
             yield result
-        elif on_invalid is None:
+        elif on_invalid is None or isinstance(result[0], WrongFormatError):
             raise result[0]
         else:
             on_invalid(result[0])
@@ -210,14 +211,30 @@ def scan_conllu(
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
+    any_encoding: bool = False,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
-    """Like `read_conllu`, with all the faults of a faulty sentence in its place."""
-    source, empty, end = display_name(path), True, 0
+    """Like `read_conllu`, with all the faults of a faulty sentence in its place, and that of a file as the last result.
+
+    With ``any_encoding``, sentences that are not UTF-8 are faulty, however many, and the file never is for their sake.
+    Nor is it with ``prompt``, because many sentences have to be read to tell.
+    """
     check_tree = TreeCheck(single_root, partial) if require_trees else None
     if possible_heads and not require_trees:
         check_tree = TreeCheck(single_root, partial=True, heads=False)
+    try:
+        yield from _scan(path, check_tree, prompt, span, any_encoding or prompt)
+    except WrongFormatError as error:
+        yield (error,)
+
+
+def _scan(
+    path: str | Path | InMemory, check_tree: TreeCheck | None, prompt: bool, span: range | None, any_encoding: bool
+) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
+    """Like `scan_conllu`; raises a `WrongFormatError` if the file is not CoNLL-U at all."""
+    source, empty, end = display_name(path), True, 0
     with open_input(path) as stream:
-        for ordinal, (line, block) in enumerate(_blocks(numbered_lines(stream, source), source, prompt)):
+        blocks = _blocks(numbered_lines(stream, source), source, prompt)
+        for ordinal, (line, block) in enumerate(blocks if any_encoding else check_encoding(blocks, source)):
             empty, start, end = False, end, end + len(block)
             if span is not None and start >= span.stop:
                 break
@@ -243,7 +260,7 @@ def read_text(
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
-    for result in _scan_text(path, first, span):
+    for result in _scan_text(path, first, span, on_invalid is not None or str(path) == STANDARD_STREAM):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None:
@@ -252,11 +269,14 @@ def read_text(
             on_invalid(result)
 
 
-def _scan_text(path: str | Path, first: int, span: range | None) -> Iterator[ConlluSentence | DataError]:
+def _scan_text(
+    path: str | Path, first: int, span: range | None, any_encoding: bool
+) -> Iterator[ConlluSentence | DataError]:
     """Like `read_text`, with the fault of a faulty line in its place."""
     source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
-        for number, line in numbered_lines(stream, source):
+        lines = check_text(numbered_lines(stream, source), source)
+        for number, line in lines if any_encoding else check_encoding(lines, source):
             start, end = end, end + len(line)
             if span is not None and start >= span.stop:
                 break
@@ -284,7 +304,7 @@ def _text_sentence(
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
-    """Write sentences as they are, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
+    """Write sentences as they are, whole or not at all; ``.gz`` and the like compress, ``-`` is standard output.
 
     Only where one file follows another, the blank line that may be missing between them is added, and the second one's
     byte order mark left out.
@@ -343,7 +363,7 @@ def _parse(
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
     lines = [(number, line) for number, line in stripped if line]
-    faults: list[Fault] = _undecodable_lines(block, first_line) if "\ufffd" in text else []
+    faults: list[Fault] = undecodable_lines(block, first_line) if "\ufffd" in text else []
     words = None
     if not faults:
         words, faults = _checked_words(lines, check_tree)
@@ -369,30 +389,16 @@ def _checked_words(
     return words, faults
 
 
-def _undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
-    faults = []
-    for number, line in enumerate(block.split(b"\n"), first_line):
-        try:
-            line.decode()
-        except UnicodeDecodeError as error:
-            faults.append((number, _utf8_problem(error)))
-    return faults
-
-
 def _decode_line(line: bytes, number: int, source: str) -> str:
     try:
         text = line.decode()
     except UnicodeDecodeError as error:
-        raise DataError(_utf8_problem(error), source=source, line=number) from error
+        raise DataError(utf8_problem(error), source=source, line=number) from error
     if number == 1:
         return text.removeprefix(BYTE_ORDER_MARK)
     if problem := byte_order_mark_problem(text):
         raise DataError(problem, source=source, line=number)
     return text
-
-
-def _utf8_problem(error: UnicodeDecodeError) -> str:
-    return f"byte {error.start + 1} of the line (0x{error.object[error.start]:02x}) is not valid UTF-8"
 
 
 def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:

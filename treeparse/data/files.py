@@ -1,21 +1,26 @@
-"""Input files: plain, gzip or standard streams, and the patterns that name them."""
+"""Input files: plain, compressed or standard streams, and the patterns that name them."""
 
 import glob
-import gzip
 import os
 import sys
-import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from io import BufferedReader, BytesIO
+from io import BufferedReader, BytesIO, RawIOBase
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from treeparse.data.compression import (
+    MAGIC_LENGTH,
+    Compression,
+    check_compression,
+    compression_of_content,
+    compression_of_name,
+)
+from treeparse.data.formats import STDIN, check_format
 from treeparse.errors import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
-GZIP = b"\x1f\x8b"  # with which compressed files begin
 AT_ONCE = 2**16  # bytes that are read ahead of a compressed file
 MAX_LINE = 2**23  # bytes: longer than any sane line, and soon read where a line never ends
 
@@ -33,48 +38,43 @@ class InMemory:
 
 def display_name(path: str | Path | InMemory) -> str:
     """How messages call an input path."""
-    return "<stdin>" if str(path) == STANDARD_STREAM else str(path)
+    return STDIN if str(path) == STANDARD_STREAM else str(path)
 
 
 @contextmanager
 def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
-    """Open a file, a ``.gz`` file (decompressed), ``-`` (standard input) or what is in memory for reading bytes.
+    """Open a file, ``-`` (standard input) or what is in memory for reading bytes.
+
+    A file whose name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is decompressed.
 
     Raises:
         OSError: the file cannot be opened.
-        DataError: a ``.gz`` file is damaged.
+        DataError: a compressed file is damaged.
+        TreeparseError: this Python lacks the library of the compression.
     """
     if isinstance(path, InMemory):
         yield BytesIO(path.data)
     elif str(path) == STANDARD_STREAM:
         yield sys.stdin.buffer
-    elif str(path).endswith(".gz"):
-        with _gzip_faults(path), gzip.open(path, "rb") as stream:
-            yield cast(BinaryIO, stream)
     else:
-        with open(path, "rb") as stream:
-            yield stream
+        with open(path, "rb") as stream, _decompressed(stream, compression_of_name(path), path) as plain:
+            yield plain
 
 
 @contextmanager
 def open_by_content(path: str | Path) -> Iterator[BufferedReader]:
-    """The same, where the file's first bytes say whether it is compressed, whatever its name."""
+    """Open a file or standard input; its first bytes say whether it is compressed, whatever its name."""
     with nullcontext(sys.stdin.buffer) if str(path) == STANDARD_STREAM else open(path, "rb") as stream:
         plain = cast(BufferedReader, stream)
-        if plain.peek(2)[:2] != GZIP:
-            yield plain
-            return
-        with _gzip_faults(path), gzip.GzipFile(fileobj=plain) as unzipped:
-            yield BufferedReader(unzipped, AT_ONCE)
+        compression = compression_of_content(plain.peek(MAGIC_LENGTH))
+        with _decompressed(plain, compression, path) as decompressed:
+            yield plain if compression is None else BufferedReader(cast(RawIOBase, decompressed), AT_ONCE)
 
 
-@contextmanager
-def _gzip_faults(path: str | Path) -> Iterator[None]:
-    """What is wrong with a compressed file, as a ``DataError``."""
-    try:
-        yield
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"this is no whole gzip file ({error})", source=str(path)) from error
+def _decompressed(
+    stream: BinaryIO, compression: Compression | None, path: str | Path
+) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(stream) if compression is None else compression.reading(stream, display_name(path))
 
 
 def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
@@ -82,10 +82,13 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
 
     Raises:
         DataError: a line has more than ``limit`` bytes; no more of it is read.
+        WrongFormatError: the stream is a zip archive, compressed, or UTF-16.
     """
     number = 0
     while line := stream.readline(limit + 1):
         number += 1
+        if number == 1:
+            check_format(line, source)
         if len(line) > limit:
             problem = f"the line is longer than {limit >> 20} MiB; is this a text file?"
             raise DataError(problem, source=source, line=number)
@@ -103,9 +106,13 @@ def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
     """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), in the order given, each glob's files sorted; ``-`` stays.
 
     Raises:
-        TreeparseError: a pattern matches no file or names a variable that is not set; the message names it.
+        TreeparseError: a pattern matches no file or names a variable that is not set, or this Python cannot decompress
+            a file; the message names it.
     """
-    return [path for pattern in patterns for path in _expand(str(pattern))]
+    paths = [path for pattern in patterns for path in _expand(str(pattern))]
+    for path in paths:
+        check_compression(path)
+    return paths
 
 
 def _expand(pattern: str) -> list[Path]:

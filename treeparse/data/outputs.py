@@ -1,7 +1,6 @@
-"""Output files and folders, which are written whole or not at all: plain, gzip or standard output."""
+"""Output files and folders, which are written whole or not at all: plain, compressed or standard output."""
 
 import errno
-import gzip
 import os
 import secrets
 import shutil
@@ -10,8 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
+from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM
 from treeparse.errors import TreeparseError
 
@@ -36,8 +36,9 @@ class Output:
 def atomic_output(path: str | Path) -> Iterator[Output]:
     """Open an output that appears under its name only once it is complete; after an exception the old file stands.
 
-    A regular file is written beside its target (through symbolic links) and renamed over it; ``.gz`` compresses, with
-    the same bytes for the same input. ``-`` is standard output; it, pipes and devices take what is written at once.
+    A regular file is written beside its target (through symbolic links) and renamed over it. A name in ``.gz``,
+    ``.bz2``, ``.xz`` or ``.zst`` compresses, with the same bytes for the same input. ``-`` is standard output; it,
+    pipes and devices take what is written at once.
 
     Raises:
         TreeparseError: the path is a folder, or its folder does not exist.
@@ -54,11 +55,11 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
             yield Output(stream, flush=True)
         return
     with _replacing(Path(os.path.realpath(path))) as stream:
-        if str(path).endswith(".gz"):
-            with gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=stream, mtime=0) as compressed:
-                yield Output(cast(BinaryIO, compressed))
-        else:
+        if (compression := compression_of_name(path)) is None:
             yield Output(stream)
+        else:
+            with compression.writing(stream, str(path)) as compressed:
+                yield Output(compressed)
 
 
 def atomic_write(path: str | Path, data: str | bytes) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 from pathlib import Path
 
+from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM, open_input
 from treeparse.errors import DataError
 
@@ -50,13 +51,13 @@ def file_size(path: Path) -> int:
     """The size of a file in bytes, decompressed.
 
     Raises:
-        DataError: the path is standard input, a pipe or a device, or a damaged ``.gz`` file.
+        DataError: the path is standard input, a pipe or a device, or a damaged compressed file.
         OSError: the file cannot be read.
     """
     if str(path) == STANDARD_STREAM or (path.exists() and not path.is_file()):
         problem = "it is not a file that every process can read: it cannot be parsed in shards; write it to a file"
         raise DataError(problem, source=str(path))
-    if path.suffix != ".gz":
+    if compression_of_name(path) is None:
         return path.stat().st_size
     with open_input(path) as stream:
         return sum(iter(lambda: len(stream.read(_READ)), 0))

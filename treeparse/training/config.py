@@ -55,7 +55,7 @@ class DataConfig:
             all, shares proportional to size ** (1 / temperature); 1 leaves them as they are, above they are more even;
             null for all sentences once.
         unlabelled: files or globs of unlabelled text, of any size, for objectives that need no tree: CoNLL-U, whose
-            trees are ignored, or a tokenised sentence a line (.txt, .tok, or these with .gz); null for none. An epoch
+            trees are ignored, or a tokenised sentence a line (.txt, .tok, compressed too); null for none. An epoch
             takes the next part of it.
         unlabelled_ratio: words of unlabelled text for each word of training sentences.
         unlabelled_max_words: leave out unlabelled sentences that are longer.

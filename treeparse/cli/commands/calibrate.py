@@ -25,7 +25,9 @@ of the training's config."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
-    parser.add_argument("dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, plain or .gz; globs; - for stdin")
+    parser.add_argument(
+        "dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
+    )
     output = "write the model there, and leave MODEL as it is (default: change MODEL)"
     parser.add_argument("-o", "--output", type=output_file, metavar="DIR", help=output)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")

@@ -29,7 +29,9 @@ MOST_COLUMNS = 4  # of a table; more files than that show their sum alone
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="CoNLL-U, plain or .gz; a glob; - for standard input")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="CoNLL-U, plain or compressed; a glob; - for standard input"
+    )
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
     parser.add_argument(
@@ -64,6 +66,7 @@ class _Report:
 
 def _check(path: Path, args: argparse.Namespace, tell: Callable[["DataError"], object]) -> _Report:
     from treeparse.data.conllu import ConlluSentence, scan_conllu
+    from treeparse.data.formats import WrongFormatError
     from treeparse.data.statistics import TreebankStatistics
 
     faults: list[DataError] = []
@@ -81,6 +84,8 @@ def _check(path: Path, args: argparse.Namespace, tell: Callable[["DataError"], o
             left_out += result[0].line is not None  # an empty file has a fault but no sentence
 
     statistics = TreebankStatistics.of(sound_sentences())
+    if faults and isinstance(faults[-1], WrongFormatError):
+        statistics = TreebankStatistics()  # the few sentences that could be read say nothing of the file
     return _Report(str(path), statistics, faults, left_out)
 
 
@@ -150,7 +155,9 @@ def _figures(report: _Report) -> dict[str, str]:
 
 
 def _short_name(path: str) -> str:
-    return "<stdin>" if path == "-" else Path(path).name.removesuffix(".gz").removesuffix(".conllu")
+    from treeparse.data.compression import plain_name
+
+    return "<stdin>" if path == "-" else Path(plain_name(path)).name.removesuffix(".conllu")
 
 
 def _with_share(part: int, whole: int) -> str:

@@ -45,7 +45,7 @@ UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags
 that a model predicts, and those columns of a file in which some word has another tag than in GOLD.
 p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
 
-A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl or .jsonl.gz) counts by its first trees. A
+A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl) counts by its first trees. A
 table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
 that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
 the mean number of different trees, and the mean of their summed probabilities (mass).
@@ -65,7 +65,7 @@ treeparse calibrate fits a model's temperature.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    gold = "CoNLL-U with gold trees, plain or .gz; a glob; - for stdin"
+    gold = "CoNLL-U with gold trees, plain or compressed; a glob; - for stdin"
     parser.add_argument("gold", nargs="?", action=_Files, metavar="GOLD", help=gold)
     systems = "parses, or n-best lists, of the same sentences; two are compared"
     parser.add_argument("systems", nargs="*", action=_Files, default=[], metavar="SYSTEM", help=systems)

@@ -51,7 +51,9 @@ OUT appears once it is complete; standard output gets the sentences as they are 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    reading.add_arguments(parser, output="CoNLL-U, .gz compresses; a folder gets a file an input (default: -)")
+    reading.add_arguments(
+        parser, output="CoNLL-U; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
+    )
     add_decoder_argument(parser)
     parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
     parser.add_argument(

@@ -50,7 +50,7 @@ There is no entropy and no expected gradient for --combine marginals.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    output = "the sentences, .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
+    output = "the sentences; .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
     reading.add_arguments(parser, output=output)
     add_decoder_argument(parser)
     parser.add_argument("--by", choices=VALUES, default="entropy", help="see below (default: entropy)")
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output-format",
         choices=RANK_FORMATS,
-        help="of the output (default: conllu where OUT ends in .conllu or .conllu.gz, otherwise tsv)",
+        help="of the output (default: conllu where OUT ends in .conllu, or .conllu.gz and the like, otherwise tsv)",
     )
 
 
@@ -95,7 +95,9 @@ def _value(parse: "Parse", args: argparse.Namespace) -> float:
 
 
 def _is_conllu(target: str, args: argparse.Namespace) -> bool:
-    by_name = "conllu" if target.removesuffix(".gz").endswith(".conllu") else "tsv"
+    from treeparse.data.compression import plain_name
+
+    by_name = "conllu" if plain_name(target).endswith(".conllu") else "tsv"
     return (args.output_format or by_name) == "conllu"
 
 

@@ -34,7 +34,9 @@ MOST = 100  # sentences of a page
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    source = "CoNLL-U with trees, or an n-best list of kbest or sample; plain or .gz; a glob; - for standard input"
+    source = (
+        "CoNLL-U with trees, or an n-best list of kbest or sample; plain or compressed; a glob; - for standard input"
+    )
     parser.add_argument("input", metavar="IN", help=source)
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="SVG or HTML (default: -)")

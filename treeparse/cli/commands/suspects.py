@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     models = "the folder of a model, or of its run; several score as one"
     parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
-    parser.add_argument("gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or .gz; globs; - for stdin")
+    parser.add_argument(
+        "gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
+    )
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="the TSV (default: -)")
     parser.add_argument(
         "--below", type=_probability, default=0.5, metavar="P", help="a probability, from 0 to 1 (default: 0.5)"

@@ -47,7 +47,7 @@ safetensors; loading runs nothing. Rerankers are trained, and choose, on the CPU
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or .gz; a glob")
+    parser.add_argument("gold", metavar="GOLD", help="CoNLL-U with gold trees, plain or compressed; a glob")
     parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
     parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")

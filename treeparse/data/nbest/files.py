@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from pathlib import Path
 
+from treeparse.data.compression import plain_name
 from treeparse.data.nbest import conllu, jsonl
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
@@ -15,7 +16,7 @@ from treeparse.names import ListFormat
 def write_nbest(
     path: str | Path, lists: Iterable[NBestList], *, format: ListFormat | None = None, drop_empty: bool = False
 ) -> None:
-    """Write lists, whole or not at all; ``.gz`` compresses, ``-`` is standard output.
+    """Write lists, whole or not at all; ``.gz`` and the like compress, ``-`` is standard output.
 
     A sentence without ``sent_id`` gets one, and one whose id a sentence had before it gets a new one: the ids are kept
     meanwhile, about 100 bytes a sentence, and nothing else is.
@@ -23,7 +24,7 @@ def write_nbest(
     Args:
         path: the file.
         lists: the lists, in their order.
-        format: None is JSONL for a name in ``.jsonl`` or ``.jsonl.gz``, otherwise CoNLL-U.
+        format: None is JSONL for a name in ``.jsonl``, or ``.jsonl.gz`` and the like, otherwise CoNLL-U.
         drop_empty: leave out empty nodes (8.1), which the UD validator refuses without enhanced arcs.
 
     Raises:
@@ -46,11 +47,11 @@ def nbest_texts(lists: Iterable[NBestList], format: ListFormat, *, drop_empty: b
 
 
 def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterator[NBestList]:
-    """Read the lists of a file, a ``.gz`` file or ``-`` (standard input), one at a time.
+    """Read the lists of a file, a compressed file or ``-`` (standard input), one at a time.
 
     Args:
         path: the file.
-        format: None is JSONL for a name in ``.jsonl`` or ``.jsonl.gz``, otherwise CoNLL-U.
+        format: None is JSONL for a name in ``.jsonl``, or ``.jsonl.gz`` and the like, otherwise CoNLL-U.
 
     Raises:
         DataError: the file is not what `write_nbest` writes: broken lines, heads that are no tree, ranks out of order,
@@ -65,7 +66,7 @@ def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:
     """The format of a file: ``form`` or, where that is None, what the name says."""
     if form is not None:
         return form
-    return "jsonl" if str(path).removesuffix(".gz").endswith(".jsonl") else "conllu"
+    return "jsonl" if plain_name(path).endswith(".jsonl") else "conllu"
 
 
 def _check(nbest: NBestList, name: str) -> None:

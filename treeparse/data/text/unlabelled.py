@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, read_conllu, read_text
 from treeparse.data.files import expand_paths
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
-TEXT_SUFFIXES = (".txt", ".tok", ".txt.gz", ".tok.gz")
+TEXT_SUFFIXES = (".txt", ".tok")
 DIGESTED = 1 << 20  # bytes of each file
 
 
@@ -27,9 +28,9 @@ class UnlabelledSentence:
 class UnlabelledText:
     """Sentences of files that are read as they are needed, in order, and from the first one again at their end.
 
-    A file whose name ends in ``.txt`` or ``.tok`` (or these and ``.gz``) is tokenised text, a sentence a line; another
-    is CoNLL-U, of which trees are ignored. Epoch ``e`` takes the sentences that begin behind ``e * words`` words of the
-    endless text, and not behind ``(e + 1) * words``: a function of the files and the epoch alone.
+    A file whose name ends in ``.txt`` or ``.tok``, or is that of such a file compressed, is tokenised text, a sentence
+    a line; another is CoNLL-U, of which trees are ignored. Epoch ``e`` takes the sentences that begin behind ``e *
+    words`` words of the endless text, and not behind ``(e + 1) * words``: a function of the files and the epoch alone.
 
     Args:
         patterns: files or globs, see `expand_paths`.
@@ -126,5 +127,5 @@ class UnlabelledText:
             yield UnlabelledSentence(words, place, f"{found.source}:{found.line}")
 
     def _sentences(self, path: Path) -> Iterator[ConlluSentence]:
-        read = read_text if path.name.endswith(TEXT_SUFFIXES) else read_conllu
+        read = read_text if plain_name(path).endswith(TEXT_SUFFIXES) else read_conllu
         return read(path, on_invalid=self.on_invalid)
