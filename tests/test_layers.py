@@ -28,6 +28,7 @@ ALLOWED = {
     "setting_fields": set(),
     "version": set(),
     "references": set(),
+    "progress": set(),
     "kernels": set(),
     "device": GROUND | {"kernels"},
     "trees": GROUND | {"kernels", "device"},
@@ -39,11 +40,12 @@ ALLOWED = {
     "rules": GROUND | {"trees", "data"},
     "model": GROUND | {"version", "trees", "data", "nn", "objectives", "rules"},
     "pipelines": GROUND | {"trees", "data", "model"},
-    "training": GROUND | {"version", "trees", "data", "nn", "metrics", "objectives", "model"},
-    "rerank": GROUND | {"data", "nn", "metrics", "model", "training"},
+    "training": GROUND | {"progress", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
+    "rerank": GROUND | {"progress", "data", "nn", "metrics", "model", "training"},
     "serve": GROUND | {"version", "data", "nn", "model"},
     "cli": GROUND
     | {
+        "progress",
         "serve",
         "trees",
         "pictures",

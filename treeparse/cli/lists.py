@@ -1,7 +1,7 @@
 """What the commands that write lists of parses share: arguments, chunks, the file, and the count of short lists."""
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,6 @@ from treeparse.cli import reading
 from treeparse.cli.common import counted, positive
 from treeparse.cli.conditions import Conditions
 from treeparse.names import LIST_FORMATS
-from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -41,25 +40,23 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> Non
 
 def list_files(
     args: argparse.Namespace,
-    parse: "Callable[[Parser | Ensemble, Sequence[Sentence], Sequence[int]], list[list[Parse]]]",
+    parse: "Callable[[Parser | Ensemble, reading.Work], list[list[Parse]]]",
     conditions: Conditions,
 ) -> int:
     """List trees of the sentences of all files and write them; the closing line counts the lists below ``-k`` trees.
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
-        parse: the lists of some sentences, given their places in the whole input.
+        parse: the lists of some sentences.
         conditions: of the trees.
     """
     from treeparse.data.nbest.files import NBestList, write_nbest
 
     short = 0
 
-    def parse_chunk(
-        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
-    ) -> "list[list[Parse]]":
+    def parse_chunk(parser: "Parser | Ensemble", work: reading.Work) -> "list[list[Parse]]":
         nonlocal short
-        lists = parse(parser, sentences, places)
+        lists = parse(parser, work)
         short += sum(len(parses) < args.k for parses in lists)
         return lists
 

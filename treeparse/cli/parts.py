@@ -1,4 +1,4 @@
-"""What a command that parses has to do: its outputs, the inputs of each, and this process's shard of them."""
+"""What a command that parses has to do: its outputs, the inputs of each, this process's shard of them; what is done."""
 
 import argparse
 import os
@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse.cli.common import counted
 from treeparse.errors import TreeparseError
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.data.shards import Shard
@@ -42,6 +44,40 @@ class Part:
 
     target: str
     sources: tuple[Source, ...]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done of the parts, and what was left out."""
+
+    max_words: int | None
+    there: int = 0  # outputs of earlier commands
+    files: int = 0  # written to a folder
+    sentences: int = 0  # parsed
+    words: int = 0
+    left_out: int = 0  # faulty sentences
+    long: int = 0  # left out, too
+    empty: int = 0  # files
+
+    def add(self, sentences: Sequence[Sentence]) -> None:
+        self.sentences += len(sentences)
+        self.words += sum(map(len, sentences))
+
+    def summary(self, seconds: float, remark: str) -> str:
+        sums = [
+            *([counted(self.files, "file")] if self.files else []),
+            counted(self.sentences, "sentence"),
+            counted(self.words, "word"),
+            f"{self.words / seconds:,.0f} words/s",
+        ]
+        notes = [
+            remark,
+            f"{counted(self.left_out, 'sentence')} left out" if self.left_out else "",
+            f"{counted(self.long, 'sentence')} of more than {self.max_words:,} words left out" if self.long else "",
+            f"{counted(self.empty, 'file')} without a sentence" if self.empty else "",
+            f"{counted(self.there, 'output')} there already" if self.there else "",
+        ]
+        return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
 
 
 def shard_argument(text: str) -> "tuple[int, int]":
@@ -80,6 +116,12 @@ def plan_parts(paths: Sequence[Path], output: str, shard: "Shard | None", suffix
 def is_folder(output: str) -> bool:
     """Whether an output is a folder for files: one that exists, or a name that ends in a slash."""
     return os.path.isdir(output) or output.endswith(("/", os.sep))
+
+
+def total_size(parts: Sequence[Part]) -> int | None:
+    """The size of the parts' inputs in bytes, where it can be known."""
+    sizes = [source.size for part in parts for source in part.sources]
+    return None if None in sizes else sum(filter(None, sizes))
 
 
 def _stored_size(path: Path) -> int:

@@ -6,24 +6,25 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from treeparse.cli.common import add_import_argument, counted, output_file, positive
 from treeparse.cli.conditions import add_condition_arguments
 from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
-from treeparse.cli.parts import Part, Source, is_folder, plan_parts, shard_argument
+from treeparse.cli.parts import Part, Source, Tally, is_folder, plan_parts, shard_argument, total_size
 from treeparse.cli.tokenizing import Splitter, add_tokenizer_argument, splitter
 from treeparse.errors import DataError, TreeparseError
 from treeparse.names import INPUT_FORMATS
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from tqdm import tqdm
-
     from treeparse.data.conllu import ConlluSentence
+    from treeparse.data.mapping import Progress
     from treeparse.model import Ensemble, Parser
+    from treeparse.progress import ParsingBar
 
 CHUNK = 4000  # enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
@@ -55,6 +56,14 @@ class Placed(NamedTuple):
 
     sentence: "ConlluSentence"
     place: int
+
+
+class Work(NamedTuple):
+    """Sentences that are parsed at once, with their places, and what is told of each batch of them."""
+
+    sentences: "Sequence[Sentence]"
+    places: Sequence[int]
+    progress: "Progress"
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
@@ -105,7 +114,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
 
 def parse_files(
     args: argparse.Namespace,
-    parse: "Callable[[Parser | Ensemble, Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    parse: "Callable[[Parser | Ensemble, Work], Sequence[T]]",
     write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     *,
     suffix: str | None = None,
@@ -117,17 +126,16 @@ def parse_files(
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
         parse: the results for a list of sentences, which come without the trees of the file but for what is to be kept
-            of them, given their places.
+            of them.
         write: takes an output and its sentences with their results, in order.
         suffix: of the output files in a folder, in the place of the inputs'; None keeps it.
         chunk_words: a chunk with so many words has enough sentences.
         remark: what the closing line says besides, if anything.
     """
-    from tqdm import tqdm
-
     from treeparse.data.files import expand_paths
     from treeparse.data.shards import Shard
     from treeparse.model.streaming import made_ahead
+    from treeparse.progress import ParsingBar
 
     split = splitter(args)
     models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
@@ -140,26 +148,26 @@ def parse_files(
     parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
     parser = load_models(models, args)
-    tally, started = _Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
+    tally, started = Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
     single_root = parser.networks[0].config.single_root
     read = _read(left, args, tally, split, prompt=size == 1, single_root=single_root)
     chunks = _chunks(_checked(read, parser), size, chunk_words or CHUNK_WORDS)
-    shown = sys.stderr.isatty() and not (args.quiet or (args.output == "-" and sys.stdout.isatty()))
-    with tqdm(total=_size(left), unit="B", unit_scale=True, leave=False, disable=not shown, file=sys.stderr) as bar:
+    hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
+    with ParsingBar(total_size(left), hidden=hidden) as bar:
         if args.format == "text" and not args.quiet:
             chunks = _looked_at(chunks, parser, bar)
-        parsed = _parsed(chunks, functools.partial(parse, parser), args, tally)
+        parsed = _parsed(chunks, functools.partial(parse, parser), args, tally, bar)
         if args.output != "-":  # behind which somebody may wait for a parse before the next sentence is sent
             parsed = made_ahead(parsed, parser.device)
-        _write_parts(left, _shown(parsed, args, bar), write, args, tally, bar)
+        _write_parts(left, chain.from_iterable(parsed), write, args, tally, bar)
     if not args.quiet:
         print(tally.summary(time.perf_counter() - started, remark()), file=sys.stderr)
     return 0
 
 
 def _looked_at(
-    chunks: Iterator[list[Placed | None]], parser: "Parser | Ensemble", bar: "tqdm[NoReturn]"
+    chunks: Iterator[list[Placed | None]], parser: "Parser | Ensemble", bar: "ParsingBar"
 ) -> Iterator[list[Placed | None]]:
     """The chunks; a warning where they look like raw text, once."""
     from treeparse.data.text.rawtext import RawTextCheck
@@ -173,13 +181,14 @@ def _looked_at(
 
 def _parsed(
     chunks: Iterable[list[Placed | None]],
-    parse: "Callable[[Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    parse: "Callable[[Work], Sequence[T]]",
     args: argparse.Namespace,
-    tally: "_Tally",
+    tally: Tally,
+    bar: "ParsingBar",
 ) -> "Iterator[list[tuple[ConlluSentence, T] | None]]":
     """The sentences of each chunk with their results, among the marks of the ends of outputs."""
     for given in chunks:
-        chunk, results, fault = _fitting(given, parse, args, tally)
+        chunk, results, fault = _fitting(given, parse, args, tally, bar)
         tally.add([item.sentence.words for item in chunk if item is not None])
         found = iter(results)
         yield [None if item is None else (item.sentence, next(found)) for item in chunk]
@@ -187,30 +196,23 @@ def _parsed(
             raise fault
 
 
-def _shown(
-    chunks: "Iterable[list[tuple[ConlluSentence, T] | None]]", args: argparse.Namespace, bar: "tqdm[NoReturn]"
-) -> "Iterator[tuple[ConlluSentence, T] | None]":
-    """What the chunks hold; the bar goes on once a chunk is used."""
-    for chunk in chunks:
-        yield from chunk
-        bar.update(sum(_bytes_read(item[0], args.format) for item in chunk if item is not None))
-
-
 def _fitting(
     chunk: list[Placed | None],
-    parse: "Callable[[Sequence[Sentence], Sequence[int]], Sequence[T]]",
+    parse: "Callable[[Work], Sequence[T]]",
     args: argparse.Namespace,
-    tally: "_Tally",
+    tally: Tally,
+    bar: "ParsingBar",
 ) -> "tuple[list[Placed | None], Sequence[T], DataError | None]":
     """A chunk without sentences that no tree fits, its results, and the fault before which it ends, if it does."""
     from treeparse.model.given import UnfitSentenceError
 
-    fault = None
+    fault, shown = None, set[int]()
     while True:
         items = [item for item in chunk if item is not None]
         words = [_known(item.sentence.words, args) for item in items]
         try:
-            return chunk, parse(words, [item.place for item in items]) if words else (), fault
+            work = Work(words, [item.place for item in items], _advancing(bar, items, args.format, shown))
+            return chunk, parse(work) if words else (), fault
         except UnfitSentenceError as error:
             unfit, sentence = items[error.place], items[error.place].sentence
             end = next(place for place, item in enumerate(chunk) if item is unfit)
@@ -220,6 +222,19 @@ def _fitting(
                 continue
             place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
             fault, chunk = DataError(error.problem, **place), chunk[:end]
+
+
+def _advancing(bar: "ParsingBar", items: Sequence[Placed], form: str, shown: set[int]) -> "Progress":
+    """What moves the bar by batches of the items; an item that is parsed again moves it no further."""
+
+    def advance(indices: Sequence[int]) -> None:
+        if bar.disable:
+            return
+        new = [items[index].sentence for index in indices if items[index].place not in shown]
+        shown.update(items[index].place for index in indices)
+        bar.advance(len(new), sum(len(one.words) for one in new), sum(_bytes_read(one, form) for one in new))
+
+    return advance
 
 
 def _known(words: "Sentence", args: argparse.Namespace) -> "Sentence":
@@ -238,15 +253,15 @@ def _write_parts(
     parsed: "Iterator[tuple[ConlluSentence, T] | None]",
     write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     args: argparse.Namespace,
-    tally: "_Tally",
-    bar: "tqdm[NoReturn]",
+    tally: Tally,
+    bar: "ParsingBar",
 ) -> None:
     """Write each output up to the mark of its end; say how many files are done when a fault ends the work."""
     folder = is_folder(args.output)
     try:
         for number, part in enumerate(parts, 1):
             if folder:
-                bar.set_postfix_str(f"file {number:,}/{len(parts):,}")
+                bar.say(f"file {number:,}/{len(parts):,}")
                 os.makedirs(os.path.dirname(part.target), exist_ok=True)
             write(part.target, _until_end(parsed))
             tally.files += folder
@@ -265,48 +280,10 @@ def _until_end(items: Iterator[T | None]) -> Iterator[T]:
         yield item
 
 
-@dataclass(slots=True)
-class _Tally:
-    max_words: int | None
-    there: int = 0  # outputs of earlier commands
-    files: int = 0  # written to a folder
-    sentences: int = 0  # parsed
-    words: int = 0
-    left_out: int = 0  # faulty sentences
-    long: int = 0  # left out, too
-    empty: int = 0  # files
-
-    def add(self, sentences: "Sequence[Sentence]") -> None:
-        self.sentences += len(sentences)
-        self.words += sum(map(len, sentences))
-
-    def summary(self, seconds: float, remark: str) -> str:
-        sums = [
-            *([counted(self.files, "file")] if self.files else []),
-            counted(self.sentences, "sentence"),
-            counted(self.words, "word"),
-            f"{self.words / seconds:,.0f} words/s",
-        ]
-        notes = [
-            remark,
-            f"{counted(self.left_out, 'sentence')} left out" if self.left_out else "",
-            f"{counted(self.long, 'sentence')} of more than {self.max_words:,} words left out" if self.long else "",
-            f"{counted(self.empty, 'file')} without a sentence" if self.empty else "",
-            f"{counted(self.there, 'output')} there already" if self.there else "",
-        ]
-        return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
-
-
-def _size(parts: Sequence[Part]) -> int | None:
-    """The input's size in bytes, where it can be known."""
-    sizes = [source.size for part in parts for source in part.sources]
-    return None if None in sizes else sum(filter(None, sizes))
-
-
 def _read(
     parts: Sequence[Part],
     args: argparse.Namespace,
-    tally: _Tally,
+    tally: Tally,
     split: Splitter,
     *,
     prompt: bool,
@@ -332,7 +309,7 @@ def _read(
 def _sentences(
     sources: Sequence[Source],
     args: argparse.Namespace,
-    tally: _Tally,
+    tally: Tally,
     split: Splitter,
     *,
     prompt: bool,
@@ -366,7 +343,7 @@ def _sentences(
             tally.empty += 1
 
 
-def _counter(tally: _Tally) -> "Callable[[DataError], None]":
+def _counter(tally: Tally) -> "Callable[[DataError], None]":
     def leave_out(fault: "DataError") -> None:
         if fault.line is None:  # the file holds no sentence at all
             raise fault

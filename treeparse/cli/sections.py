@@ -136,13 +136,15 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
     from treeparse.data.conllu import read_conllu, read_text
     from treeparse.data.files import expand_paths
     from treeparse.model import Parser
+    from treeparse.progress import parsing_bar
 
     import_modules(args)
     parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
     read = read_text if args.format == "text" else read_conllu
     found = list(chosen.of((s for path in expand_paths([args.input]) for s in read(path)), lambda s: s.sent_id))
     words = [replace(sentence.words, heads=None, labels=None) for sentence in found]
-    parses = parser.parse(words)
+    with parsing_bar(words, hidden=args.quiet) as progress:
+        parses = parser.parse(words, progress=progress)
     return [
         section_of(sentence, place, _modelled(parser, sentence.words, parse, args))
         for place, (sentence, parse) in enumerate(zip(found, parses, strict=True))

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+Progress = Callable[[Sequence[int]], object]
+"""What is called after each batch, with the indices of its sentences."""
+
 Words: TypeAlias = "Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]] | Doc | Span"
 
 
@@ -30,6 +33,7 @@ def map_batches(
     length: Callable[[Sentence], int] = len,
     threads: int = 1,
     torch_threads: int = 1,
+    progress: Progress | None = None,
 ) -> list[T]:
     """What a function finds for each sentence.
 
@@ -43,6 +47,7 @@ def map_batches(
         length: what a sentence counts for in these bounds.
         threads: how many batches are done at once, each in a thread of its own.
         torch_threads: how many torch may use in each of these.
+        progress: called after each batch, by the calling thread.
     """
     batches = list(BucketBatchSampler([*map(length, sentences)], max_words=max_words, max_squared=max_squared))
 
@@ -53,6 +58,8 @@ def map_batches(
     with _mapping(min(threads, len(batches)), torch_threads) as mapped:
         for places, own in zip(batches, mapped(results, batches), strict=True):
             found |= zip(places, own, strict=True)
+            if progress is not None:
+                progress(places)
     return [found[place] for place in range(len(sentences))]
 
 

@@ -10,7 +10,7 @@ import torch
 from treeparse.batch import Batch
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
-from treeparse.data.mapping import Words, as_sentences
+from treeparse.data.mapping import Progress, Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
@@ -168,10 +168,11 @@ class Ensemble:
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
         probabilities: bool = False,
+        progress: Progress | None = None,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, as :meth:`Parser.kbest`; raises for "marginals"."""
         finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
 
     def sample(
         self,
@@ -188,6 +189,7 @@ class Ensemble:
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
         probabilities: bool = False,
+        progress: Progress | None = None,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence drawn from the combined distribution; arguments as for :meth:`Parser.sample`.
 
@@ -195,13 +197,15 @@ class Ensemble:
         """
         finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         conditions = conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
 
-    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+    def score_trees(
+        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
+    ) -> list[Parse]:
         """The trees that sentences have already, as :meth:`Parser.score_trees`; probabilities are the combined ones."""
         given = as_sentences(sentences)
         trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True))
+        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
         return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:

@@ -14,7 +14,7 @@ from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Held
-from treeparse.data.mapping import Words, as_sentences
+from treeparse.data.mapping import Progress, Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
@@ -288,6 +288,7 @@ class Parser(nn.Module):
         probabilities: bool = False,
         head_threshold: float | None = None,
         gradient: bool = False,
+        progress: Progress | None = None,
     ) -> list[Parse]:
         """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
 
@@ -315,6 +316,7 @@ class Parser(nn.Module):
             head_threshold: how probable each word's heads in its set of heads are at least, such as
                 :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
             gradient: whether a parse has the ``expected_gradient`` of its sentence, exactly.
+            progress: called after each batch, with the indices of its sentences, for example to move a progress bar.
 
         Raises:
             UnfitSentenceError: no tree agrees with what is known of a sentence.
@@ -329,6 +331,7 @@ class Parser(nn.Module):
             probabilities=probabilities,
             head_threshold=head_threshold,
             gradient=gradient,
+            progress=progress,
         )
         return [parse for [parse] in lists_of(self, sentences, request)]
 
@@ -368,6 +371,7 @@ class Parser(nn.Module):
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
         probabilities: bool = False,
+        progress: Progress | None = None,
     ) -> list[list[Parse]]:
         """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
 
@@ -376,7 +380,7 @@ class Parser(nn.Module):
         Probabilities of arcs are those among all trees, not among the list. The rest is as in :meth:`parse`.
         """
         finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
 
     def sample(
         self,
@@ -393,6 +397,7 @@ class Parser(nn.Module):
         within: bool = False,
         rules: Rules | RuleSearch | None = None,
         probabilities: bool = False,
+        progress: Progress | None = None,
     ) -> list[list[Parse]]:
         """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
 
@@ -418,12 +423,15 @@ class Parser(nn.Module):
                 others are exact samples of those that satisfy the rules.
             probabilities: whether a tree has the probabilities of its arcs and labelled arcs, and the entropy: those
                 of the model's own distribution of all trees, whatever the temperature and the decoder.
+            progress: as in :meth:`parse`.
         """
         finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
         conditions = conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities))
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
 
-    def score_trees(self, sentences: Iterable[Words], *, batch_words: int = 5000) -> list[Parse]:
+    def score_trees(
+        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
+    ) -> list[Parse]:
         """The trees that sentences have already, as parses: with the model's log probabilities, scores and marginals.
 
         A label that the model does not have is impossible, and so are several roots where its trees have one: such a
@@ -432,7 +440,7 @@ class Parser(nn.Module):
         """
         given = as_sentences(sentences)
         trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True))
+        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
         return as_given(given, (parse for [parse] in lists))
 
     def _decoder(self, name: DecoderName | None) -> Decoder:

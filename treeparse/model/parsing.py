@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypedDict
 import torch
 from torch import nn
 
-from treeparse.data.mapping import Words, as_sentences, check_several, each_sentence, map_batches
+from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.errors import NoTreeError, TreeparseError
@@ -56,6 +56,7 @@ class Request:
         probabilities: whether the parses have those of their arcs, and the entropy.
         head_threshold: the probability from which on a head is in a word's set; None for no sets.
         gradient: whether the parses have the expected squared length of the gradient.
+        progress: called after each batch, with the indices of its sentences.
     """
 
     finder: ListFinder
@@ -64,6 +65,7 @@ class Request:
     probabilities: bool = False
     head_threshold: float | None = None
     gradient: bool = False
+    progress: Progress | None = None
 
 
 class ParseOptions(TypedDict, total=False):
@@ -77,6 +79,7 @@ class ParseOptions(TypedDict, total=False):
     probabilities: bool
     head_threshold: float | None
     gradient: bool
+    progress: Progress | None
 
 
 def parse_request(
@@ -90,11 +93,12 @@ def parse_request(
     probabilities: bool = False,
     head_threshold: float | None = None,
     gradient: bool = False,
+    progress: Progress | None = None,
 ) -> Request:
     """The request of ``Parser.parse``, whose decoder is the ``default`` one unless another is named."""
     tree = ChosenTree(decoder_named(default if decoder is None else decoder))
     conditions = conditions_of(keep_heads, within, rules)
-    return Request(tree, batch_words, conditions, probabilities, head_threshold, gradient)
+    return Request(tree, batch_words, conditions, probabilities, head_threshold, gradient, progress)
 
 
 class Model(Protocol):
@@ -176,9 +180,13 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
             parses = with_expected_gradients(p, parses)
         return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
 
+    def report(places: Sequence[int]) -> None:
+        if request.progress is not None:
+            request.progress([first + place for place in places])
+
     with evaluating(model.networks):
-        limits = _limits(model, finder, request.batch_words)
-        found = map_batches(batch_lists, given, length=model.length, **_threads(model.device), **limits)
+        options = {**_threads(model.device), **_limits(model, finder, request.batch_words)}
+        found = map_batches(batch_lists, given, length=model.length, progress=report, **options)
     if rules is not None and conditions.rules is not None:
         conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
     return found

@@ -13,10 +13,12 @@ from typing import Literal
 
 from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.data.mapping import Progress
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parse, Parser
+from treeparse.progress import parsing_bar
 from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 from treeparse.training.run import train
@@ -52,13 +54,19 @@ class Listing:
         """The name of the file of such lists."""
         return f"{self.method}-{self.k}{'' if self.method == 'best' else f'-seed{self.seed}'}.jsonl"
 
-    def lists(self, parser: Parser, sentences: Sequence[Sentence], places: Sequence[int]) -> list[list[Parse]]:
+    def lists(
+        self,
+        parser: Parser,
+        sentences: Sequence[Sentence],
+        places: Sequence[int],
+        progress: Progress | None = None,
+    ) -> list[list[Parse]]:
         """The lists of sentences at those places in the training data, without a look at their trees."""
         words = [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
         if self.method == "best":
-            return parser.kbest(words, self.k)
-        replacement = self.method == "samples"
-        return parser.sample(words, self.k, replacement=replacement, seed=self.seed, first=places)
+            return parser.kbest(words, self.k, progress=progress)
+        options = {"replacement": self.method == "samples", "seed": self.seed, "first": places}
+        return parser.sample(words, self.k, progress=progress, **options)
 
 
 def fold_places(sentences: int, folds: int, fold: int) -> range:
@@ -136,16 +144,27 @@ def _parse_fold(
     data = replace(config.data, train=str(folder / TRAIN))
     model = train(replace(config, data=data, output=str(folder / RUN)), resume=True, quiet=quiet)
     parser = Parser.from_pretrained(model).to(pick_device(config.trainer.device))
-    write_nbest(folder / listing.file, listed(parser, sentences, places, listing))
+    words = [sentence.words for sentence in sentences]
+    with parsing_bar([words[place] for place in places], hidden=quiet, remark=f"lists of {folder.name}") as progress:
+        write_nbest(folder / listing.file, listed(parser, sentences, places, listing, progress))
 
 
 def listed(
-    parser: Parser, sentences: Sequence[ConlluSentence], places: Sequence[int], listing: Listing
+    parser: Parser,
+    sentences: Sequence[ConlluSentence],
+    places: Sequence[int],
+    listing: Listing,
+    progress: Progress | None = None,
 ) -> Iterator[NBestList]:
     """The lists of the sentences at these places, made some at a time; one without sent_id is named by its place."""
     for start in range(0, len(places), CHUNK):
         chunk = places[start : start + CHUNK]
-        lists = listing.lists(parser, [sentences[place].words for place in chunk], chunk)
+
+        def report(indices: Sequence[int], start: int = start) -> None:
+            if progress is not None:
+                progress([start + index for index in indices])
+
+        lists = listing.lists(parser, [sentences[place].words for place in chunk], chunk, report)
         for place, parses in zip(chunk, lists, strict=True):
             sentence = sentences[place]
             named = sentence if sentence.sent_id else replace(sentence, sent_id=f"sentence-{place + 1}")

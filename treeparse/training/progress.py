@@ -7,7 +7,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
 
 import pytorch_lightning as pl
 import torch
@@ -15,6 +14,7 @@ from lightning_fabric.utilities.warnings import PossibleUserWarning
 from tqdm import tqdm
 
 from treeparse.batch import Batch
+from treeparse.progress import Bar
 from treeparse.training.plan import Workload
 
 SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss
@@ -29,7 +29,7 @@ class RunBar(pl.Callback):
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         done = self.work.steps_per_epoch * trainer.current_epoch
-        self.bar = tqdm(total=self.work.steps, initial=done, unit="step", leave=False, file=sys.stdout)
+        self.bar = Bar(self.work.steps, stream=sys.stdout, hidden=False, initial=done, unit="step")
 
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         epochs_left = self.work.epochs - trainer.current_epoch
@@ -43,6 +43,9 @@ class RunBar(pl.Callback):
             self.bar.set_postfix(loss=f"{pl_module.mean_loss:.3f}", refresh=False)
             self.shown = time.monotonic()
         self.bar.update()
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}, measuring dev")
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.bar.close()
@@ -108,10 +111,10 @@ class Console:
         """The progress bar, if this is a terminal that one can be shown on."""
         return [RunBar(work)] if not self.quiet and sys.stdout.isatty() else []
 
-    def bar(self, total: int, unit: str) -> "tqdm[NoReturn]":
+    def bar(self, total: int, unit: str) -> Bar:
         """A progress bar, gone at its end, which is shown if this is a terminal that it can be shown on."""
         hidden = self.quiet or not sys.stdout.isatty()
-        return tqdm(total=total, unit=unit, unit_scale=True, leave=False, file=sys.stdout, disable=hidden)
+        return Bar(total, stream=sys.stdout, hidden=hidden, unit=unit, unit_scale=True)
 
     def remark(self, line: str) -> None:
         """Write a line to standard error."""

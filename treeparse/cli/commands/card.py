@@ -55,6 +55,9 @@ def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "Attachmen
     from treeparse.data import load_treebank
     from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores
+    from treeparse.progress import parsing_bar
 
     gold = [sentence.words for sentence in load_treebank(path)]
-    return attachment_scores(gold, with_parses(gold, parser.parse(gold, decoder=args.decoder)))
+    with parsing_bar(gold, hidden=args.quiet) as progress:
+        parses = parser.parse(gold, decoder=args.decoder, progress=progress)
+    return attachment_scores(gold, with_parses(gold, parses))

@@ -199,7 +199,11 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
 
 
 def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Parse]":
-    return load_models(directories, args).parse(gold, decoder=args.decoder, probabilities=args.calibration)
+    from treeparse.progress import parsing_bar
+
+    model = load_models(directories, args)
+    with parsing_bar(gold, hidden=args.quiet) as progress:
+        return model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
 
 
 def _calibration(gold: "list[Sentence]", parses: "list[Parse]") -> "dict[str, Calibration]":

@@ -1,7 +1,6 @@
 """``treeparse kbest``: the K best trees of every sentence, with their probabilities."""
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
@@ -9,7 +8,6 @@ from treeparse.cli.common import add_listing_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tokenizing import RAW_TEXT
-from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parse, Parser
@@ -56,10 +54,8 @@ def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
     conditions = read_conditions(args)
 
-    def parse(
-        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
-    ) -> "list[list[Parse]]":
+    def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[list[Parse]]":
         options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": args.probabilities}
-        return parser.kbest(sentences, args.k, **options, **conditions.arguments)
+        return parser.kbest(work.sentences, args.k, progress=work.progress, **options, **conditions.arguments)
 
     return lists.list_files(args, parse, conditions)

@@ -1,7 +1,7 @@
 """``treeparse predict``: parse CoNLL-U or text with a trained model."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from treeparse.cli import head_sets, reading
@@ -9,7 +9,6 @@ from treeparse.cli.common import add_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 from treeparse.cli.tokenizing import RAW_TEXT
-from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -70,15 +69,16 @@ def run(args: argparse.Namespace) -> int:
     conditions = read_conditions(args)
     head_sets.check(args)
 
-    def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> "list[Parse]":
+    def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[Parse]":
         if args.tags:
             check_tags(parser)
         return parser.parse(
-            sentences,
+            work.sentences,
             batch_words=args.batch_words,
             decoder=args.decoder,
             probabilities=args.probabilities,
             head_threshold=head_sets.threshold(parser, args),
+            progress=work.progress,
             **conditions.arguments,
         )
 

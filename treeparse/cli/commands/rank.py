@@ -11,7 +11,6 @@ from treeparse.cli.models import SEVERAL
 from treeparse.cli.tables import tsv_line
 from treeparse.errors import TreeparseError
 from treeparse.names import RANK_FORMATS
-from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -67,11 +66,11 @@ def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
     conditions = read_conditions(args)
 
-    def parse(parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]) -> list[float]:
+    def parse(parser: "Parser | Ensemble", work: reading.Work) -> list[float]:
         by_gradient = args.by == "expected_gradient"
         asked = {"gradient": by_gradient, "probabilities": not by_gradient}
-        options = {"batch_words": args.batch_words, "decoder": args.decoder, **asked}
-        return [_value(found, args) for found in parser.parse(sentences, **options, **conditions.arguments)]
+        options = {"batch_words": args.batch_words, "decoder": args.decoder, "progress": work.progress, **asked}
+        return [_value(found, args) for found in parser.parse(work.sentences, **options, **conditions.arguments)]
 
     def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
         from treeparse.data.outputs import atomic_output

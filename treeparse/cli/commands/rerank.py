@@ -21,6 +21,7 @@ from treeparse.names import LIST_FORMATS
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.data.nbest.files import NBestList
+    from treeparse.progress import ParsingBar
     from treeparse.rerank import Scorer
 
 NAME = "rerank"
@@ -77,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.conllu import write_conllu
     from treeparse.data.files import expand_paths
     from treeparse.data.nbest.files import read_nbest, write_nbest
+    from treeparse.progress import ParsingBar
 
     if args.output_format is not None and not args.whole:
         raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
@@ -84,11 +86,13 @@ def run(args: argparse.Namespace) -> int:
         raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
     scorer, tally = _scorer(args), _Tally()
     files = expand_paths(args.lists)
-    lists = _reranked(chain.from_iterable(read_nbest(path, format=args.format) for path in files), scorer, tally)
-    if args.whole:
-        write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
-    else:
-        write_conllu(args.output, (_chosen(nbest, drop_empty=args.drop_empty) for nbest in lists))
+    read = chain.from_iterable(read_nbest(path, format=args.format) for path in files)
+    with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
+        lists = _reranked(read, scorer, tally, bar)
+        if args.whole:
+            write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
+        else:
+            write_conllu(args.output, (_chosen(nbest, drop_empty=args.drop_empty) for nbest in lists))
     if not args.quiet:
         others = f"{tally.changed:,} with another first tree than before"
         print(f"treeparse: {counted(tally.sentences, 'sentence')}, {others}", file=sys.stderr)
@@ -120,7 +124,9 @@ class _Tally:
     changed: int = 0
 
 
-def _reranked(lists: "Iterable[NBestList]", scorer: "Scorer", tally: _Tally) -> "Iterator[NBestList]":
+def _reranked(
+    lists: "Iterable[NBestList]", scorer: "Scorer", tally: _Tally, bar: "ParsingBar"
+) -> "Iterator[NBestList]":
     """The lists in their new order, counted."""
     from treeparse.rerank import reranked
 
@@ -129,6 +135,7 @@ def _reranked(lists: "Iterable[NBestList]", scorer: "Scorer", tally: _Tally) -> 
         before, now = nbest.parses[0], found.parses[0]
         tally.sentences += 1
         tally.changed += (before.heads, before.labels) != (now.heads, now.labels)
+        bar.advance(1, len(nbest.tokens), 1)
         yield found
 
 

@@ -2,7 +2,6 @@
 
 import argparse
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli import lists, reading
@@ -10,7 +9,6 @@ from treeparse.cli.common import add_listing_decoder_argument, number, seed
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
 from treeparse.cli.tokenizing import RAW_TEXT
-from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parse, Parser
@@ -84,19 +82,18 @@ def run(args: argparse.Namespace) -> int:
     """Draw trees of the sentences and write them."""
     conditions = read_conditions(args)
 
-    def parse(
-        parser: "Parser | Ensemble", sentences: "Sequence[Sentence]", places: Sequence[int]
-    ) -> "list[list[Parse]]":
+    def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[list[Parse]]":
         return parser.sample(
-            sentences,
+            work.sentences,
             args.k,
             replacement=not args.without_replacement,
             seed=args.seed,
-            first=places,
+            first=work.places,
             temperature=args.temperature,
             batch_words=args.batch_words,
             decoder=args.decoder,
             probabilities=args.probabilities,
+            progress=work.progress,
             **conditions.arguments,
         )
 

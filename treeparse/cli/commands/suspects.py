@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.conllu import read_conllu
     from treeparse.data.files import expand_paths
     from treeparse.data.outputs import atomic_output
+    from treeparse.progress import parsing_bar
 
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:
@@ -81,8 +82,11 @@ def run(args: argparse.Namespace) -> int:
         for sentence in read_conllu(path, require_trees=True, single_root=single_root)
     ]
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
-    gold = model.score_trees(words, batch_words=args.batch_words)
-    own = model.parse(words, batch_words=args.batch_words, decoder=args.decoder, probabilities=True)
+    options = {"batch_words": args.batch_words}
+    with parsing_bar(words, hidden=args.quiet, remark="first their own trees") as progress:
+        gold = model.score_trees(words, progress=progress, **options)
+    with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
+        own = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)
     rows = [row for found in zip(sentences, gold, own, strict=True) for row in _rows(*found, below=args.below)]
     rows.sort(key=lambda row: row[0])
     with atomic_output(args.output) as output:

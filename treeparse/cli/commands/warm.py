@@ -104,7 +104,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Call whatever has kernels of its own, and say how many were compiled."""
-    from tqdm import tqdm
+    from treeparse.progress import Bar
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         _refuse("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
         on_devices = _device_sources()
         found = chain(of_calls, threads.map(_kernels_of_device, on_devices))
         total = len(CALLS) + len(on_devices)
-        with tqdm(total=total, desc="compiling kernels", leave=False, disable=args.quiet, file=sys.stderr) as bar:
+        with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar:
             for some in found:
                 kernels.add(some)
                 if kernels.fault is not None:
