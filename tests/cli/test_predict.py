@@ -258,22 +258,6 @@ def test_closing_line_counts_and_quiet_is_silent(
     assert capsys.readouterr() == ("", "")
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(("options", "shown"), [([], True), (["-q"], False)])
-def test_progress_bar_on_a_terminal(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], shown: bool
-) -> None:
-    source = written(tmp_path / "in.conllu", conllu(["a", "b"], ["c"]))
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    assert predict(model, source, "-o", tmp_path / "out", *options) == 0
-    assert ("B/s" in terminal.getvalue()) == shown
-
-
 def error_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
     assert predict(*arguments) == 2
     error = capsys.readouterr().err
