@@ -5,9 +5,9 @@
     scripts/experiment_confidence.py --model runs/fast/model
 
 The parser is trained on EWT by the config fast, unless the folder of one that was is named. Expected calibration errors
-are of the test set, before and after the temperature that is fitted on the dev set. Then so many words of the dev set,
-drawn at random, get another head, drawn from those with which the sentence is still a tree; words are ordered by the
-probability of their head and label, and those found are the changed ones among as many first ones. Sets of heads by
+are of the test set, before and after the temperatures that are fitted on the dev set. Then so many words of the dev
+set, drawn at random, get another head, drawn from those with which the sentence is still a tree; words are ordered by
+the probability of their head and label, and those found are the changed ones among as many first ones. Sets of heads by
 split conformal prediction, from the dev set too, should hold the head of 95% and of 90% of the test set's words; the
 error of that share is over sentences. As dev and test sets may differ, the same is told of halves of both together,
 drawn at random 100 times: one half in the place of the dev set, the other in that of the test set. Another treebank has
@@ -35,7 +35,7 @@ from treeparse.data import load_treebank
 from treeparse.data.parses import with_parses
 from treeparse.metrics import conformal_threshold, parse_calibration
 from treeparse.model import Parser
-from treeparse.model.temperature import fit_temperature
+from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence, tree_problem
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_confidence.jsonl"
@@ -74,7 +74,9 @@ class Experiment:
         if setting == HEAD_SETS:
             return head_sets(parser, self._sentences("dev"), self._sentences("test"))
         if setting == CALIBRATED:
-            fit_temperature(parser, self._sentences("dev"))
+            dev = self._sentences("dev")
+            fit_temperature(parser, dev)
+            fit_label_temperature(parser, dev)
         return calibration_errors(parser, self._sentences("test"))
 
     def _parser(self) -> Parser:
@@ -89,13 +91,15 @@ class Experiment:
 
 
 def calibration_errors(parser: Parser, gold: Sequence[Sentence]) -> Record:
-    """What ``treeparse evaluate --calibration`` says, and the temperature."""
+    """What ``treeparse evaluate --calibration`` says, and the temperatures."""
     parses = parser.parse(gold, probabilities=True)
     probs = [[parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses]]
     found = parse_calibration(gold, with_parses(gold, parses), *probs)
     names = ("confidence", "accuracy", "ece", "ece_mass", "brier")
     figures = {kind: {name: round(getattr(each, name), 6) for name in names} for kind, each in found.items()}
-    return {"temperature": round(parser.config.temperature, 4), **figures}
+    labels = parser.config.label_temperature
+    own = {} if labels is None else {"label_temperature": round(labels, 4)}
+    return {"temperature": round(parser.config.temperature, 4), **own, **figures}
 
 
 def suspects(parser: Parser, gold: Sequence[Sentence], count: int, seed: int) -> Record:
@@ -176,7 +180,7 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
         for record in calibrated:
             each = record[kind]
             figures = " | ".join(f"{100 * each[name]:.2f}" for name in ("confidence", "accuracy", "ece", "ece_mass"))
-            yield f"| {title}, {record['setting']} | {record['temperature']:.2f} | {figures} | {each['brier']:.4f} |"
+            yield f"| {title}, {record['setting']} | {_temperatures(record, kind)} | {figures} | {each['brier']:.4f} |"
     yield ""
     count, words = found["changed"], found["words"]
     for times in (1, 2):
@@ -190,6 +194,13 @@ def tables(records: Sequence[Record]) -> Iterator[str]:
         each = sets[str(alpha)]
         held = f"{100 * each['held']:.2f} ± {100 * each['error']:.2f} | {each['size']:.2f}"
         yield f"| {1 - alpha:.0%} | {held} | {100 * each['held_in_halves']:.2f} |"
+
+
+def _temperatures(record: Record, kind: str) -> str:
+    """The temperatures that probabilities of a kind depend on."""
+    arcs, labels = record["temperature"], record.get("label_temperature", record["temperature"])
+    used = {"arcs": (arcs,), "labels": (labels,), "labeled_arcs": dict.fromkeys((arcs, labels))}
+    return ", ".join(f"{each:.2f}" for each in used[kind])
 
 
 def main(options: Sequence[str] | None = None) -> None:

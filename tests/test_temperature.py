@@ -2,8 +2,10 @@
 
 import json
 import math
+import operator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,9 +15,10 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
-from treeparse.model.temperature import fit_temperature, golden_section
+from treeparse.model.temperature import fit_label_temperature, fit_temperature, golden_section
 from treeparse.sentence import Sentence
 
+TREES_OF_THREE = [(0, 1, 1), (2, 0, 2), (3, 3, 0), (0, 1, 2), (0, 3, 1), (2, 3, 0), (3, 1, 0), (2, 0, 1), (3, 0, 2)]
 SENTENCES = learnable_sentences(8, seed=4, longest=4)
 
 
@@ -90,6 +93,126 @@ def test_impossible_trees_are_left_out() -> None:
         fit_temperature(at(1.0), [odd])
 
 
+def labels_at(temperature: float | None, arcs: float = 1.3) -> Parser:
+    parser = random_parser()
+    parser.config = replace(parser.config, temperature=arcs, label_temperature=temperature)
+    return parser
+
+
+def label_probs(parser: Parser) -> list[float]:
+    """P(label | arc) as it is written with the parses."""
+    parses = parser.parse(SENTENCES, probabilities=True)
+    pairs = [zip(parse.label_probs or (), parse.arc_probs or (), strict=True) for parse in parses]
+    return [labeled / arc for pair in pairs for labeled, arc in pair]
+
+
+def trained_log_probs(parser: Parser, sentence: Sentence, parse: Parse) -> list[np.ndarray]:
+    """Log probabilities, as they were trained, of all labels at the arcs of a parse."""
+    with torch.inference_mode():
+        p = replaced(parser, 1.0).distribution(parser.collate([sentence]))
+        rows = p.labels.log_probs()[0].numpy()
+    return [rows[head, word] for word, head in enumerate(parse.heads, 1)]
+
+
+def replaced(parser: Parser, temperature: float) -> Parser:
+    parser.config = replace(parser.config, temperature=temperature)
+    return parser
+
+
+def test_written_probabilities_of_labels_have_a_temperature_of_their_own_and_nothing_else_does() -> None:
+    """Trees, lists, samples and probabilities of arcs and trees are the same to the bit."""
+    usual, apart = labels_at(None), labels_at(0.7)
+    for one, other in zip(
+        usual.parse(SENTENCES, probabilities=True, gradient=True, head_threshold=0.1),
+        apart.parse(SENTENCES, probabilities=True, gradient=True, head_threshold=0.1),
+        strict=True,
+    ):
+        assert one.label_probs != other.label_probs
+        assert replace(one, label_probs=None) == replace(other, label_probs=None)
+    for options in ({"decoder": "projective"}, {"decoder": "minimum_risk"}):
+        assert usual.parse(SENTENCES, **options) == apart.parse(SENTENCES, **options)
+    assert usual.kbest(SENTENCES, 20) == apart.kbest(SENTENCES, 20)
+    assert usual.sample(SENTENCES, 20, seed=3) == apart.sample(SENTENCES, 20, seed=3)
+    distinct = [parser.sample(SENTENCES, 20, seed=3, replacement=False) for parser in (usual, apart)]
+    assert distinct[0] == distinct[1]
+
+
+def test_written_probabilities_of_labels_are_powers_of_the_trained_ones() -> None:
+    parser = labels_at(0.7)
+    parses = parser.parse(SENTENCES, probabilities=True)
+    found = label_probs(parser)
+    expected = []
+    for sentence, parse in zip(SENTENCES, parses, strict=True):
+        for row, label in zip(trained_log_probs(parser, sentence, parse), parse.labels, strict=True):
+            weights = np.exp(row / 0.7)
+            expected.append(weights[parser.label_names.index(label)] / weights.sum())
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("combine", ["scores", "log_probs", "marginals"])
+def test_models_of_one_label_temperature_have_it_together(combine: Any) -> None:
+    alone, twice = labels_at(0.7, arcs=1.0), Ensemble([labels_at(0.7, arcs=1.0), labels_at(0.7, arcs=1.0)], combine)
+    parses = alone.parse(SENTENCES, probabilities=True)
+    together = twice.parse(SENTENCES, probabilities=True)
+    usual = Ensemble([labels_at(None, arcs=1.0)] * 2, combine).parse(SENTENCES, probabilities=True)
+    for one, other, plain in zip(parses, together, usual, strict=True):
+        if trees(one) == trees(other):
+            ratios = [np.divide(each.label_probs or (), each.arc_probs or ()) for each in (one, other)]
+            np.testing.assert_allclose(*ratios, atol=1e-6)
+        assert replace(other, label_probs=None) == replace(plain, label_probs=None)
+        assert other.label_probs != plain.label_probs
+    assert any(trees(one) == trees(other) for one, other in zip(parses, together, strict=True))
+
+
+def with_drawn_labels(parser: Parser, temperature: float, count: int) -> list[Sentence]:
+    """Sentences under the parser's own arcs, whose labels are drawn at a temperature."""
+    stream, found = np.random.default_rng(2), []
+    for sentence, parse in zip(SENTENCES, parser.parse(SENTENCES), strict=True):
+        rows = [np.exp(row / temperature) for row in trained_log_probs(parser, sentence, parse)]
+        for _ in range(count):
+            labels = [stream.choice(parser.label_names, p=row / row.sum()) for row in rows]
+            found.append(sentence.with_tree(parse.heads, map(str, labels)))
+    return found
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_the_temperature_is_found_at_which_labels_were_drawn(temperature: float) -> None:
+    """Where it is searched from another one; no other one of a grid has a lower loss."""
+    parser = random_parser()
+    sentences = with_drawn_labels(parser, temperature, 100)
+    replaced(parser, 1.7)
+    fit = fit_label_temperature(parser, sentences)
+    assert fit is not None and fit.temperature == parser.config.label_temperature
+    assert fit.temperature == pytest.approx(temperature, rel=0.15)
+    assert parser.config.temperature == 1.7
+    again = fit_label_temperature(parser, sentences)
+    assert again is not None and again.before == pytest.approx(fit.after) == pytest.approx(again.after)
+    assert again.temperature == pytest.approx(fit.temperature, rel=1e-2)
+    grid = [loss_of_labels(parser, sentences, fit.temperature * factor) for factor in (0.5, 0.97, 1.03, 2.0)]
+    assert fit.after == pytest.approx(loss_of_labels(parser, sentences, fit.temperature))
+    assert fit.after <= min(grid) + 1e-5 and fit.after < fit.before
+
+
+def loss_of_labels(parser: Parser, sentences: list[Sentence], temperature: float) -> float:
+    """By the written probabilities of labels of right arcs, of which the root's is always 1."""
+    parser.config = replace(parser.config, label_temperature=temperature)
+    losses = []
+    for sentence, parse in zip(sentences, parser.parse(sentences, probabilities=True), strict=True):
+        given = np.divide(parse.label_probs or (), parse.arc_probs or ())
+        right = np.array(sentence.labels) == np.array(parse.labels)
+        losses += [-np.log(p if r else 1 - p) for p, r, head in zip(given, right, parse.heads, strict=True) if head]
+    return float(np.mean(losses))
+
+
+def test_labels_of_wrong_arcs_and_of_arcs_with_one_label_say_nothing() -> None:
+    parser = random_parser()
+    [parse] = parser.parse([["a", "b", "c"]])
+    others = [tree for tree in TREES_OF_THREE if all(map(operator.ne, tree, parse.heads))]
+    odd = Sentence(("a", "b", "c")).with_tree(others[0], ["root" if head == 0 else "det" for head in others[0]])
+    assert fit_label_temperature(parser, [odd]) is None
+    assert parser.config.label_temperature is None
+
+
 @pytest.mark.parametrize("least", [-1.9, 0.0, 0.37, 2.0])
 def test_golden_sections(least: float) -> None:
     places = []
@@ -119,7 +242,23 @@ def test_it_is_saved_and_models_of_before_have_none(tmp_path: Path) -> None:
     assert Parser.from_pretrained(tmp_path / "model").config.temperature == 1
 
 
+def test_the_temperature_of_labels_is_saved_and_models_of_before_have_none(tmp_path: Path) -> None:
+    parser = labels_at(0.8)
+    parser.float().save_pretrained(tmp_path / "model")
+    assert Parser.from_pretrained(tmp_path / "model").config == parser.config
+    path = tmp_path / "model" / "config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    assert settings.pop("label_temperature") == 0.8
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    assert Parser.from_pretrained(tmp_path / "model").config.label_temperature is None
+    path.write_text(json.dumps({**settings, "label_temperature": "warm"}), encoding="utf-8")
+    with pytest.raises(TreeparseError, match='label_temperature is "warm", but must be a finite number or null'):
+        Parser.from_pretrained(tmp_path / "model")
+
+
 @pytest.mark.parametrize("temperature", [0.0, -1.0, 1e-4, 1e4, math.nan])
 def test_temperatures_that_are_none(temperature: float) -> None:
     with pytest.raises(TreeparseError, match=r"temperature is .*, but must be from 0.001 to 1000"):
         replace(random_parser().config, temperature=temperature)
+    with pytest.raises(TreeparseError, match=r"label_temperature is .*, but must be from 0.001 to 1000"):
+        replace(random_parser().config, label_temperature=temperature)

@@ -1,6 +1,7 @@
 """``treeparse calibrate`` and ``evaluate --calibration``: a model in its folder, its figures before and after."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
 from treeparse.metrics import parse_calibration
 from treeparse.model import Parser
-from treeparse.model.temperature import fit_temperature
+from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence
 
 DEV = learnable_sentences(12, seed=7)
@@ -36,12 +37,15 @@ def test_the_temperature_is_fitted_and_kept(
     shutil.copytree(model, folder)
     (folder / "README.md").write_text("a card", encoding="utf-8")
     parser = Parser.from_pretrained(model)
-    fit = fit_temperature(parser, DEV)
+    fit, labels = fit_temperature(parser, DEV), fit_label_temperature(parser, DEV)
+    assert labels is not None
     assert run("calibrate", folder, dev) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"12 sentences, {sum(map(len, DEV))} words"
     assert shown[3].split() == ["before", "1.0000", f"{fit.before:.4f}"]
     assert shown[4].split() == ["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"]
+    assert shown[5].split() == ["labels,", "before", "1.0000", f"{labels.before:.4f}"]
+    assert shown[6].split() == ["labels,", "after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"]
     assert Parser.from_pretrained(folder).config == parser.config
     assert (folder / "README.md").read_text(encoding="utf-8") == "a card"
 
@@ -61,6 +65,37 @@ def expected(parser: Parser, gold: list[Sentence]) -> dict[str, Any]:
     system = [s.with_tree(parse.heads, parse.labels) for s, parse in zip(gold, parses, strict=True)]
     probs = [[parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses]]
     return {part: each.as_dict() for part, each in parse_calibration(gold, system, *probs).items()}
+
+
+def test_errors_before_and_after_are_said_of_arcs_and_of_labels(
+    model: str, dev: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that ``evaluate --calibration`` finds on the same sentences with the two models."""
+    assert run("calibrate", model, dev, "-o", tmp_path / "other") == 0
+    rows = [line.split("  ") for line in capsys.readouterr().out.splitlines()]
+    shown = {row[0]: [cell.strip() for cell in row[1:] if cell.strip()] for row in rows}
+    before, after = (expected(Parser.from_pretrained(folder), DEV) for folder in (model, tmp_path / "other"))
+    assert shown["ECE"] == ["before", "after"]
+    for part, title in (("arcs", "arcs"), ("labels", "labels given arcs"), ("labeled_arcs", "arcs and labels")):
+        assert shown[title] == [f"{100 * errors[part]['ece']:.2f}" for errors in (before, after)]
+
+
+def test_calibration_changes_probabilities_of_labels_by_their_own_temperature(
+    model: str, dev: str, tmp_path: Path
+) -> None:
+    """Without it in the config only LabelProb is another one."""
+    assert run("calibrate", model, dev, "-o", tmp_path / "both", "-q") == 0
+    shutil.copytree(tmp_path / "both", tmp_path / "one")
+    path = tmp_path / "one" / "config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**settings, "label_temperature": None}), encoding="utf-8")
+    texts = []
+    for folder in ("both", "one"):
+        target = tmp_path / f"{folder}.conllu"
+        assert run("predict", tmp_path / folder, dev, "-q", "--probabilities", "-o", target) == 0
+        texts.append(target.read_text(encoding="utf-8"))
+    assert texts[0] != texts[1]
+    assert len({re.sub(r"LabelProb=[\d.]+", "", text) for text in texts}) == 1
 
 
 def test_calibration_in_tables_and_json(

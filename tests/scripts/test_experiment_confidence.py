@@ -9,7 +9,7 @@ from helpers.sentences import learnable_sentences
 
 from treeparse.data import load_treebank
 from treeparse.model import Parser
-from treeparse.model.temperature import fit_temperature
+from treeparse.model.temperature import fit_label_temperature, fit_temperature
 from treeparse.sentence import Sentence, tree_problem
 
 
@@ -29,6 +29,8 @@ def test_results_are_made_once(
     dev, test = ([each.words for each in load_treebank(part.format(name))] for name in ("dev", "test"))
     assert records[0]["temperature"] == 1
     assert records[1]["temperature"] == pytest.approx(fit_temperature(parser, dev).temperature, rel=1e-2)
+    labels = fit_label_temperature(parser, dev)
+    assert labels is not None and records[1]["label_temperature"] == pytest.approx(labels.temperature, rel=1e-2)
     parses = parser.parse(test, probabilities=True)
     probs = [prob for parse in parses for prob in parse.arc_probs or ()]
     assert records[1]["arcs"]["confidence"] == pytest.approx(sum(probs) / len(probs), abs=1e-3)
@@ -71,6 +73,16 @@ def test_wrong_heads_are_other_heads_of_trees() -> None:
     assert differ == changed
     assert experiment_confidence.with_wrong_heads(gold, 20, seed=1)[1] == changed
     assert experiment_confidence.with_wrong_heads(gold, 20, seed=2)[1] != changed
+
+
+def test_labels_with_a_temperature_of_their_own_in_tables() -> None:
+    figures = {"confidence": 0.9, "accuracy": 0.8, "ece": 0.1, "ece_mass": 0.11, "brier": 0.07}
+    record = {"setting": "calibrated", "temperature": 1.62, "label_temperature": 0.9}
+    record |= dict.fromkeys(experiment_confidence.KINDS, figures)
+    found = {"setting": "suspects", "changed": 1, "words": 10, "found_in_1": 1, "found_in_2": 1}
+    sets = {"held": 0.95, "error": 0.001, "size": 1.5, "held_in_halves": 0.9}
+    lines = list(experiment_confidence.tables([record, found, {"0.05": sets, "0.1": sets}]))
+    assert [line.split(" | ")[1] for line in lines[2:5]] == ["1.62", "0.90", "1.62, 0.90"]
 
 
 def test_tables_by_hand() -> None:

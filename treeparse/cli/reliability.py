@@ -1,15 +1,26 @@
 """The tables of ``treeparse evaluate --calibration``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import percent
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
+    from treeparse.model import Parse
 
 PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs and labels"}
+
+
+def calibration_of(gold: Sequence[Sentence], parses: "Sequence[Parse]") -> "dict[str, Calibration]":
+    """Compare the probabilities of parses with how often they are right."""
+    from treeparse.data.parses import with_parses
+    from treeparse.metrics import parse_calibration
+
+    probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
+    return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
 def calibration_tables(found: "Mapping[str, Calibration]") -> list[Table]:

@@ -34,6 +34,9 @@ class ParserConfig:
             proportional to the power ``1 / temperature`` of that which was trained. So the best trees, their labels and
             the order of all others stay as they are, but for the decoder minimum_risk; log probabilities, marginals,
             entropies, scores and samples do not. ``treeparse calibrate`` fits it to trees that were not trained on.
+        label_temperature: what log probabilities of labels given their arcs are divided by instead, where the
+            probabilities of a parse's labels are written; None: ``temperature``. Nothing else depends on it.
+            ``treeparse calibrate`` fits it too.
     """
 
     encoder: EncoderConfig = field(default_factory=default_encoder)
@@ -45,16 +48,28 @@ class ParserConfig:
     decoder: Decoder = added_setting("best", before="nonprojective")
     tags: TagWeights = added_setting(TagWeights(), before=TagWeights())
     temperature: float = added_setting(1.0, before=1.0)
+    label_temperature: float | None = added_setting(None, before=None)
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):
             check_at_least(name, getattr(self, name), 1)
             check_at_most(name, getattr(self, name), LARGEST)
         check_rate("dropout", self.dropout)
-        lowest, highest = TEMPERATURES
-        if not lowest <= self.temperature <= highest:
-            raise TreeparseError(f"temperature is {self.temperature}, but must be from {lowest:g} to {highest:g}.")
+        _check_temperature("temperature", self.temperature)
+        if self.label_temperature is not None:
+            _check_temperature("label_temperature", self.label_temperature)
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
+
+    @property
+    def label_power(self) -> float:
+        """The power of P(label | arc), as the distribution has it, that written probabilities of labels are made of."""
+        return 1.0 if self.label_temperature is None else self.temperature / self.label_temperature
+
+
+def _check_temperature(name: str, value: float) -> None:
+    lowest, highest = TEMPERATURES
+    if not lowest <= value <= highest:
+        raise TreeparseError(f"{name} is {value}, but must be from {lowest:g} to {highest:g}.")
 
 
 def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:

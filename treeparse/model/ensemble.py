@@ -48,7 +48,8 @@ class Ensemble:
 
     Under the first two a label or a tree that one model does not know is impossible; under the last it is to that model
     alone. The decoder is by default the first model's. Tags that all models predict are the likeliest by the mean of
-    their log probabilities, of those tags that all know.
+    their log probabilities, of those tags that all know. In written probabilities of labels, P(label | arc) gets the
+    power temperature / label_temperature: by marginals each model's own, otherwise the geometric mean of the models'.
 
     Args:
         parsers: one or more, on one device.
@@ -87,6 +88,11 @@ class Ensemble:
     def networks(self) -> tuple[Parser, ...]:
         """What scores the sentences."""
         return self.parsers
+
+    @property
+    def label_powers(self) -> tuple[float, ...]:
+        """As `Parser.label_powers`, of each of the parsers."""
+        return tuple(parser.config.label_power for parser in self.parsers)
 
     @property
     def device(self) -> torch.device:

@@ -193,6 +193,11 @@ class Parser(nn.Module):
         """What scores the sentences: itself."""
         return (self,)
 
+    @property
+    def label_powers(self) -> tuple[float]:
+        """The power of P(label | arc), as the distribution has it, in written probabilities of labels."""
+        return (self.config.label_power,)
+
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, lower-cased, with their counts; None where it has no such list."""
         return self.indexer.features.known_words()

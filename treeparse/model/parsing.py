@@ -115,6 +115,11 @@ class Model(Protocol):
         ...
 
     @property
+    def label_powers(self) -> Sequence[float]:
+        """The power of P(label | arc) in written probabilities of labels, of each network."""
+        ...
+
+    @property
     def raw_text(self) -> RawTextCheck:
         """What looks at the first sentences of all that it is given."""
         ...
@@ -175,7 +180,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         parses = tagging.given_to(lists.parses(chosen, names))
         _check_found(parses, [first + place for place in places])
         if request.probabilities:
-            parses = with_probabilities(p, lists, parses)
+            parses = with_probabilities(p, lists, parses, model.label_powers)
         if request.gradient:
             parses = with_expected_gradients(p, parses)
         return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)

@@ -15,7 +15,7 @@ from treeparse.trees.tree_marginals import arc_marginals, tree_marginals
 
 
 def with_probabilities(
-    p: LabeledCRF | Mixture, found: TreeLists, lists: Sequence[Sequence[Parse]]
+    p: LabeledCRF | Mixture, found: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
 ) -> list[list[Parse]]:
     """The parses of a batch with the marginals of their arcs and labelled arcs, and the entropy.
 
@@ -23,8 +23,9 @@ def with_probabilities(
         p: the distribution of all trees.
         found: heads and labels of the parses.
         lists: the parses of each sentence, as many as there are trees.
+        label_powers: of P(label | arc), of each model, as for `tree_marginals`.
     """
-    marginals = tree_marginals(p, found.heads.transpose(0, 1), found.labels.transpose(0, 1))
+    marginals = tree_marginals(p, found.heads.transpose(0, 1), found.labels.transpose(0, 1), label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
     entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
     return [

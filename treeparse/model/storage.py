@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from safetensors import SafetensorError
@@ -193,6 +194,11 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
             raise TreeparseError(f"{where} should hold a mapping with settings, but holds {value!r:.100}.")
         found: Any = _encoder_class(value, where, writer) if kind is EncoderConfig else kind
         return _from_mapping(found, value, where, writer)
+    may_be_null = NoneType in get_args(kind)
+    if may_be_null and value is None:
+        return None
+    if may_be_null:
+        [kind] = (each for each in get_args(kind) if each is not NoneType)
     if get_origin(kind) is tuple and isinstance(value, list):
         return tuple(_convert(get_args(kind)[0], item, where, writer) for item in value)
     if get_origin(kind) is Literal:
@@ -204,7 +210,9 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     else:  # not isinstance: True is an int
         expected, fits = f"of type {getattr(kind, '__name__', kind)}", type(value) is kind
     if not fits:
-        raise TreeparseError(f"{where} is {json.dumps(value)}, but must be {expected}.")
+        raise TreeparseError(
+            f"{where} is {json.dumps(value)}, but must be {expected}{' or null' if may_be_null else ''}."
+        )
     return value
 
 

@@ -1,25 +1,40 @@
-"""``treeparse calibrate``: fit a model's temperature to trees that it was not trained on."""
+"""``treeparse calibrate``: fit a model's temperatures to trees that it was not trained on."""
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
-from treeparse.cli.tables import aligned
+from treeparse.cli.reliability import PARTS, calibration_of
+from treeparse.cli.scores import Table
+from treeparse.cli.tables import aligned, percent
 from treeparse.errors import TreeparseError
 
+if TYPE_CHECKING:
+    from treeparse.metrics import Calibration
+    from treeparse.model import Parser, ParserConfig
+    from treeparse.model.temperature import LabelTemperatureFit, TemperatureFit
+    from treeparse.sentence import Sentence
+
 NAME = "calibrate"
-HELP = "fit a model's temperature, so that its probabilities come true"
+HELP = "fit a model's temperatures, so that its probabilities come true"
 EPILOG = """examples:
   treeparse calibrate runs/english dev.conllu
   treeparse calibrate runs/english/model dev.conllu -o runs/english/calibrated
   treeparse evaluate --model runs/english/model test.conllu --calibration
 
-Trained parsers are mostly too sure. The model gets the one temperature by which all its scores are divided, at which
-the trees of DEV, labels included, are likeliest, exactly. Its parses and lists of the best trees stay what they are,
-but for those of the decoder minimum_risk; their probabilities change, and so do samples. DEV is a treebank that the
-model was not trained on. The model in its folder is changed, or with -o another one is written; a second time changes
-nothing more. To undo it, set temperature to 1 in its config.json. What export and training write has the temperature
-of the training's config."""
+Trained parsers are mostly too sure, of arcs more than of labels. The model gets two temperatures. By the first all its
+scores are divided: it is that at which the trees of DEV, labels included, are likeliest, exactly. Its parses and lists
+of the best trees stay what they are, but for those of the decoder minimum_risk; their probabilities change, and so do
+samples. The second one is for P(label | arc) in written probabilities of labels, and changes nothing else: with it the
+labels of the model's parses of DEV, where their arcs are right, are right as often as these probabilities say.
+
+Printed are the losses before and after, of trees minus the mean log probability of a word, of labels that of whether
+the label is right, and expected calibration errors on DEV (see treeparse evaluate --calibration).
+
+DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o another one is
+written; a second time changes nothing more. To undo it, set temperature to 1 and label_temperature to null in its
+config.json. What export and training write has the temperatures of the training's config."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,28 +53,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit the temperature, write it, and say what it is worth."""
+    """Fit the temperatures, write them, and say what they are worth."""
     from treeparse.batch import pick_device
     from treeparse.data import load_treebank
     from treeparse.model import Parser
     from treeparse.model.storage import model_folder
-    from treeparse.model.temperature import fit_temperature
+    from treeparse.model.temperature import fit_label_temperature, fit_temperature
 
     import_modules(args)
     if args.output is None and not Path(args.model).is_dir():
         raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
     parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
-    before = parser.config.temperature
+    errors, before = [_errors(parser, sentences, args)], parser.config
     fit = fit_temperature(parser, sentences, batch_words=args.batch_words)
+    labels = fit_label_temperature(parser, sentences, batch_words=args.batch_words)
+    errors.append(_errors(parser, sentences, args))
     if args.output is None:
         parser.save_config(model_folder(args.model))
     else:
         parser.save_pretrained(args.output)
     if not args.quiet:
-        rows = [["", "temperature", "loss a word"], ["before", f"{before:.4f}", f"{fit.before:.4f}"]]
-        rows.append(["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"])
         left_out = f"; {fit.left_out:,} left out, whose trees are impossible" if fit.left_out else ""
         counts = f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}"
-        print("\n".join([counts, "", *aligned(rows), "", str(args.output or model_folder(args.model))]))
+        tables = [*aligned(_losses(before, fit, labels)), "", *aligned(_error_rows(*errors))]
+        print("\n".join([counts, "", *tables, "", str(args.output or model_folder(args.model))]))
     return 0
+
+
+def _losses(before: "ParserConfig", trees: "TemperatureFit", labels: "LabelTemperatureFit | None") -> Table:
+    """The temperatures and losses."""
+    rows = [["", "temperature", "loss a word"], ["before", f"{before.temperature:.4f}", f"{trees.before:.4f}"]]
+    rows.append(["after", f"{trees.temperature:.4f}", f"{trees.after:.4f}"])
+    if labels is not None:
+        own = before.label_temperature or before.temperature
+        rows.append(["labels, before", f"{own:.4f}", f"{labels.before:.4f}"])
+        rows.append(["labels, after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"])
+    return rows
+
+
+def _errors(parser: "Parser", gold: "list[Sentence]", args: argparse.Namespace) -> "dict[str, Calibration]":
+    """How far the probabilities of the parser's parses come true; nothing where nothing of it is printed."""
+    if args.quiet:
+        return {}
+    return calibration_of(gold, parser.parse(gold, batch_words=args.batch_words, probabilities=True))
+
+
+def _error_rows(before: "dict[str, Calibration]", after: "dict[str, Calibration]") -> Table:
+    """The expected calibration errors, in points."""
+    rows = [["ECE", "before", "after"]]
+    pairs = ((part, before[part], after[part]) for part in PARTS if part in before and part in after)
+    return rows + [[PARTS[part], percent(one.ece), percent(other.ece)] for part, one, other in pairs]

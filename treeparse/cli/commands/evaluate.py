@@ -16,7 +16,7 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
-from treeparse.cli.reliability import calibration_tables
+from treeparse.cli.reliability import calibration_of, calibration_tables
 from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 from treeparse.errors import TreeparseError
@@ -57,7 +57,7 @@ by length of sentence and of arc and by label, which labels are taken for which,
 --calibration compares the exact probabilities that a --model gives its arcs, its labels (given their arcs, where these
 are right) and both together with how often they are right, full labels with subtypes: the expected calibration error
 (ECE) in points, by 15 bins of equal width and by 15 of equally many words, and a row for each bin of equal width.
-treeparse calibrate fits a model's temperature.
+treeparse calibrate fits a model's temperatures.
 
 {SEVERAL}
 {EXPECTED_TREE}"""
@@ -165,7 +165,7 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     gold, *parses = [[sentence.words for sentence in _sound(file, places)] for file in files]
     parsed = [_parse(directories, gold, args) for directories in args.model]
     systems = [with_parses(gold, found) for found in parsed]
-    calibrations = [_calibration(gold, found) if args.calibration else {} for found in parsed]
+    calibrations = [calibration_of(gold, found) if args.calibration else {} for found in parsed]
     calibrations += [{} for _ in args.systems]
     systems += [_without_copied_tags(gold, words) for words in parses]
     comparison = paired_bootstrap(gold, *systems, resamples=args.resamples, seed=args.seed) if len(names) > 1 else {}
@@ -204,14 +204,6 @@ def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Na
     model = load_models(directories, args)
     with parsing_bar(gold, hidden=args.quiet) as progress:
         return model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
-
-
-def _calibration(gold: "list[Sentence]", parses: "list[Parse]") -> "dict[str, Calibration]":
-    from treeparse.data.parses import with_parses
-    from treeparse.metrics import parse_calibration
-
-    probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
-    return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
 def _heading(evaluation: _Evaluation, args: argparse.Namespace) -> list[str]:
