@@ -17,6 +17,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.model.temperature import fit_label_temperature, fit_temperature, golden_section
 from treeparse.sentence import Sentence
+from treeparse.trees.decoders import DECODERS
 
 TREES_OF_THREE = [(0, 1, 1), (2, 0, 2), (3, 3, 0), (0, 1, 2), (0, 3, 1), (2, 3, 0), (3, 1, 0), (2, 0, 1), (3, 0, 2)]
 SENTENCES = learnable_sentences(8, seed=4, longest=4)
@@ -129,8 +130,8 @@ def test_written_probabilities_of_labels_have_a_temperature_of_their_own_and_not
     ):
         assert one.label_probs != other.label_probs
         assert replace(one, label_probs=None) == replace(other, label_probs=None)
-    for options in ({"decoder": "projective"}, {"decoder": "minimum_risk"}):
-        assert usual.parse(SENTENCES, **options) == apart.parse(SENTENCES, **options)
+    for decoder in DECODERS:
+        assert usual.parse(SENTENCES, decoder=decoder) == apart.parse(SENTENCES, decoder=decoder)
     assert usual.kbest(SENTENCES, 20) == apart.kbest(SENTENCES, 20)
     assert usual.sample(SENTENCES, 20, seed=3) == apart.sample(SENTENCES, 20, seed=3)
     distinct = [parser.sample(SENTENCES, 20, seed=3, replacement=False) for parser in (usual, apart)]
@@ -157,8 +158,8 @@ def test_models_of_one_label_temperature_have_it_together(combine: Any) -> None:
     usual = Ensemble([labels_at(None, arcs=1.0)] * 2, combine).parse(SENTENCES, probabilities=True)
     for one, other, plain in zip(parses, together, usual, strict=True):
         if trees(one) == trees(other):
-            ratios = [np.divide(each.label_probs or (), each.arc_probs or ()) for each in (one, other)]
-            np.testing.assert_allclose(*ratios, atol=1e-6)
+            ratio, expected = (np.divide(each.label_probs or (), each.arc_probs or ()) for each in (other, one))
+            np.testing.assert_allclose(ratio, expected, atol=1e-6)
         assert replace(other, label_probs=None) == replace(plain, label_probs=None)
         assert other.label_probs != plain.label_probs
     assert any(trees(one) == trees(other) for one, other in zip(parses, together, strict=True))
@@ -171,7 +172,7 @@ def with_drawn_labels(parser: Parser, temperature: float, count: int) -> list[Se
         rows = [np.exp(row / temperature) for row in trained_log_probs(parser, sentence, parse)]
         for _ in range(count):
             labels = [stream.choice(parser.label_names, p=row / row.sum()) for row in rows]
-            found.append(sentence.with_tree(parse.heads, map(str, labels)))
+            found.append(sentence.with_tree(parse.heads, [*map(str, labels)]))
     return found
 
 
