@@ -16,8 +16,8 @@ from helpers.sentences import learnable_sentences
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parse, Parser
 from treeparse.model.temperature import fit_label_temperature, fit_temperature, golden_section
+from treeparse.names import DECODERS
 from treeparse.sentence import Sentence
-from treeparse.trees.decoders import DECODERS
 
 TREES_OF_THREE = [(0, 1, 1), (2, 0, 2), (3, 3, 0), (0, 1, 2), (0, 3, 1), (2, 3, 0), (3, 1, 0), (2, 0, 1), (3, 0, 2)]
 SENTENCES = learnable_sentences(8, seed=4, longest=4)

@@ -21,7 +21,7 @@ from treeparse.sentence import Sentence
 from treeparse.training.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
-FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature"}
+FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature", "label_temperature"}
 NAMED_LABELS = 10
 NOTHING = Vocabulary((), ())
 
