@@ -2,17 +2,17 @@
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM
+from treeparse.data.leftovers import OLD, lock_kept, new_file, new_folder, remove_leftovers
 from treeparse.errors import TreeparseError
 
 NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems say that cannot sync a folder
@@ -32,6 +32,50 @@ class Output:
         return len(data)
 
 
+def check_output(path: str | Path) -> None:
+    """Raise where no file can be written at a path; standard output, pipes and devices can.
+
+    Raises:
+        TreeparseError: the path is a folder, or its folder does not exist.
+        OSError: the folder may not be written to, or the name cannot be.
+    """
+    if str(path) == STANDARD_STREAM:
+        return
+    mode = _mode(path)
+    if stat.S_ISDIR(mode):
+        raise TreeparseError(f"cannot write {path}: it is a folder; name a file")
+    if stat.S_ISREG(mode) or not mode:
+        _check_parent(path)
+
+
+def check_output_folder(path: str | Path) -> None:
+    """Raise where no folder can be written at a path, or where one cannot be replaced.
+
+    Raises:
+        TreeparseError: the path is a file, or its parent does not exist.
+        OSError: the parent may not be written to, or the name cannot be.
+    """
+    if not stat.S_ISDIR(_mode(path) or stat.S_IFDIR):
+        raise TreeparseError(f"cannot write the folder {path}: there is a file of that name; name another folder")
+    _check_parent(path)
+
+
+def _mode(path: str | Path) -> int:
+    """The type and permissions of a file, 0 where there is none."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return 0
+
+
+def _check_parent(path: str | Path) -> None:
+    parent = Path(os.path.realpath(path)).parent
+    if not parent.is_dir():
+        raise TreeparseError(f"cannot write {path}: the folder {parent} does not exist; create it first")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, f"{os.strerror(errno.EACCES)}; no file can be written there", str(parent))
+
+
 @contextmanager
 def atomic_output(path: str | Path) -> Iterator[Output]:
     """Open an output that appears under its name only once it is complete; after an exception the old file stands.
@@ -44,12 +88,11 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
         TreeparseError: the path is a folder, or its folder does not exist.
         OSError: the file cannot be written.
     """
+    check_output(path)
     if str(path) == STANDARD_STREAM:
         sys.stdout.flush()
         yield Output(sys.stdout.buffer, flush=True)
         return
-    if os.path.isdir(path):
-        raise TreeparseError(f"cannot write {path}: it is a folder; name a file")
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
             yield Output(stream, flush=True)
@@ -71,18 +114,16 @@ def atomic_write(path: str | Path, data: str | bytes) -> None:
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
     """A temporary file beside ``target`` that takes its place, and its permissions, when the block ends well."""
-    if not target.parent.is_dir():
-        raise TreeparseError(f"cannot write {target}: the folder {target.parent} does not exist; create it first")
-    temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)  # less the umask, as open() does
+    temporary, descriptor = new_file(target)
     try:
-        with open(descriptor, "wb") as stream:
-            yield stream
-            stream.flush()
-            if target.exists():
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
+        with lock_kept(descriptor):
+            with open(descriptor, "wb") as stream:
+                yield stream
+                stream.flush()
+                if target.exists():
+                    os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+                os.fsync(stream.fileno())
+            os.replace(temporary, target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -93,29 +134,33 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """A new folder to fill, which takes the place of ``path`` when the block ends well, and is gone otherwise.
 
+    What a killed process left of an earlier attempt is removed first, and put back where it is all that there is.
+
     Raises:
         TreeparseError: ``path`` is a file, or its parent cannot be found.
     """
+    check_output_folder(path)
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_dir():
-        raise TreeparseError(f"cannot write the folder {path}: there is a file of that name; name another folder")
-    if not target.parent.is_dir():
-        raise TreeparseError(f"cannot write {path}: the folder {target.parent} does not exist; create it first")
-    token = secrets.token_hex(6)
-    temporary, old = (target.with_name(f".{target.name}.{token}.{end}") for end in ("tmp", "old"))
-    temporary.mkdir()
-    try:
+    remove_leftovers([target])
+    with new_folder(target) as temporary:
         yield temporary
-        if target.exists():
-            os.rename(target, old)
-        os.rename(temporary, target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            os.rename(old, target)
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        _exchange(temporary, target)
     _sync_folder(target.parent)
+
+
+def _exchange(temporary: Path, target: Path) -> None:
+    """Put a new folder in the place of the old one, which is then beside it; the last one wins of several writers."""
+    old = temporary.with_suffix(OLD)
+    while True:
+        with suppress(FileNotFoundError):
+            os.rename(target, old)
+        try:
+            os.rename(temporary, target)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        shutil.rmtree(old, ignore_errors=True)  # another writer was quicker: what it wrote is the old folder now
 
 
 def _sync_folder(folder: Path) -> None:

@@ -8,7 +8,6 @@ treebank. Nothing is unpickled but tensors and plain values.
 
 import io
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,6 +19,7 @@ import yaml
 from torch import Tensor
 
 from treeparse.data.features.indexer import Indexer
+from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
@@ -55,8 +55,7 @@ class RunDirectory:
         """Make the folders and remove what a killed run left half written; write the config, or ``replace`` it."""
         self.checkpoints.mkdir(parents=True, exist_ok=True)
         for folder in (self.path, self.checkpoints):
-            for left in (*folder.glob(".*.tmp"), *folder.glob(".*.old")):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+            remove_all_leftovers(folder)
         if replace or not self.config.exists():
             atomic_write(self.config, config)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features
+from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.names import CacheDtype
@@ -58,6 +59,7 @@ class LayerCache:
     def _map(self) -> None:
         self._parts: list[Tensor] = []
         self._places: dict[bytes, tuple[int, int, int]] = {}
+        remove_all_leftovers(self.folder)
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             self._add_part(path)
 
