@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from treeparse.cli import reading
 from treeparse.cli.common import counted, positive
 from treeparse.cli.conditions import Conditions
+from treeparse.cli.parts import Plan, make_plan
 from treeparse.names import LIST_FORMATS
 
 if TYPE_CHECKING:
@@ -38,8 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> Non
     )
 
 
+def list_plan(args: argparse.Namespace) -> Plan:
+    """The models, inputs and outputs of the arguments."""
+    return make_plan(args, ".jsonl" if args.output_format == "jsonl" else reading.conllu_suffix(args))
+
+
 def list_files(
     args: argparse.Namespace,
+    plan: Plan,
     parse: "Callable[[Parser | Ensemble, reading.Work], list[list[Parse]]]",
     conditions: Conditions,
 ) -> int:
@@ -47,6 +54,7 @@ def list_files(
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
+        plan: their models, inputs and outputs.
         parse: the lists of some sentences.
         conditions: of the trees.
     """
@@ -70,8 +78,7 @@ def list_files(
         return "; ".join(filter(None, (fewer, conditions.remark())))
 
     chunk_words = min(reading.CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // args.k))
-    suffix = ".jsonl" if args.output_format == "jsonl" else reading.conllu_suffix(args)
-    return reading.parse_files(args, parse_chunk, write, suffix=suffix, chunk_words=chunk_words, remark=remark)
+    return reading.parse_files(args, plan, parse_chunk, write, chunk_words=chunk_words, remark=remark)
 
 
 def _named(sentence: "ConlluSentence") -> "ConlluSentence":

@@ -1,4 +1,4 @@
-"""What a command that parses has to do: its outputs, the inputs of each, this process's shard of them; what is done."""
+"""What a command that parses has to do: its models, outputs, the inputs of each, its shard of them; what is done."""
 
 import argparse
 import os
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import counted
+from treeparse.cli.models import leading_models
+from treeparse.cli.outputs import check_outputs
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -44,6 +46,15 @@ class Part:
 
     target: str
     sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Folders of models, all inputs, and what this process makes of them."""
+
+    models: list[str]
+    paths: list[Path]
+    parts: list[Part]
 
 
 @dataclass(slots=True)
@@ -88,6 +99,30 @@ def shard_argument(text: str) -> "tuple[int, int]":
     return int(match[1]), int(match[2])
 
 
+def make_plan(args: argparse.Namespace, suffix: str | None) -> Plan:
+    """Find the inputs and outputs of the arguments of `treeparse.cli.reading`; ``suffix`` is as in `plan_parts`.
+
+    Raises:
+        TreeparseError: as in `plan_parts`; there is no input; an output cannot be written, or is an input.
+        OSError: a folder of outputs cannot be made or written to.
+    """
+    from treeparse.data.files import expand_paths
+    from treeparse.data.shards import Shard
+
+    models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
+    if not inputs:
+        raise TreeparseError(
+            f"There is no input behind the folders {', '.join(models)}, which are taken for models: name files of "
+            "sentences, or - for standard input."
+        )
+    paths = expand_paths(inputs)
+    parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
+    read = [*inputs, *getattr(args, "held_out", ())]
+    targets, makes_folders = [part.target for part in parts], is_folder(args.output)
+    check_outputs(args, targets, inputs=read, others=[*models, args.rules], makes_folders=makes_folders)
+    return Plan(models, paths, parts)
+
+
 def plan_parts(paths: Sequence[Path], output: str, shard: "Shard | None", suffix: str | None) -> list[Part]:
     """The outputs of this process: one of all inputs or, in a folder, one of each.
 
@@ -98,8 +133,8 @@ def plan_parts(paths: Sequence[Path], output: str, shard: "Shard | None", suffix
         suffix: of the outputs in a folder, in the place of the inputs'; None keeps it.
 
     Raises:
-        TreeparseError: two inputs would have one output, an output is an input, standard input goes to a folder, or an
-            input that is no file has shards.
+        TreeparseError: two inputs would have one output, standard input goes to a folder, or an input that is no file
+            has shards.
     """
     from treeparse.data.shards import file_size
 
@@ -138,11 +173,8 @@ def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str
     except ValueError as error:  # several drives
         raise TreeparseError(f"The inputs share no folder ({error}): parse each drive's by a command.") from error
     targets = [os.path.join(folder, _renamed(os.path.relpath(file, common), suffix)) for file in files]
-    inputs = {os.path.realpath(file): path for file, path in zip(files, paths, strict=True)}
     seen: dict[str, Path] = {}
     for path, target in zip(paths, targets, strict=True):
-        if (other := inputs.get(os.path.realpath(target))) is not None:
-            raise TreeparseError(f"The output {target} would take the place of the input {other}: name another folder.")
         if (first := seen.setdefault(target, path)) is not path:
             raise TreeparseError(
                 f"The outputs of {first} and {path} would both be {target}: parse them by two commands."

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from treeparse.cli.common import add_import_argument, counted, output_file, positive
 from treeparse.cli.conditions import add_condition_arguments
-from treeparse.cli.models import add_combine_argument, add_precision_argument, leading_models, load_models
-from treeparse.cli.parts import Part, Source, Tally, is_folder, plan_parts, shard_argument, total_size
+from treeparse.cli.models import add_combine_argument, add_precision_argument, load_models
+from treeparse.cli.outputs import add_overwrite_argument
+from treeparse.cli.parts import Part, Plan, Source, Tally, is_folder, shard_argument, total_size
 from treeparse.cli.tokenizing import Splitter, add_tokenizer_argument, splitter
 from treeparse.errors import DataError, TreeparseError
 from treeparse.names import INPUT_FORMATS
@@ -78,6 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
         help="files, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for standard input",
     )
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--format",
         choices=INPUT_FORMATS,
@@ -114,10 +116,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
 
 def parse_files(
     args: argparse.Namespace,
+    plan: Plan,
     parse: "Callable[[Parser | Ensemble, Work], Sequence[T]]",
     write: "Callable[[str, Iterator[tuple[ConlluSentence, T]]], object]",
     *,
-    suffix: str | None = None,
     chunk_words: int | None = None,
     remark: Callable[[], str] = str,
 ) -> int:
@@ -125,31 +127,21 @@ def parse_files(
 
     Args:
         args: the command's arguments, :func:`add_arguments`'s among them.
+        plan: the models, inputs and outputs of the arguments.
         parse: the results for a list of sentences, which come without the trees of the file but for what is to be kept
             of them.
         write: takes an output and its sentences with their results, in order.
-        suffix: of the output files in a folder, in the place of the inputs'; None keeps it.
         chunk_words: a chunk with so many words has enough sentences.
         remark: what the closing line says besides, if anything.
     """
-    from treeparse.data.files import expand_paths
-    from treeparse.data.shards import Shard
     from treeparse.model.streaming import made_ahead
     from treeparse.progress import ParsingBar
 
-    split = splitter(args)
-    models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
-    if not inputs:
-        raise TreeparseError(
-            f"There is no input behind the folders {', '.join(models)}, which are taken for models: name files of "
-            "sentences, or - for standard input."
-        )
-    paths = expand_paths(inputs)
-    parts = plan_parts(paths, args.output, args.shard and Shard(*args.shard), suffix)
+    split, parts = splitter(args), plan.parts
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
-    parser = load_models(models, args)
+    parser = load_models(plan.models, args)
     tally, started = Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
-    size = args.chunk or (1 if Path("-") in paths and sys.stdin.isatty() else CHUNK)
+    size = args.chunk or (1 if Path("-") in plan.paths and sys.stdin.isatty() else CHUNK)
     single_root = parser.networks[0].config.single_root
     read = _read(left, args, tally, split, prompt=size == 1, single_root=single_root)
     chunks = _chunks(_checked(read, parser), size, chunk_words or CHUNK_WORDS)

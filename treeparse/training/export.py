@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 
 from treeparse.data.files import check_folder
+from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import CARD, FILES
@@ -59,6 +60,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
 
 def _check_replaceable(folder: Path) -> None:
     """Raise where the folder holds other files than those of a model."""
+    remove_all_leftovers(folder)
     others = sorted(set(os.listdir(folder)) - {*FILES, CARD}) if folder.is_dir() else []
     if others:
         raise TreeparseError(f"{folder} holds other things than a model, {others[0]} is one: name a new folder.")

@@ -5,12 +5,15 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
     """Write the settings of all runs of a folder to a file in it, or compare them with those in that file.
+
+    What killed processes left half-written in the folder and in those below it is removed.
 
     Args:
         path: the file; its folder is made.
@@ -21,6 +24,8 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
     Raises:
         TreeparseError: the folder was begun with other settings, holds other things, or its file is damaged.
     """
+    for folder in (path.parent, *path.parent.glob("*/")):
+        remove_all_leftovers(folder)
     if path.is_file():
         before = _read(path)
         differing = [name for name in settings if name in before and before[name] != settings[name]]

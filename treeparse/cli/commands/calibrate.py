@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.outputs import CARD, check_model_folder
 from treeparse.cli.reliability import PARTS, calibration_of
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import aligned, percent
@@ -54,8 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fit the temperatures, write them, and say what they are worth."""
+    if args.output is not None:
+        check_model_folder(args.output, "model", CARD)
     from treeparse.batch import pick_device
     from treeparse.data import load_treebank
+    from treeparse.data.leftovers import remove_all_leftovers
     from treeparse.model import Parser
     from treeparse.model.storage import model_folder
     from treeparse.model.temperature import fit_label_temperature, fit_temperature
@@ -70,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     labels = fit_label_temperature(parser, sentences, batch_words=args.batch_words)
     errors.append(_errors(parser, sentences, args))
     if args.output is None:
+        remove_all_leftovers(model_folder(args.model))
         parser.save_config(model_folder(args.model))
     else:
         parser.save_pretrained(args.output)

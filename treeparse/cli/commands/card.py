@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules
+from treeparse.cli.outputs import CARD, RUN_MODEL, add_overwrite_argument, check_outputs
 
 if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="the run's folder, train's --output")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="CoNLL-U with gold trees, to be parsed and scored")
     parser.add_argument("--model-name", metavar="NAME", help="the card's title (default: the name of the run's folder)")
+    add_overwrite_argument(parser)
     add_decoder_argument(parser)
     add_import_argument(parser)
 
@@ -35,7 +37,10 @@ def run(args: argparse.Namespace) -> int:
     """Parse the test files and write the card."""
     from treeparse.data.files import check_folder
 
+    model = Path(args.run, RUN_MODEL)
     check_folder(args.run)
+    check_folder(model)
+    check_outputs(args, [str(model / CARD)], inputs=args.tests, others=[args.run])
     from treeparse.batch import pick_device
     from treeparse.model import Parser
     from treeparse.training.card import write_card

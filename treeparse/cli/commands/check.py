@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import output_file
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import aligned
 from treeparse.errors import DataError
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=output_file, metavar="JSON", help="write faults and figures there; - prints them instead"
     )
+    add_overwrite_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,6 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.files import expand_paths
     from treeparse.data.outputs import atomic_write
 
+    check_outputs(args, [args.output], inputs=args.files)
     printed = args.output != "-"
     reports = [_check(path, args, print if printed else _ignore) for path in expand_paths(args.files)]
     if printed and not args.quiet and any(report.statistics.sentences for report in reports):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import aligned
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("extract", "report"), help="what to do, see below")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="TREEBANK ...; or MODEL, FILE and TEXT ...")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="a file (default: -)")
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--count", type=positive, metavar="N", help=f"how many constraints to extract (default: {COUNT})"
     )
@@ -57,6 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
 
     if args.action == "extract":
+        check_outputs(args, [args.output], inputs=args.inputs)
         atomic_write(args.output, _extract(args))
         return 0
     if len(args.inputs) < 3:
@@ -65,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.count is not None or args.exact:
         raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")
+    check_outputs(args, [args.output], inputs=args.inputs[2:], others=args.inputs[:2])
     atomic_write(args.output, "\n".join(_report(args)) + "\n")
     return 0
 

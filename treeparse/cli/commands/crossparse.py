@@ -4,6 +4,7 @@ import argparse
 
 from treeparse.cli.common import modules_of_current_folder, positive, seed
 from treeparse.cli.configs import config_file
+from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import stoppable
 
 NAME = "crossparse"
@@ -42,6 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
     """Train and parse; Ctrl-C and SIGTERM say how to go on."""
+    if args.output is not None:
+        check_new_folder(args.output)
     return stoppable(lambda: _crossparse(args))
 
 
@@ -52,6 +55,7 @@ def _crossparse(args: argparse.Namespace) -> None:
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
     config = load_config(config_file(args.config), [*options, *args.overrides])
+    check_new_folder(config.output)
     listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:

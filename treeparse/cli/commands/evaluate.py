@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
@@ -16,6 +17,7 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.reliability import calibration_of, calibration_tables
 from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
@@ -85,6 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", type=output_file, metavar="HTML", help="write a report there; - prints it instead of the tables"
     )
+    add_overwrite_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
     parser.add_argument(
@@ -118,6 +121,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON."""
     from treeparse.data.outputs import atomic_write
 
+    models = chain.from_iterable(args.model)
+    check_outputs(args, [args.output, args.html], inputs=[args.gold, *args.systems], others=models)
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)

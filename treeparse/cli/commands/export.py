@@ -25,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and say which epoch it is."""
+    from treeparse.data.outputs import check_output_folder
+
+    if args.output is not None:
+        check_output_folder(args.output)
     from treeparse.training.checkpoint import RunDirectory
     from treeparse.training.export import export_model
 

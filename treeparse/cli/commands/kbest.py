@@ -52,10 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the best trees of the sentences and write them."""
+    plan = lists.list_plan(args)
     conditions = read_conditions(args)
 
     def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[list[Parse]]":
         options = {"batch_words": args.batch_words, "decoder": args.decoder, "probabilities": args.probabilities}
         return parser.kbest(work.sentences, args.k, progress=work.progress, **options, **conditions.arguments)
 
-    return lists.list_files(args, parse, conditions)
+    return lists.list_files(args, plan, parse, conditions)

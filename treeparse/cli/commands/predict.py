@@ -8,6 +8,7 @@ from treeparse.cli import head_sets, reading
 from treeparse.cli.common import add_decoder_argument
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
+from treeparse.cli.parts import make_plan
 from treeparse.cli.tokenizing import RAW_TEXT
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
+    plan = make_plan(args, reading.conllu_suffix(args))
     from treeparse.data.conllu import write_conllu
     from treeparse.model.tagging import check_tags
 
@@ -85,8 +87,7 @@ def run(args: argparse.Namespace) -> int:
     def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
         write_conllu(target, (_written(sentence, parse, args) for sentence, parse in parsed))
 
-    suffix = reading.conllu_suffix(args)
-    return reading.parse_files(args, parse, write, suffix=suffix, remark=conditions.remark)
+    return reading.parse_files(args, plan, parse, write, remark=conditions.remark)
 
 
 def _written(sentence: "ConlluSentence", parse: "Parse", args: argparse.Namespace) -> "ConlluSentence":

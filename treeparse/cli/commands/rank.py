@@ -8,6 +8,7 @@ from treeparse.cli import reading
 from treeparse.cli.common import add_decoder_argument, positive
 from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
+from treeparse.cli.parts import make_plan
 from treeparse.cli.tables import tsv_line
 from treeparse.errors import TreeparseError
 from treeparse.names import RANK_FORMATS
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
+    plan = make_plan(args, f".{args.output_format or 'tsv'}")
     conditions = read_conditions(args)
 
     def parse(parser: "Parser | Ensemble", work: reading.Work) -> list[float]:
@@ -81,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             for text in _conllu(ranked, name) if _is_conllu(target, args) else _table(ranked, name):
                 output.write(text)
 
-    return reading.parse_files(args, parse, write, suffix=f".{args.output_format or 'tsv'}", remark=conditions.remark)
+    return reading.parse_files(args, plan, parse, write, remark=conditions.remark)
 
 
 def _value(parse: "Parse", args: argparse.Namespace) -> float:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.sections import Chosen, compared_sections, modelled_sections
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", metavar="IN", help=source)
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="SVG or HTML (default: -)")
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--output-format", choices=PICTURE_FORMATS, help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
     )
@@ -64,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
 
     _check_options(args)
+    check_outputs(args, [args.output], inputs=[args.input, args.system], others=[args.model])
     chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
     sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)
     atomic_write(args.output, _svg(sections, args) if _is_svg(args) else _html(sections, args))

@@ -14,6 +14,7 @@ from treeparse.cli.common import (
     modules_of_current_folder,
     output_file,
 )
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.parts import is_folder
 from treeparse.errors import TreeparseError
 from treeparse.names import LIST_FORMATS
@@ -55,6 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=output_file, default="-", metavar="OUT", help="the parses; .gz compresses (default: -)"
     )
+    add_overwrite_argument(parser)
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
     parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
     parser.add_argument("--parser", metavar="DIR", help="where the parser is whose vectors it reads, if it moved")
@@ -84,6 +86,7 @@ def run(args: argparse.Namespace) -> int:
         raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
     if is_folder(args.output):
         raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
+    check_outputs(args, [args.output], inputs=args.lists, others=[args.model, args.parser])
     scorer, tally = _scorer(args), _Tally()
     files = expand_paths(args.lists)
     read = chain.from_iterable(read_nbest(path, format=args.format) for path in files)

@@ -80,6 +80,7 @@ def _temperature(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Draw trees of the sentences and write them."""
+    plan = lists.list_plan(args)
     conditions = read_conditions(args)
 
     def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[list[Parse]]":
@@ -97,4 +98,4 @@ def run(args: argparse.Namespace) -> int:
             **conditions.arguments,
         )
 
-    return lists.list_files(args, parse, conditions)
+    return lists.list_files(args, plan, parse, conditions)

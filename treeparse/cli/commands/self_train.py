@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import modules_of_current_folder, number, positive
 from treeparse.cli.configs import config_file
+from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import stoppable
 from treeparse.cli.tables import aligned, percent
 
@@ -45,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
     """Train all rounds and print a table of them; Ctrl-C and SIGTERM say how to go on."""
+    if args.output is not None:
+        check_new_folder(args.output)
     return stoppable(lambda: _self_train(args))
 
 
@@ -55,6 +58,7 @@ def _self_train(args: argparse.Namespace) -> None:
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
     config = load_config(path, [*options, *args.overrides])
+    check_new_folder(config.output)
     from treeparse.training.self_training import self_train
 
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)

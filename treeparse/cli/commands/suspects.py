@@ -12,6 +12,7 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import tsv_line
 from treeparse.errors import TreeparseError
 
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
     )
     parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="the TSV (default: -)")
+    add_overwrite_argument(parser)
     parser.add_argument(
         "--below", type=_probability, default=0.5, metavar="P", help="a probability, from 0 to 1 (default: 0.5)"
     )
@@ -75,6 +77,7 @@ def run(args: argparse.Namespace) -> int:
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:
         raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
+    check_outputs(args, [args.output], inputs=files, others=models)
     single_root = not args.multi_root
     sentences = [
         sentence

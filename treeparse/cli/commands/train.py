@@ -6,6 +6,7 @@ from pathlib import Path
 
 from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
 from treeparse.cli.configs import config_file, shipped_config
+from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import sigterm_exits, way_on
 from treeparse.errors import TreeparseError
 
@@ -59,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print(describe_settings(args.overrides))
         return 0
     output = None
+    if args.output is not None:
+        check_new_folder(args.output)
     try:
         with sigterm_exits():
             from treeparse.training.run import train
@@ -67,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
             of_run = args.resume is not None and args.config is None
             config = load_config(_config_path(args), _options(args), of_run=of_run)
             output = config.output
+            check_new_folder(output)
             train(config, resume=args.resume is not None, quiet=args.quiet)
     except KeyboardInterrupt:
         print(f"interrupted; {way_on(output)}", file=sys.stderr)

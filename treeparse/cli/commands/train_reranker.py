@@ -1,14 +1,13 @@
 """``treeparse train-reranker``: learn to choose from lists, by lists of sentences with gold trees."""
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
+from treeparse.cli.outputs import check_model_folder
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -73,9 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, or tune, and write the reranker."""
+    check_model_folder(args.output, "reranker")
     from treeparse.rerank import Reranker
 
-    _check_output(Path(args.output))
     if args.tune is not None and args.dev is not None:
         raise TreeparseError(
             "--tune fits the base weight to LISTS, there is nothing for --dev to choose: leave it out."
@@ -134,11 +133,3 @@ def _lists(pattern: str) -> "Iterator[NBestList]":
     from treeparse.data import expand_paths, read_nbest
 
     return chain.from_iterable(map(read_nbest, expand_paths([pattern])))
-
-
-def _check_output(folder: Path) -> None:
-    """Raise where the reranker would take the place of something else."""
-    from treeparse.model.storage import FILES
-
-    if others := sorted(set(os.listdir(folder)) - {*FILES}) if folder.is_dir() else []:
-        raise TreeparseError(f"{folder} holds other things than a reranker, {others[0]} is one: name a new folder.")
