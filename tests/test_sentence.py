@@ -69,3 +69,12 @@ def test_tree_problem_and_unreached_words_by_definition():
 def test_a_sentence_whose_columns_differ_in_length_is_refused():
     with pytest.raises(TreeparseError, match="A sentence of 2 words came with 3 heads"):
         Sentence(("a", "b"), heads=(0, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "columns", [{"forms": "saw"}, {"forms": ("a", "b"), "upos": "XY"}, {"forms": "", "labels": ""}]
+)
+def test_a_string_is_no_list_of_words_or_tags(columns):
+    """Its letters were the words."""
+    with pytest.raises(TreeparseError, match=r"The (forms|upos) of a sentence are the string '\w*', not a tuple"):
+        Sentence(**columns)

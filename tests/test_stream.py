@@ -159,3 +159,24 @@ def test_what_people_hold_is_given_back_under_its_parse(tmp_path: Path) -> None:
         assert sentence == words.with_tree(expected.heads, expected.labels)
     with pytest.raises(TypeError, match="has no place for a tree"):
         list(parser.annotate([["They", "saw", "it"]]))  # pyright: ignore[reportArgumentType]
+
+
+def test_rows_of_data_sets_are_taken_everywhere() -> None:
+    """A row was parsed as a sentence of its keys."""
+    parser, words = random_parser(), ["They", "saw", "it"]
+    row = {"idx": 7, "tokens": words, "head": ["2", "0", "2"], "deps": ["a", "b", "c"]}
+    kept = {name: list(value) if isinstance(value, list) else value for name, value in row.items()}
+    [expected] = parser.parse([words])
+    assert torch.equal(parser.collate([row]).lengths, parser.collate([words]).lengths)
+    for model in (parser, Ensemble([parser])):
+        assert_same([model.parse([row]), [*model.stream(iter([row]))]], [[expected]] * 2)
+        assert_same(model.kbest([row], 3), model.kbest([words], 3))
+        assert_same(model.sample([row], 3, seed=1), model.sample([words], 3, seed=1))
+        [filled] = model.annotate([row])
+        tree = {"head": [*expected.heads], "deprel": [*expected.labels], "deps": [None] * 3}
+        assert filled == {**row, **tree} and row == kept
+        for wrong in ({"text": "They saw it"}, {"They", "saw", "it"}):
+            calls = model.parse, model.annotate, model.stream, lambda held, model=model: model.kbest(held, 2)
+            for call in calls:
+                with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) is a (mapping|set)"):
+                    list(call([wrong]))  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -28,8 +28,10 @@ class Sentence:
     allowed: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("upos", "xpos", "feats", "heads", "labels", "allowed"):
+        for name in ("forms", "upos", "xpos", "feats", "heads", "labels", "allowed"):
             values = getattr(self, name)
+            if isinstance(values, str):  # its letters would be the words
+                raise TreeparseError(f"The {name} of a sentence are the string {values!r:.50}, not a tuple of strings.")
             if values is not None and len(values) != len(self.forms):
                 raise TreeparseError(f"A sentence of {len(self.forms)} words came with {len(values)} {name}.")
 

@@ -1,8 +1,11 @@
 """Sentences in all the forms in which users have them."""
 
+from collections import UserDict
+from types import MappingProxyType
 from typing import Any
 
 import conllu
+import numpy as np
 import pytest
 
 from treeparse.data.conllu import read_conllu
@@ -50,6 +53,34 @@ def test_token_lists_of_the_conllu_library(tmp_path) -> None:
     assert as_sentence([{"id": 1, "form": "a"}]) == Sentence(("a",))
 
 
+ROW = {
+    "idx": "1",
+    "text": "They saw",
+    "tokens": ["They", "saw"],
+    "upos": ["PRON", None],
+    "xpos": ["", "VBD"],
+    "feats": ["_", "Tense=Past"],
+    "head": ["2", "0"],
+}
+
+
+@pytest.mark.parametrize("kind", [dict, UserDict, MappingProxyType])
+def test_rows_of_data_sets(kind: Any) -> None:
+    """A row was read as its keys, the words "idx", "text", "tokens"."""
+    expected = Sentence(("They", "saw"), ("PRON", "_"), ("_", "VBD"), ("_", "Tense=Past"))
+    assert as_sentences([kind(ROW), ["a"]]) == [expected, Sentence(("a",))]
+    assert as_sentence(kind({"form": ("a", "b")})) == Sentence(("a", "b"))
+    assert as_sentence(kind({"tokens": np.array(["a", "b"]), "form": "a b"})).forms == ("a", "b")
+
+
+def test_columns_of_rows_that_are_no_tags() -> None:
+    """Ids of classes, and mappings as strings, as data sets have them."""
+    row = {"tokens": ["a", "b"], "upos": [1, 2], "xpos": "NN", "feats": ["{'Case': 'Nom'}", "None"]}
+    assert as_sentence(row) == Sentence(("a", "b"))
+    with pytest.raises(TreeparseError, match="2 words came with 3 upos"):
+        as_sentence({"tokens": ["a", "b"], "upos": ["X", "X", "X"]})
+
+
 @pytest.mark.parametrize(
     ("sentences", "problem"),
     [
@@ -65,6 +96,25 @@ def test_token_lists_of_the_conllu_library(tmp_path) -> None:
         ([["a", None]], r"holds None, which is no word"),
         ([["a"], None], r"Sentence 1 \(counted from 0\) is no list of words, but None"),
         ([3], r"Sentence 0 \(counted from 0\) is no list of words, but 3"),
+        ([{"text": "They saw", "id": 1}], r"Sentence 0 .* a mapping with the keys 'text', 'id': .* 'tokens' or 'form'"),
+        (
+            [["a"], {"id": 1, "form": "They"}],
+            r"Sentence 1 .* a mapping with the keys 'id', 'form': .* of single tokens",
+        ),
+        ([{"tokens": None}], r"Sentence 0 .* is a mapping"),
+        ([{"tokens": {"a", "b"}}], r"Sentence 0 .* is a mapping"),
+        ([{"tokens": []}], r"Sentence 0 \(counted from 0\) has no words"),
+        ([{"tokens": ["a", 1]}], r"Sentence 0 \(counted from 0\) holds 1, which is no word"),
+        ([["a"], {"They", "saw"}], r"Sentence 1 \(counted from 0\) is a set, .* which has no order"),
+        ([frozenset("ab")], r"Sentence 0 \(counted from 0\) is a set"),
+        ([{"a": 1}.keys()], r"Sentence 0 \(counted from 0\) is a set"),
+        ({("They", "saw"), ("a",)}, "a set of sentences, which has no order"),
+        ({"tokens": [["a"], ["b"]], "head": []}, r"a mapping with the keys 'tokens', 'head', .* rows\['tokens'\]"),
+        (
+            [[{"id": 1, "form": "a"}, {"id": 2, "text": "b"}]],
+            r"Sentence 0 .* a token with the keys 'id', 'text': .*'form'",
+        ),
+        ([[{"id": "1", "form": "a"}]], r"Sentence 0 .* has no words: the 'id' of a word is a whole number"),
     ],
 )
 def test_what_is_no_sentence(sentences: Any, problem: str) -> None:

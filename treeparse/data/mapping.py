@@ -1,6 +1,6 @@
 """Sentences as users give them, and work on many of them: in batches of like length, results in the given order."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -21,7 +21,10 @@ T = TypeVar("T")
 Progress = Callable[[Sequence[int]], object]
 """What is called after each batch, with the indices of its sentences."""
 
-Words: TypeAlias = "Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]] | Doc | Span"
+Words: TypeAlias = (
+    "Sentence | ConlluSentence | Sequence[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any] | Doc | Span"
+)
+FORMS = ("tokens", "form")  # the columns of a row that may hold its words
 
 
 def map_batches(
@@ -82,10 +85,17 @@ def _mapping(threads: int, torch_threads: int) -> Iterator[Callable[..., Iterabl
 
 
 def check_several(sentences: object) -> None:
-    """Raise for one sentence, or one Doc, in the place of a list."""
+    """Raise for one sentence, one Doc or one row in the place of a list, and for a set."""
     if isinstance(sentences, str | Sentence | ConlluSentence) or is_doc(sentences) or is_span(sentences):
         one = "Doc" if is_doc(sentences) else "sentence"
         raise TreeparseError(f"This is one {one}, but a list of {one}s is wanted: put it into a list, [{one.lower()}].")
+    if isinstance(sentences, Mapping):
+        raise TreeparseError(
+            f"This is a mapping with the keys {_keys(sentences)}, but a list of sentences is wanted: put a row into a "
+            "list, [row]; of a slice of a data set, which is columns, give that of the words, rows['tokens']."
+        )
+    if isinstance(sentences, Set):
+        raise TreeparseError("This is a set of sentences, which has no order: give a list.")
 
 
 def each_sentence(sentences: Iterable[Words]) -> Iterator[Words]:
@@ -111,23 +121,30 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
 
     A `Sentence`; a `ConlluSentence`; a list of words; or a list of mappings with ``id`` and ``form``, and perhaps
     ``upos``, ``xpos`` and ``feats``, such as a ``TokenList`` of the ``conllu`` library, without its tree; there only
-    tokens whose ``id`` is a whole number are words, neither multiword tokens nor empty nodes. Or a ``Span`` of spaCy's,
-    without its tree; there tokens of white space alone are no words.
+    tokens whose ``id`` is a whole number are words, neither multiword tokens nor empty nodes. Or a row of a
+    ``datasets.Dataset`` or any other mapping that has a list of words in its column ``tokens`` or ``form``, and perhaps
+    tags in ``upos``, ``xpos`` and ``feats``, without its tree; columns of numbers, such as ids of tags, are not read.
+    Or a ``Span`` of spaCy's, without its tree; there tokens of white space alone are no words.
 
     Raises:
-        TreeparseError: for a sentence that is a string, has no words, or has words that are no strings.
+        TreeparseError: for a sentence that is a string, a set or another mapping, has no words, or has words that are
+            no strings.
     """
     if isinstance(words, str):
         raise TreeparseError(
             f"{_ordinal(place)} is a string, {words[:50]!r}: give a list of words for every sentence, so a list of "
             "lists, such as [['They', 'saw']]."
         )
+    if isinstance(words, Set):
+        raise TreeparseError(f"{_ordinal(place)} is a set, {words!r:.100}, which has no order: give a list of words.")
     if isinstance(words, ConlluSentence):
         words = words.words
     if is_span(words):
         words = span_words(words)
+    if isinstance(words, Mapping):
+        words = _from_row(words, place)
     try:
-        sentence = words if isinstance(words, Sentence) else _from_words(list(words))
+        sentence = words if isinstance(words, Sentence) else _from_words(list(words), place)
     except TypeError as error:
         raise TreeparseError(f"{_ordinal(place)} is no list of words, but {words!r:.100}.") from error
     if not len(sentence):
@@ -143,10 +160,48 @@ def _ordinal(place: int) -> str:
     return f"Sentence {place} (counted from 0)"
 
 
-def _from_words(words: list[Any]) -> Sentence:
+def row_words(row: Mapping[str, Any]) -> list[Any] | None:
+    """The words of a row, from the first of its columns that may hold them; None where it has none."""
+    held = next((row[name] for name in FORMS if name in row), None)
+    return None if isinstance(held, str | Mapping | Set) or not isinstance(held, Iterable) else list(held)
+
+
+def _from_row(row: Mapping[str, Any], place: int) -> Sentence:
+    words = row_words(row)
+    if words is None:
+        raise TreeparseError(
+            f"{_ordinal(place)} is a mapping with the keys {_keys(row)}: of rows, those are taken that have a list of "
+            "words in a column 'tokens' or 'form'; of single tokens, a list for every sentence."
+        )
+    upos, xpos, feats = (_column_of_row(row.get(name)) for name in ("upos", "xpos", "feats"))
+    return Sentence(tuple(words), upos, xpos, feats)
+
+
+def _column_of_row(values: Any) -> tuple[str, ...] | None:
+    """Tags as they stand in CoNLL-U; None where they are no strings, or Python's notation of mappings."""
+    if values is None or isinstance(values, str):
+        return None
+    tags = tuple(EMPTY if value in (None, "") else value for value in values)
+    return tags if all(isinstance(tag, str) and not tag.startswith("{") for tag in tags) else None
+
+
+def _keys(mapping: Mapping[Any, Any]) -> str:
+    """The first keys of a mapping, for messages."""
+    return ", ".join(map(repr, list(mapping)[:5]))
+
+
+def _from_words(words: list[Any], place: int) -> Sentence:
     if not words or not all(isinstance(word, Mapping) for word in words):
         return Sentence(tuple(words))
-    tokens = [token for token in words if isinstance(token.get("id"), int) and "form" in token]
+    for token in words:
+        if "id" not in token or "form" not in token:
+            raise TreeparseError(
+                f"{_ordinal(place)} holds a token with the keys {_keys(token)}: tokens that are mappings have 'id' and "
+                "'form'."
+            )
+    tokens = [token for token in words if isinstance(token["id"], int)]
+    if not tokens:
+        raise TreeparseError(f"{_ordinal(place)} has no words: the 'id' of a word is a whole number.")
     upos, xpos, feats = (_column(tokens, name) for name in ("upos", "xpos", "feats"))
     return Sentence(tuple(token["form"] for token in tokens), upos, xpos, feats)
 

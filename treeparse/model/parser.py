@@ -358,10 +358,11 @@ class Parser(nn.Module):
         """The sentences themselves, in order, as they come, each under its parse: what is not of the tree is kept.
 
         A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of
-        the ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A spaCy
-        ``Doc`` is given back itself, as by spaCy's own parsers: each of its sentences has its tree, in ``token.head``
-        and ``token.dep_``; the root's ``dep_`` is "ROOT". The rest is as in :meth:`stream`; raises a ``TypeError`` for
-        lists of words, which have no place for a tree.
+        the ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. So is a
+        row of a data set, as a dict with the columns ``head`` and ``deprel``. A spaCy ``Doc`` is given back itself, as
+        by spaCy's own parsers: each of its sentences has its tree, in ``token.head`` and ``token.dep_``; the root's
+        ``dep_`` is "ROOT". The rest is as in :meth:`stream`; raises a ``TypeError`` for lists of words, which have no
+        place for a tree.
         """
         return annotated(partial(self.stream, ahead=ahead, **options), sentences)
 

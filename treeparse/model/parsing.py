@@ -4,7 +4,7 @@ What both offer is made here of their distributions; they say only which trees a
 """
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypedDict
@@ -166,7 +166,11 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     if rules is not None:
         rules.rules.check_labels(names)
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
-    lists = (own.forms for own, words in zip(given[:LOOKED_AT], held, strict=False) if isinstance(words, list | tuple))
+    lists = (
+        own.forms
+        for own, words in zip(given[:LOOKED_AT], held, strict=False)
+        if isinstance(words, list | tuple | Mapping)
+    )
     if doubt := model.raw_text.look(lists):
         warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
 
