@@ -2,14 +2,18 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from tqdm import tqdm
 
 UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24  # of a terminal that does not know its own
 DRAWN_EVERY = 0.1  # seconds, at most
+SILENCE = 2.0  # seconds, after which a command says what it is doing
+SHORT = 0.5  # seconds of work that is never announced
 NARROW = len("100%|█| 00:00:00 left")  # what a bar shows on any terminal
 
 Base = tqdm[NoReturn] if TYPE_CHECKING else tqdm
@@ -85,3 +89,28 @@ def parsing_bar(
             bar.advance(len(indices), words, words)
 
         yield advance
+
+
+class Announcer:
+    """Says on a terminal what a command is doing, once it has said nothing for a while."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self.hidden = quiet or not sys.stderr.isatty()
+        self.heard = time.monotonic()
+
+    @contextmanager
+    def during(self, work: str) -> Iterator[None]:
+        """Announce the work of the block, such as "loading the model", if it takes long."""
+        timer = Timer(max(SHORT, self.heard + SILENCE - time.monotonic()), self._announce, [work])
+        timer.daemon = True
+        if not self.hidden:
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _announce(self, work: str) -> None:
+        tqdm.write(f"treeparse: {work} ...", file=sys.stderr)
+        sys.stderr.flush()
+        self.heard = time.monotonic()

@@ -11,6 +11,7 @@ from helpers.parsed_files import conllu, written
 from helpers.terminal import terminal
 
 from treeparse.cli.main import main
+from treeparse.model import Parser
 
 WORDS = [["Noun1", "Verb2"]] * 12
 
@@ -120,3 +121,20 @@ def test_quiet_commands_show_nothing(model: str, corpus: str, tmp_path: Path, mo
     with terminal(monkeypatch, "stderr") as screen:
         assert main(["predict", model, corpus, "-o", str(tmp_path / "out"), "-q"]) == 0
     assert screen.text == ""
+
+
+@pytest.mark.parametrize("command", ["predict {model} {gold} -o {out}", "evaluate {gold} --model {model}"])
+def test_loading_a_model_is_announced_before_the_bar(
+    command: str, model: str, gold: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = Parser.from_pretrained
+
+    def load_slowly(folder: str) -> Parser:
+        screen.wait_for("treeparse: loading the model ...")
+        return load(folder)
+
+    monkeypatch.setattr(Parser, "from_pretrained", load_slowly)
+    with terminal(monkeypatch, "stderr", silence=0) as screen:
+        assert main(command.format(gold=gold, model=model, out=tmp_path / "out").split()) == 0
+    announced = screen.lines.index("treeparse: loading the model ...")
+    assert announced < next(number for number, line in enumerate(screen.lines) if line.startswith("0%|"))

@@ -73,12 +73,15 @@ def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
     """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
-    from treeparse.batch import pick_device
-    from treeparse.model import Ensemble, Parser
+    from treeparse.progress import Announcer
 
-    import_modules(args)
-    if len(directories) == 1 and args.combine is None:
-        model = Parser.from_pretrained(directories[0])
-    else:
-        model = Ensemble.from_pretrained(directories, args.combine or "scores")
-    return model.to(pick_device(args.device)).use_precision(args.precision)
+    with Announcer(quiet=args.quiet).during("loading the model"):
+        from treeparse.batch import pick_device
+        from treeparse.model import Ensemble, Parser
+
+        import_modules(args)
+        if len(directories) == 1 and args.combine is None:
+            model = Parser.from_pretrained(directories[0])
+        else:
+            model = Ensemble.from_pretrained(directories, args.combine or "scores")
+        return model.to(pick_device(args.device)).use_precision(args.precision)

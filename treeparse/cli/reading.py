@@ -134,12 +134,13 @@ def parse_files(
         chunk_words: a chunk with so many words has enough sentences.
         remark: what the closing line says besides, if anything.
     """
-    from treeparse.model.streaming import made_ahead
     from treeparse.progress import ParsingBar
 
     split, parts = splitter(args), plan.parts
     left = [part for part in parts if not (args.skip_existing and os.path.isfile(part.target))]
     parser = load_models(plan.models, args)
+    from treeparse.model.streaming import made_ahead  # which needs torch
+
     tally, started = Tally(args.max_words, there=len(parts) - len(left)), time.perf_counter()
     size = args.chunk or (1 if Path("-") in plan.paths and sys.stdin.isatty() else CHUNK)
     single_root = parser.networks[0].config.single_root

@@ -14,7 +14,7 @@ from lightning_fabric.utilities.warnings import PossibleUserWarning
 from tqdm import tqdm
 
 from treeparse.batch import Batch
-from treeparse.progress import Bar
+from treeparse.progress import Announcer, Bar
 from treeparse.training.plan import Workload
 
 SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss
@@ -106,6 +106,7 @@ class Console:
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
+        self.during = Announcer(quiet=quiet).during
 
     def bars(self, work: Workload) -> list[RunBar]:
         """The progress bar, if this is a terminal that one can be shown on."""

@@ -68,7 +68,8 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
 
 
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
-    treebanks = load_treebanks(config, console.say)
+    with console.during("reading the treebanks"):
+        treebanks = load_treebanks(config, console.say)
     train_words, dev_words = ([s.words for s in side] for side in (treebanks.train, treebanks.dev))
     lengths, dev_lengths = ([len(words) for words in side] for side in (train_words, dev_words))
     objective = build_objective(config.objective)
@@ -79,13 +80,15 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     mixture = load_mixture(config, treebanks, console.say)
     text = mixture.unlabelled
     torch.manual_seed(config.seed)
-    parser, remark = initial_parser(config, train_words, [] if text is None else [s.words for s in text.share(0)])
+    with console.during("building the vocabularies and the parser"):
+        parser, remark = initial_parser(config, train_words, [] if text is None else [s.words for s in text.share(0)])
     if remark is not None and state is None:
         console.say(remark)
     length = parser.indexer.features.length
     sizes = Sizes([*map(length, train_words)], length)
     earlier = None if state is None else state.identity["settings"]
-    bounded = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
+    with console.during("measuring the memory of a step"):
+        bounded = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
     config = planned(bounded, lengths, earlier, mixture, sizes)
     console.remark(files_remark(config.data, treebanks))
     for remark in plan_remarks(bounded, config) if state is None else ():

@@ -152,6 +152,7 @@ class _Evaluation:
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
+    from treeparse.progress import Announcer
 
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
@@ -165,7 +166,8 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
     if args.calibration and not args.model:
         raise TreeparseError("--calibration is of a model's probabilities: name one by --model DIR.")
     paths = [args.gold, *args.systems]
-    files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
+    with Announcer(quiet=args.quiet).during("reading the files"):
+        files = [read_system(path, args, may_be_nbest=path is not args.gold) for path in paths]
     places = sound_places(files, paths)
     gold, *parses = [[sentence.words for sentence in _sound(file, places)] for file in files]
     parsed = [_parse(directories, gold, args) for directories in args.model]

@@ -66,12 +66,13 @@ def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     plan = make_plan(args, reading.conllu_suffix(args))
     from treeparse.data.conllu import write_conllu
-    from treeparse.model.tagging import check_tags
 
     conditions = read_conditions(args)
     head_sets.check(args)
 
     def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[Parse]":
+        from treeparse.model.tagging import check_tags
+
         if args.tags:
             check_tags(parser)
         return parser.parse(

@@ -72,18 +72,19 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.conllu import read_conllu
     from treeparse.data.files import expand_paths
     from treeparse.data.outputs import atomic_output
-    from treeparse.progress import parsing_bar
+    from treeparse.progress import Announcer, parsing_bar
 
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:
         raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
     check_outputs(args, [args.output], inputs=files, others=models)
     single_root = not args.multi_root
-    sentences = [
-        sentence
-        for path in expand_paths(files)
-        for sentence in read_conllu(path, require_trees=True, single_root=single_root)
-    ]
+    with Announcer(quiet=args.quiet).during("reading the files"):
+        sentences = [
+            sentence
+            for path in expand_paths(files)
+            for sentence in read_conllu(path, require_trees=True, single_root=single_root)
+        ]
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
     options = {"batch_words": args.batch_words}
     with parsing_bar(words, hidden=args.quiet, remark="first their own trees") as progress:

@@ -59,13 +59,16 @@ def run(args: argparse.Namespace) -> int:
 
         print(describe_settings(args.overrides))
         return 0
+    from treeparse.progress import Announcer
+
     output = None
     if args.output is not None:
         check_new_folder(args.output)
     try:
         with sigterm_exits():
-            from treeparse.training.run import train
-            from treeparse.training.settings import load_config
+            with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
+                from treeparse.training.run import train
+                from treeparse.training.settings import load_config
 
             of_run = args.resume is not None and args.config is None
             config = load_config(_config_path(args), _options(args), of_run=of_run)
