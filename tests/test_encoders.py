@@ -21,8 +21,8 @@ from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
-from treeparse.model.config import scorer_size
-from treeparse.model.encoders import encoder_kind
+from treeparse.model.config import ENCODERS
+from treeparse.model.encoders import encoder_kind, scorer_size
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
@@ -45,11 +45,15 @@ def written(path: Path, **values: object) -> Path:
     return path
 
 
+def test_every_kind_has_its_settings() -> None:
+    assert {name: kind.settings for name, kind in encoders.KINDS.items()} == ENCODERS
+
+
 def test_only_its_own_files_know_the_bilstm() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
     files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py", "nn/size.py")
     over = ("nn/transformer.py", "nn/transformer_config.py")  # of which one may lie over another encoder
-    kinds = ("model/encoders/bilstm.py", "model/encoders/__init__.py")
+    kinds = ("model/config.py", "model/encoders/bilstm.py", "model/encoders/__init__.py")
     default = ("rerank/tree_network.py",)  # the neural reranker's, if its config names none
     assert naming == {*map(Path, (*files, *over, *kinds, *default))}
 
@@ -128,6 +132,7 @@ class Length(EncoderKind[LengthConfig]):
 
 @pytest.fixture
 def kinds(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, object]:
+    monkeypatch.setitem(ENCODERS, "length", LengthConfig)  # type: ignore[arg-type]
     monkeypatch.setitem(encoders.KINDS, "length", Length)  # type: ignore[arg-type]
     return encoders.KINDS
 

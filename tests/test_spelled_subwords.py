@@ -17,7 +17,7 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.config import scorer_size
+from treeparse.model.encoders import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.model.config import scorer_size
+from treeparse.model.encoders import scorer_size
 from treeparse.model.tagging import Tagging, TagWeights, check_tags, shared_tags
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence

@@ -23,7 +23,7 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.config import scorer_size
+from treeparse.model.encoders import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train

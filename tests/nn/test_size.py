@@ -11,7 +11,7 @@ from helpers.sentences import learnable_sentences
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.config import scorer_size
+from treeparse.model.encoders import scorer_size
 from treeparse.nn import BiLSTMConfig, size
 from treeparse.nn.size import check_memory, machine_memory
 

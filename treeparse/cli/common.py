@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from treeparse.names import DECODERS, LISTING_DECODERS, Decoder, decoder_named, listing_decoder_named
+from treeparse.user_code import import_code
 
 T = TypeVar("T")
 
@@ -120,8 +121,6 @@ def add_import_argument(parser: argparse.ArgumentParser) -> None:
 
 def import_modules(args: argparse.Namespace) -> None:
     """Import those of ``--import``."""
-    from treeparse.model.encoders.own import import_code
-
     with modules_of_current_folder():
         for module in args.modules:
             import_code(module)

@@ -1,9 +1,26 @@
 """The parser: sentences in, trees out; a scorer, its vocabularies and its settings, saved and loaded as one."""
 
-from treeparse.data.parses import Parse as Parse
-from treeparse.model.config import ParserConfig as ParserConfig
-from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
-from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
-from treeparse.model.ensemble import Ensemble as Ensemble
-from treeparse.model.parser import Parser as Parser
-from treeparse.model.teacher import Teacher as Teacher
+from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from treeparse.data.parses import Parse as Parse
+    from treeparse.model.config import ParserConfig as ParserConfig
+    from treeparse.model.encoders.own import OwnEncoder as OwnEncoder
+    from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
+    from treeparse.model.ensemble import Ensemble as Ensemble
+    from treeparse.model.parser import Parser as Parser
+    from treeparse.model.teacher import Teacher as Teacher
+
+_HOMES = {
+    "Ensemble": "treeparse.model.ensemble",
+    "OwnEncoder": "treeparse.model.encoders.own",
+    "OwnEncoderConfig": "treeparse.model.encoders.own",
+    "Parse": "treeparse.data.parses",
+    "Parser": "treeparse.model.parser",
+    "ParserConfig": "treeparse.model.config",
+    "Teacher": "treeparse.model.teacher",
+}
+
+__getattr__ = names_on_demand(__name__, _HOMES)

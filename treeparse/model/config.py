@@ -1,18 +1,48 @@
 """The settings that fix a parser's architecture."""
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 
-from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders import default_encoder, encoder_kind
-from treeparse.model.tagging import TagWeights
 from treeparse.names import Decoder, TreeKind, decoder_named
-from treeparse.nn import EncoderConfig
-from treeparse.nn.config import LARGEST, check_at_least, check_at_most, check_rate
-from treeparse.nn.size import ScorerSize
+from treeparse.nn.config import LARGEST, BiLSTMConfig, EncoderConfig, check_at_least, check_at_most, check_rate
+from treeparse.nn.transformer_config import TransformerConfig
 from treeparse.setting_fields import added_setting
 
+# The settings of the package's encoders, by their ``type``.
+ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
+DEFAULT_ENCODER = "bilstm"
 TEMPERATURES = (1e-3, 1e3)  # the lowest and the highest
+
+
+@dataclass(frozen=True)
+class TagWeights:
+    """Which columns of tags the parser predicts beside the tree: the weight of each in the loss, 0 for none.
+
+    The loss of a column is the cross-entropy of its tags, the mean over the words whose tag is known, unlabelled text
+    included; the dev loss has it, too.
+
+    Attributes:
+        upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes what is
+            predicted.
+        xpos: likewise of XPOS.
+        feats: likewise of FEATS; all features of a word are one tag.
+    """
+
+    upos: float = 0.0
+    xpos: float = 0.0
+    feats: float = 0.0
+
+    def __post_init__(self) -> None:
+        for column, weight in vars(self).items():
+            if not 0 <= weight < math.inf:
+                raise TreeparseError(f"tags.{column} is {weight}, but a weight is 0 or more, and finite.")
+
+    def columns(self) -> dict[str, float]:
+        """The columns that are predicted, with their weights."""
+        weights = {field.name: float(getattr(self, field.name)) for field in fields(self)}
+        return {column: weight for column, weight in weights.items() if weight}
 
 
 @dataclass(frozen=True)
@@ -39,7 +69,7 @@ class ParserConfig:
             ``treeparse calibrate`` fits it too.
     """
 
-    encoder: EncoderConfig = field(default_factory=default_encoder)
+    encoder: EncoderConfig = field(default_factory=ENCODERS[DEFAULT_ENCODER])
     arc_size: int = 400
     label_size: int = 64
     dropout: float = 0.33
@@ -70,19 +100,3 @@ def _check_temperature(name: str, value: float) -> None:
     lowest, highest = TEMPERATURES
     if not lowest <= value <= highest:
         raise TreeparseError(f"{name} is {value}, but must be from {lowest:g} to {highest:g}.")
-
-
-def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
-    """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
-    features, labels, tags = None, 1, 0
-    if indexer is not None:
-        features, labels, tags = indexer.features, len(indexer.labels), sum(map(len, indexer.tags.values()))
-    return ScorerSize(
-        config.encoder,
-        lambda encoder: encoder_kind(encoder).size(features),
-        lambda encoder: encoder_kind(encoder).smaller(),
-        config.arc_size,
-        config.label_size,
-        labels,
-        tags,
-    )

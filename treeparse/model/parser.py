@@ -19,8 +19,8 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.config import ParserConfig, scorer_size
-from treeparse.model.encoders import encoder_kind
+from treeparse.model.config import ParserConfig
+from treeparse.model.encoders import encoder_kind, scorer_size
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels

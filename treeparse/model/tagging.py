@@ -1,8 +1,7 @@
 """Tags beside trees: which are predicted and how much they count, their loss, and parses that have them."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -12,38 +11,10 @@ from treeparse.batch import Batch
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
+from treeparse.model.config import TagWeights
 from treeparse.objectives import Term
 
 TagNames = Mapping[str, Sequence[str]]  # the tags of each column by their ids
-
-
-@dataclass(frozen=True)
-class TagWeights:
-    """Which columns of tags the parser predicts beside the tree: the weight of each in the loss, 0 for none.
-
-    The loss of a column is the cross-entropy of its tags, the mean over the words whose tag is known, unlabelled text
-    included; the dev loss has it, too.
-
-    Attributes:
-        upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes what is
-            predicted.
-        xpos: likewise of XPOS.
-        feats: likewise of FEATS; all features of a word are one tag.
-    """
-
-    upos: float = 0.0
-    xpos: float = 0.0
-    feats: float = 0.0
-
-    def __post_init__(self) -> None:
-        for column, weight in vars(self).items():
-            if not 0 <= weight < math.inf:
-                raise TreeparseError(f"tags.{column} is {weight}, but a weight is 0 or more, and finite.")
-
-    def columns(self) -> dict[str, float]:
-        """The columns that are predicted, with their weights."""
-        weights = {field.name: float(getattr(self, field.name)) for field in fields(self)}
-        return {column: weight for column, weight in weights.items() if weight}
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,36 @@
 """Encoders and scorers: from batches to the scores of arcs and labels."""
 
-from .biaffine import ArcBiaffine as ArcBiaffine
-from .biaffine import LabelBiaffine as LabelBiaffine
-from .bilstm import BiLSTMEncoder as BiLSTMEncoder
-from .config import BiLSTMConfig as BiLSTMConfig
-from .config import EncoderConfig as EncoderConfig
-from .dropout import SharedDropout as SharedDropout
-from .encoder import Encoder as Encoder
-from .scorer import BiaffineScorer as BiaffineScorer
-from .scorer import BiaffineScores as BiaffineScores
-from .tags import TagScorer as TagScorer
-from .transformer import TransformerEncoder as TransformerEncoder
-from .transformer_config import TransformerConfig as TransformerConfig
+from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from treeparse.nn.biaffine import ArcBiaffine as ArcBiaffine
+    from treeparse.nn.biaffine import LabelBiaffine as LabelBiaffine
+    from treeparse.nn.bilstm import BiLSTMEncoder as BiLSTMEncoder
+    from treeparse.nn.config import BiLSTMConfig as BiLSTMConfig
+    from treeparse.nn.config import EncoderConfig as EncoderConfig
+    from treeparse.nn.dropout import SharedDropout as SharedDropout
+    from treeparse.nn.encoder import Encoder as Encoder
+    from treeparse.nn.scorer import BiaffineScorer as BiaffineScorer
+    from treeparse.nn.scorer import BiaffineScores as BiaffineScores
+    from treeparse.nn.tags import TagScorer as TagScorer
+    from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
+    from treeparse.nn.transformer_config import TransformerConfig as TransformerConfig
+
+_HOMES = {
+    "ArcBiaffine": "treeparse.nn.biaffine",
+    "BiLSTMConfig": "treeparse.nn.config",
+    "BiLSTMEncoder": "treeparse.nn.bilstm",
+    "BiaffineScorer": "treeparse.nn.scorer",
+    "BiaffineScores": "treeparse.nn.scorer",
+    "Encoder": "treeparse.nn.encoder",
+    "EncoderConfig": "treeparse.nn.config",
+    "LabelBiaffine": "treeparse.nn.biaffine",
+    "SharedDropout": "treeparse.nn.dropout",
+    "TagScorer": "treeparse.nn.tags",
+    "TransformerConfig": "treeparse.nn.transformer_config",
+    "TransformerEncoder": "treeparse.nn.transformer",
+}
+
+__getattr__ = names_on_demand(__name__, _HOMES)

@@ -1,14 +1,13 @@
 """Scorers of lists, and lists put in the order of their scores."""
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, SupportsFloat, cast
 
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.model.encoders.own import import_code
+from treeparse.user_code import import_code
 
 Scorer = Callable[[NBestList], Iterable[SupportsFloat]]
 """Gives every parse of a list a score, in order: the higher, the better."""
@@ -60,8 +59,7 @@ def scorer_named(path: str) -> Scorer:
     module, _, name = path.rpartition(".")
     if not module or not name:
         raise TreeparseError(f"The scorer {path!r:.100} is no dotted path of a function or class, such as mine.flat.")
-    import_code(module)
-    names: dict[str, Any] = vars(sys.modules[module])
+    names: dict[str, Any] = vars(import_code(module))
     if name not in names:
         raise TreeparseError(f"The module {module} has nothing named {name!r:.100}{did_you_mean(name, names) or '.'}")
     found = names[name]

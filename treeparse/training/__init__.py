@@ -1,5 +1,18 @@
 """Training: settings, the loop, and runs that survive being killed."""
 
-from treeparse.training.config import TrainConfig as TrainConfig
-from treeparse.training.run import train as train
-from treeparse.training.settings import load_config as load_config
+from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
+
+if TYPE_CHECKING:
+    from treeparse.training.config import TrainConfig as TrainConfig
+    from treeparse.training.run import train as train
+    from treeparse.training.settings import load_config as load_config
+
+_HOMES = {
+    "TrainConfig": "treeparse.training.config",
+    "load_config": "treeparse.training.settings",
+    "train": "treeparse.training.run",
+}
+
+__getattr__ = names_on_demand(__name__, _HOMES)

@@ -53,7 +53,7 @@ class Keys:
     def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
         self._spellings = {**_SPELLINGS, **dict.fromkeys(lists, _in_brackets)}
         self.leaves = set(defaults.keys()) - {"config"}
-        self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"}
+        self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
 
     def check(self, key: str, *, dashes: str = "") -> None:
         """Raise for a key that does not exist; what lies within a setting's own value is left to its type."""
@@ -184,6 +184,17 @@ def _option_value(key: str, text: str, keys: Keys) -> str:
         except yaml.YAMLError:
             pass  # jsonargparse says what is wrong, if it is: the name of a file may start so
     return keys.spelled(key, text)
+
+
+def options_of(section: str, options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide dotted options with their values into those of a section and all others."""
+    parts: tuple[list[str], list[str]] = ([], [])
+    is_other = True
+    for option in options:
+        if option.startswith("--"):
+            is_other = re.split(r"[.=+]", option.removeprefix("--"), maxsplit=1)[0] != section
+        parts[is_other].append(option)
+    return parts
 
 
 def option_values(options: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import yaml
 
 from treeparse.errors import TreeparseError
-from treeparse.model import ParserConfig
-from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision
-from treeparse.nn import TransformerConfig
+from treeparse.model.config import ParserConfig
+from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
+from treeparse.nn.transformer_config import TransformerConfig
 from treeparse.setting_fields import added_setting
 from treeparse.training.bounds import check_most, check_seed
 
@@ -188,6 +188,9 @@ class TrainerConfig:
 
     device: str = "auto"
     precision: TrainingPrecision | Auto = "auto"
+
+    def __post_init__(self) -> None:
+        device_named(self.device)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ import yaml
 from jsonargparse import ArgumentParser
 
 from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.model import OwnEncoderConfig
-from treeparse.model.encoders import DEFAULT, KINDS
-from treeparse.model.encoders.own import import_code, imported_encoder
-from treeparse.nn import EncoderConfig
+from treeparse.model.config import DEFAULT_ENCODER, ENCODERS
+from treeparse.nn.config import EncoderConfig
 from treeparse.training.arguments import load_yaml, option_values
+from treeparse.user_code import import_code
 
 KEY = "model.encoder"
 
@@ -23,11 +22,11 @@ def chosen_encoder(settings: Mapping[Any, Any], options: Sequence[str] = ()) -> 
     of that one.
     """
     in_file, in_options = _named(settings), _named_by_options(options)
-    chosen, model = in_options or in_file or DEFAULT, settings.get("model")
+    chosen, model = in_options or in_file or DEFAULT_ENCODER, settings.get("model")
     if not isinstance(model, Mapping):
         return chosen, dict(settings)
     model = dict(model)
-    if chosen != (in_file or DEFAULT):
+    if chosen != (in_file or DEFAULT_ENCODER):
         model.pop("encoder", None)
     elif isinstance(model.get("encoder"), Mapping) and not model["encoder"].get("init_args", True):
         # Of a class without settings, which a run writes all the same.
@@ -66,10 +65,12 @@ def _mapping(text: str) -> Any:
 
 def add_encoder_arguments(parser: ArgumentParser, name: str) -> None:
     """Declare the settings of an encoder, by its ``type`` or its ``class_path``; raises where there is none such."""
-    if name in KINDS:
-        parser.add_class_arguments(KINDS[name].settings, KEY)
+    if name in ENCODERS:
+        parser.add_class_arguments(ENCODERS[name], KEY)
     elif "." in name:
         import_code(name.rpartition(".")[0])
+        from treeparse.model.encoders.own import imported_encoder
+
         parser.add_argument(f"--{KEY}.class_path", type=str, default=name, help="the class of an encoder of your own")
         encoder = imported_encoder(name)
         try:
@@ -77,15 +78,15 @@ def add_encoder_arguments(parser: ArgumentParser, name: str) -> None:
         except ValueError as error:
             raise TreeparseError(f"The settings of {name} are none, for want of a type: {error}") from error
     else:
-        known = f"There is no encoder {name!r:.100}, but {', '.join(KINDS)}; one of your own goes by {KEY}.class_path, "
-        raise TreeparseError(f"{known}mymodule.MyEncoder{did_you_mean(name, KINDS) or '.'}")
+        problem = f"There is no encoder {name!r:.100}, but {', '.join(ENCODERS)}; one of your own goes by "
+        raise TreeparseError(f"{problem}{KEY}.class_path, mymodule.MyEncoder{did_you_mean(name, ENCODERS) or '.'}")
 
 
 def list_settings(name: str) -> list[str]:
     """The keys of an encoder's settings that hold several values."""
-    if name not in KINDS:
+    if name not in ENCODERS:
         return []
-    hints = get_type_hints(KINDS[name].settings)
+    hints = get_type_hints(ENCODERS[name])
     return [f"{KEY}.{setting}" for setting, hint in hints.items() if get_origin(hint) is tuple]
 
 
@@ -93,4 +94,6 @@ def encoder_config(values: EncoderConfig | dict[str, Any]) -> EncoderConfig:
     """The encoder's settings from what the arguments of `add_encoder_arguments` gave."""
     if isinstance(values, EncoderConfig):
         return values
+    from treeparse.model.encoders.own import OwnEncoderConfig, imported_encoder
+
     return OwnEncoderConfig.of(imported_encoder(values["class_path"]), **values.get("init_args", {}))

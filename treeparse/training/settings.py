@@ -2,22 +2,21 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
 from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.model import ParserConfig
-from treeparse.model.config import scorer_size
-from treeparse.model.encoders import KINDS
+from treeparse.model.config import ENCODERS, ParserConfig
+from treeparse.names import OBJECTIVES
 from treeparse.nn.size import TRAINING_COPIES, check_memory
-from treeparse.objectives import Objective
 from treeparse.setting_fields import values_of_before
 from treeparse.training.arguments import (
     MODE,
@@ -25,13 +24,20 @@ from treeparse.training.arguments import (
     file_arguments,
     file_settings,
     option_arguments,
+    option_values,
+    options_of,
     without_replaced_length,
 )
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
+from treeparse.user_code import check_module
 
+if TYPE_CHECKING:
+    from treeparse.objectives import Objective
+
+OBJECTIVES_MODULE = "treeparse.objectives"
 OTHER_ENCODERS = f"""
-Of the encoders {", ".join(KINDS)} these are the settings of one: --help-config --{KEY}.type NAME lists another's.
+Of the encoders {", ".join(ENCODERS)} these are the settings of one: --help-config --{KEY}.type NAME lists another's.
 
 An encoder of your own goes by its class, a subclass of treeparse.model.OwnEncoder, and its own settings by init_args:
 --help-config --{KEY}.class_path mymodule.MyEncoder lists them.
@@ -48,29 +54,91 @@ def load_config(path: str | Path | None, options: Sequence[str] = (), *, of_run:
     Raises ``TreeparseError`` for unknown keys, wrong types, missing values, files that are no YAML, and a model that is
     too large for this machine.
     """
-    try:
+    return read_settings(path, options, of_run=of_run).checked()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of a run, checked but for the objective and the size of the model, for which torch is loaded."""
+
+    config: TrainConfig  # of the default objective
+    objective: list[str]  # arguments
+    path: str | Path | None
+
+    def checked(self) -> TrainConfig:
+        """Check the rest and return the whole; raise as `load_config` does."""
+        objective = _objective(self.objective, self.path)
+        from treeparse.model.encoders import scorer_size
+
+        check_memory(scorer_size(self.config.model), copies=TRAINING_COPIES)
+        return replace(self.config, objective=objective)
+
+
+def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> Settings:
+    """Read settings as `load_config` does, without torch unless an encoder of one's own loads it."""
+    with _faults_as_sentences(path):
         encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
         given = given if of_run else without_replaced_length(given, options)
-        parser, keys = (_kept_parser if encoder in KINDS else _parser_and_keys)(encoder, of_run)
-        settings = parser.parse_args(file_arguments(given, keys) + option_arguments(options, keys))
-        values = parser.instantiate(settings)
+        of_objective, others = options_of("objective", options)
+        in_file = {name: given.pop(name) for name in ("objective",) if name in given}
+        parser, keys = (_kept_parser if encoder in ENCODERS else _parser_and_keys)(encoder, of_run)
+        objective = file_arguments(in_file, keys) + option_arguments(of_objective, keys)
+        values = parser.instantiate(parser.parse_args(file_arguments(given, keys) + option_arguments(others, keys)))
         sizes = values.model.as_dict()
-        model = ParserConfig(**{**sizes, "encoder": encoder_config(sizes["encoder"])})
-    except TreeparseError:
-        raise
-    except (ArgumentError, ValueError, TypeError, yaml.YAMLError) as error:
-        raise TreeparseError(_sentence(str(error), path)) from error
-    check_memory(scorer_size(model), copies=TRAINING_COPIES)
-    return TrainConfig(
-        data=values.data,
-        output=values.output,
-        seed=values.seed,
-        init_from=values.init_from,
-        model=model,
-        objective=_plain(settings.objective),
-        optimization=values.optimization,
-        trainer=values.trainer,
-    )
+        config = TrainConfig(
+            data=values.data,
+            output=values.output,
+            seed=values.seed,
+            init_from=values.init_from,
+            model=ParserConfig(**{**sizes, "encoder": encoder_config(sizes["encoder"])}),
+            optimization=values.optimization,
+            trainer=values.trainer,
+        )
+    _check_objective(in_file, of_objective, path)
+    return Settings(config, objective, path)
+
+
+def _check_objective(in_file: Mapping[str, Any], options: Sequence[str], path: str | Path | None) -> None:
+    """Raise for an objective that is none of the package's, and for classes of modules that do not exist."""
+    named = [text for key, text in option_values(options) if key in ("objective", "objective.class_path")]
+    named = [text for text in named if re.fullmatch(r"\w+(\.\w+)*", text)]  # no JSON
+    for name in [*_class_paths(in_file), *named]:
+        try:
+            check_module(name.rpartition(".")[0] or OBJECTIVES_MODULE)
+        except TreeparseError as error:
+            raise TreeparseError(_sentence(f"objective: {name}: {error}", path)) from error
+    chosen = in_file.get("objective")
+    chosen = chosen.get("class_path") if isinstance(chosen, Mapping) else chosen
+    module, _, own = str([chosen, *named][-1] or DEFAULT_OBJECTIVE).rpartition(".")
+    if module in ("", OBJECTIVES_MODULE) and own not in OBJECTIVES:
+        raise TreeparseError(_sentence(f"objective: has no attribute '{own}'", path))
+
+
+def _class_paths(settings: Any) -> Iterator[str]:
+    """Yield the classes that plain data name, nested ones too."""
+    if isinstance(settings, Mapping):
+        yield from (str(value) for key, value in settings.items() if key == "class_path")
+        yield from (value for key, value in settings.items() if key == "objective" and isinstance(value, str))
+    if isinstance(settings, Mapping | list):
+        for value in settings.values() if isinstance(settings, Mapping) else settings:
+            yield from _class_paths(value)
+
+
+def _objective(arguments: list[str], path: str | Path | None) -> dict[str, Any]:
+    """The settings of an objective as plain data; raise for what makes none."""
+    with _faults_as_sentences(path):
+        parser = _objective_parser()
+        settings = parser.parse_args(arguments)
+        parser.instantiate(settings)
+    return _plain(settings.objective)
+
+
+@cache
+def _objective_parser() -> ArgumentParser:
+    parser = ArgumentParser(exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE)
+    parser.add_argument("--config", action="config")
+    _add_objective(parser)
+    return parser
 
 
 def _plain(settings: Any) -> Any:
@@ -80,10 +148,9 @@ def _plain(settings: Any) -> Any:
     return [_plain(value) for value in settings] if isinstance(settings, list) else settings
 
 
-def build_objective(settings: Mapping[str, Any]) -> Objective:
+def build_objective(settings: Mapping[str, Any]) -> "Objective":
     """The objective that ``class_path`` and ``init_args`` name; any other class is an error."""
-    parser = ArgumentParser(exit_on_error=False, add_help=False, parser_mode=MODE)
-    _add_objective(parser)
+    parser = _objective_parser()
     try:
         return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
     except (ArgumentError, ValueError, TypeError) as error:
@@ -93,13 +160,13 @@ def build_objective(settings: Mapping[str, Any]) -> Objective:
 def describe_settings(options: Sequence[str] = ()) -> str:
     """Every key with its meaning, type and default, as text; those of the encoder that the options name."""
     encoder, _ = chosen_encoder({}, options)
-    return _made_parser(encoder).format_help().partition("\n\n")[2] + OTHER_ENCODERS
+    return _made_parser(encoder, objective=True).format_help().partition("\n\n")[2] + OTHER_ENCODERS
 
 
 def _values_of_before(encoder: str) -> dict[str, Any]:
     """The settings that the config of a run may lack, with what they are then."""
     sections = {"data": DataConfig, "model": ParserConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
-    sections |= {KEY: KINDS[encoder].settings} if encoder in KINDS else {}
+    sections |= {KEY: ENCODERS[encoder]} if encoder in ENCODERS else {}
     before = {key: values_of_before(kind) for key, kind in sections.items()}
     return flattened(json.loads(json.dumps(before, default=asdict)))
 
@@ -122,7 +189,8 @@ def _parser_and_keys(encoder: str, of_run: bool) -> tuple[ArgumentParser, Keys]:
 _kept_parser = cache(_parser_and_keys)  # of one of our own encoders: they take longer to make than all the reading
 
 
-def _made_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
+def _made_parser(encoder: str, of_run: bool = False, *, objective: bool = False) -> ArgumentParser:
+    """A parser of all settings; of those of the objective, for which torch is loaded, only if asked."""
     parser = ArgumentParser(
         prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
     )
@@ -133,7 +201,8 @@ def _made_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
     parser.add_class_arguments(DataConfig, "data")
     parser.add_class_arguments(ParserConfig, "model", skip={"encoder"}, instantiate=False)
     add_encoder_arguments(parser, encoder)
-    _add_objective(parser)
+    if objective:
+        _add_objective(parser)
     parser.add_class_arguments(OptimizationConfig, "optimization")
     parser.add_class_arguments(TrainerConfig, "trainer")
     if of_run:
@@ -142,7 +211,20 @@ def _made_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
 
 
 def _add_objective(parser: ArgumentParser) -> None:
+    from treeparse.objectives import Objective
+
     parser.add_subclass_arguments(Objective, "objective", default={"class_path": DEFAULT_OBJECTIVE}, help="the loss")
+
+
+@contextmanager
+def _faults_as_sentences(path: str | Path | None) -> Iterator[None]:
+    """Raise what jsonargparse and YAML find as one sentence."""
+    try:
+        yield
+    except TreeparseError:
+        raise
+    except (ArgumentError, ValueError, TypeError, yaml.YAMLError) as error:
+        raise TreeparseError(_sentence(str(error), path)) from error
 
 
 def _sentence(message: str, path: str | Path | None) -> str:
@@ -170,7 +252,7 @@ def _mended(message: str) -> str:
     if objective := re.search(r"(Expected a dot import path string: |has no attribute ')(?P<name>\w+)", message):
         own = f"there is no class {objective['name']} in treeparse.objectives; your own go by a path, mymodule.MyLoss"
         message = re.sub("Expected a dot import path string: .*", own, message)
-        return message + (did_you_mean(objective["name"], [c.__name__ for c in Objective.__subclasses__()]) or see)
+        return message + (did_you_mean(objective["name"], OBJECTIVES) or see)
     return message + see
 
 

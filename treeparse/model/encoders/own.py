@@ -5,7 +5,6 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any, Self
 
 import torch
@@ -133,17 +132,6 @@ class Own(EncoderKind[OwnEncoderConfig]):
     def shaping(self) -> Mapping[str, Any]:
         settings = {f"init_args.{name}": value for name, value in self.config.init_args.items()}
         return {"class_path": self.config.class_path, **settings}
-
-
-def import_code(module: str) -> None:
-    """Import a module by its name, which runs what is in it; raises a sentence where that fails."""
-    try:
-        import_module(module)
-    except Exception as error:
-        raise TreeparseError(
-            f"The module {module!r:.100} cannot be imported ({type(error).__name__}: {error}): it must lie in the "
-            "current folder or be installed."
-        ) from error
 
 
 def imported_encoder(class_path: str) -> type[OwnEncoder]:
