@@ -27,7 +27,7 @@ from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.looks import is_at_hand
-from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
+from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 
@@ -195,6 +195,7 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: as ``tempered``.
         """
+        check_hard(hard)
         p = self.with_scores(perturbed(self.scores, self.batch_shape, generator))
         relaxed = p.tempered(temperature).marginals
         return (straight_through(relaxed, arcs_of(p.mode)) if hard else relaxed).to(self.scores.dtype)

@@ -3,6 +3,7 @@
 import torch
 from torch import Size, Tensor
 
+from treeparse.errors import TreeparseError
 from treeparse.trees.seeds import Generators, item_seeds
 from treeparse.trees.streams import uniforms
 
@@ -24,6 +25,12 @@ def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tenso
     """Scores of parts plus such noise, float64, with the scores' graph."""
     seeds = item_seeds(generator, batch_shape.numel())
     return scores.double() + gumbel_noise(seeds, scores.shape, len(batch_shape), scores.device)
+
+
+def check_hard(hard: bool) -> None:
+    """Raise for anything but true and false, such as a generator in the place of ``hard``."""
+    if not isinstance(hard, bool):
+        raise TreeparseError(f"hard must be True or False, not a {type(hard).__name__}: name it, generator=...")
 
 
 def arcs_of(heads: Tensor) -> Tensor:

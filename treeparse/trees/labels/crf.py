@@ -41,7 +41,7 @@ from treeparse.trees.labels.sources import (
 )
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.looks import is_at_hand
-from treeparse.trees.relaxed import arcs_of, perturbed, straight_through
+from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
 LabeledTree = tuple[Tensor, Tensor]
@@ -301,6 +301,7 @@ class LabeledCRF(TreeDistribution):
 
         Everything else is as for the base. All label scores are held at once.
         """
+        check_hard(hard)
         p = self._with(self.base, perturbed(self._all_label_scores(), self.batch_shape, generator))
         relaxed = p.tempered(temperature).marginals
         if hard:
