@@ -392,6 +392,59 @@ def test_tables_align_and_zero_has_no_minus():
     assert percent(0.12345) == "12.35"  # 12.345 lies a trifle above in binary
 
 
+def test_what_one_system_alone_has_right_is_shown(
+    gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By label and by sentence, in both directions, in the tables, in JSON and on the page."""
+    first = written(tmp_path / "a.conllu", SYSTEM)  # wrong: issue, whose label is another one
+    second = written(tmp_path / "b.conllu", GOLD.replace("7\tdet", "5\tdet"))  # wrong: the
+    report, scores = tmp_path / "report.html", tmp_path / "scores.json"
+    arguments = [gold, first, second, "--resamples", "9", "--html", str(report), "--output", str(scores)]
+    assert main(["evaluate", *arguments]) == 0
+    output, page = capsys.readouterr().out, report.read_text(encoding="utf-8")
+    assert table_row(output, "det at another head") == ["1"]
+    assert table_row(output, "nmod taken for obl") == ["1"]
+    assert "A right, B wrong: by label" in output and "B right, A wrong: by label" in output
+    assert table_row(output, "6 the (det)") == table_row(output, "7 issue (nmod)") == ["second", "1", "1"]
+    assert "parses better" not in page
+    for words in ("A right, B wrong: by label", "<td>nmod taken for obl</td><td>1</td>"):
+        assert words in page
+    word = {"sentence": "second", "word": 6, "form": "the", "label": "det", "other_label": "det"}
+    other = {"sentence": "second", "word": 7, "form": "issue", "label": "nmod", "other_label": "obl"}
+    assert json.loads(scores.read_text(encoding="utf-8"))["right_alone"] == {"A": [word], "B": [other]}
+
+    assert main(["evaluate", gold, first, gold, "--resamples", "9", "--html", str(report)]) == 0
+    output, page = capsys.readouterr().out, report.read_text(encoding="utf-8")
+    assert "A right, B wrong: by" not in output and "A parses better" not in page
+    assert table_row(output, "7 issue (nmod)") == ["second", "1", "0"]
+    [better] = re.findall(r"Sentences that B parses better.*?</section>(.*?</section>)", page, re.DOTALL)
+    assert 'id="b-s-second"' in better
+    drawn = [read_drawn(svg) for svg in re.findall(r"<svg .*?</svg>", better, re.DOTALL)]
+    assert [sorted(each.classes.get("tp-other-head", ())) for each in drawn] == [[], [(4, 7)], []]
+    assert len({*re.findall(r' id="([^"]*)"', page)}) == page.count(' id="')
+
+
+def test_tables_of_what_one_system_alone_has_right_are_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Ten kinds of mistakes, ten sentences, the furthest ahead first, and five words of each."""
+    labels = [f"x{label}" for label in "abcdefghijklm"]
+    rows = "".join(f"{word}\tw{word}" + "\t_" * 4 + f"\t1\t{label}\t_\t_\n" for word, label in enumerate(labels, 2))
+    root = "1\tw1" + "\t_" * 4 + "\t0\troot\t_\t_\n"
+    gold = "".join(f"# sent_id = {number}\n{root}{rows}\n" for number in range(12))
+    blocks = gold.split("\n\n")
+    wrong = [blocks[0].replace("1\tx", "1\ty"), *(block.replace("xa", "ya") for block in blocks[1:])]
+    paths = [written(tmp_path / f"{n}.conllu", text) for n, text in enumerate((gold, gold, "\n\n".join(wrong)))]
+    assert main(["evaluate", *paths, "--resamples", "9"]) == 0
+    output = capsys.readouterr().out
+    assert table_row(output, "xa taken for ya") == ["12"]
+    assert table_row(output, "3 other kinds") == ["3"] and table_row(output, "all") == ["24"]
+    lines = output[output.index("A right, B wrong: by sentence") :].splitlines()[1:]
+    assert len(lines) == 10
+    assert lines[0].split("  ")[0] == "2 w2 (xa), 3 w3 (xb), 4 w4 (xc), 5 w5 (xd), 6 w6 (xe), ..."
+    assert lines[0].split()[-3:] == ["0", "13", "0"] and lines[1].split()[-3:] == ["1", "1", "0"]
+
+
 def test_a_report(gold: str, system: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "report.html"
     assert main(["evaluate", gold, system, "--html", str(path)]) == 0

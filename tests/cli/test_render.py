@@ -1,12 +1,13 @@
 """``treeparse render``: trees, lists, errors and marginals as SVG and HTML; a sentence for every fault."""
 
 import math
+import operator
 import re
 from pathlib import Path
 
 import pytest
 from helpers.drawn import read_drawn
-from helpers.parsed_files import written
+from helpers.parsed_files import SENTENCES, conllu, written
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
@@ -99,6 +100,69 @@ def test_lists(model: str, source: str, tmp_path: Path, name: str) -> None:
             assert drawn.classes.get("tp-other-head", set()) == other
             assert f"probability {math.exp(parse.log_prob):.4g}" in page
     assert next(found, None) is None and "Compared with the first tree" in page
+
+
+def test_ten_trees_of_a_list_unless_asked(model: str, tmp_path: Path) -> None:
+    source, lists = written(tmp_path / "in.conllu", conllu(SENTENCES[0])), tmp_path / "lists.jsonl"
+    assert main(["kbest", "-q", model, source, "-k", "12", "-o", str(lists), "--device", "cpu"]) == 0
+    for options, count in (((), 10), (("-k", 11), 11), (("-k", 99), 12)):
+        assert render(lists, "-o", tmp_path / "out.html", *options) == 0
+        assert len(figures((tmp_path / "out.html").read_text(encoding="utf-8"))) == count
+
+
+def test_a_large_page_is_announced(
+    gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before it is written, even where that fails."""
+    many = written(tmp_path / "many.conllu", GOLD.replace("She", "e" * 60_000) * 50)
+    for target, status in ((tmp_path / "out.html", 0), (tmp_path / "no" / "out.html", 2)):
+        assert render(many, "-o", target) == status
+        assert "treeparse: warning: 12 MB, which browsers show slowly: draw fewer" in capsys.readouterr().err
+    assert render(many, "-o", tmp_path / "out.html", "-q") == 0
+    assert render(gold, "-o", tmp_path / "out.html") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_long_sentences_wrap_unasked(tmp_path: Path) -> None:
+    rows = "".join(f"{word}\tdonkeys{word}\t" + "_\t" * 4 + f"{word - 1}\tdep\t_\t_\n" for word in range(2, 61))
+    path = written(tmp_path / "long.conllu", f"1\tdonkeys1\t_\t_\t_\t_\t0\troot\t_\t_\n{rows}\n")
+
+    def drawn(*options: str) -> tuple[float, int]:
+        """The width of the picture, and the number of its rows."""
+        assert render(path, "-o", tmp_path / "out.html", *options) == 0
+        [picture] = map(read_drawn, figures((tmp_path / "out.html").read_text(encoding="utf-8")))
+        return picture.size[0], len({y for (_, y), _ in picture.words})
+
+    width, count = drawn()
+    assert width <= 1200 and count > 2
+    width, count = drawn("--wrap", "none")
+    assert width > 3000 and count == 1
+    assert drawn("--wrap", "600")[0] <= 600
+
+
+def test_a_models_parses_beside_gold(model: str, parser: Parser, gold: str, tmp_path: Path) -> None:
+    """Where a sentence has a tree, and there alone."""
+    path = written(tmp_path / "in.conllu", GOLD + conllu(SENTENCES[1]))
+    assert render(path, "--model", model, "-o", tmp_path / "out.html") == 0
+    page = (tmp_path / "out.html").read_text(encoding="utf-8")
+    drawn = [{arc for arc, _ in picture.arcs} for picture in map(read_drawn, figures(page))]
+    captions = re.findall("<figcaption[^>]*>(.*?)</", page)
+    sentences = [sentence.words for sentence in read_conllu(gold)]
+    parses = parser.parse([sentence.forms for sentence in sentences])
+    for place, (sentence, parse) in enumerate(zip(sentences, parses, strict=True)):
+        heads, labels = sentence.heads or (), sentence.labels or ()
+        own = {(head, word) for word, head in enumerate(parse.heads, 1)}
+        assert drawn[2 * place] == {(head, word) for word, head in enumerate(heads, 1)}
+        assert drawn[2 * place + 1] == own
+        other = sum(map(operator.ne, heads, parse.heads))
+        relabelled = sum(h == k and a != b for h, k, a, b in zip(heads, parse.heads, labels, parse.labels, strict=True))
+        counts = [(other, "head"), (relabelled, "label")]
+        found = " and ".join(f"{n} {noun}{'s' * (n > 1)}" for n, noun in counts if n)
+        assert captions[2 * place] == "gold"
+        expected = f"probability {math.exp(parse.log_prob):.4g}; {f'differs in {found}' if found else 'the same tree'}"
+        assert captions[2 * place + 1] == expected
+    assert len(drawn) == 5 and "; " not in captions[4]
+    assert "Compared with gold" in page
 
 
 def test_lists_beside_gold(model: str, source: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.reliability import PARTS, calibration_tables
-from treeparse.cli.scores import Table
+from treeparse.cli.scores import AHEAD, Table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.cli.tables import percent
 from treeparse.sentence import Sentence
@@ -14,6 +14,7 @@ from treeparse.sentence import Sentence
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration
+    from treeparse.metrics.advantages import Direction
     from treeparse.pictures.page import Figure, Section
     from treeparse.training.history import EpochRecord
 
@@ -51,7 +52,11 @@ def run_history(directories: Sequence[str]) -> "list[EpochRecord]":
 
 
 def report_page(
-    heading: Sequence[str], tables: Sequence[Table], gold: "Sequence[ConlluSentence]", systems: Sequence[Judged]
+    heading: Sequence[str],
+    tables: Sequence[Table],
+    gold: "Sequence[ConlluSentence]",
+    systems: Sequence[Judged],
+    found: "Sequence[Direction]" = (),
 ) -> str:
     """The page.
 
@@ -60,6 +65,7 @@ def report_page(
         tables: the scores.
         gold: the sentences with gold trees.
         systems: one or more, with parses of the same words.
+        found: of two systems, what one of them alone has right.
     """
     from treeparse.pictures.page import html_page, legend, part, sections_html, table
     from treeparse.pictures.text import escaped
@@ -67,11 +73,24 @@ def report_page(
     lines = "<br>\n".join(map(escaped, heading))
     body = [part("scores", f"<h2>Scores</h2>\n<p>{lines}</p>\n{''.join(map(table, tables))}")]
     body += [part(f"system-{number}", _system(gold, system)) for number, system in enumerate(systems, 1)]
+    body += _advantages(gold, systems, found)
     worst = _worst(gold, systems)
     if worst:
         body.append(part("worst", f"<h2>Sentences of most errors</h2>\n{legend('gold')}"))
         body.append(sections_html(worst))
     return html_page(f"Scores on {heading[0].split(maxsplit=1)[-1]}", "".join(body))
+
+
+def _advantages(
+    gold: "Sequence[ConlluSentence]", systems: Sequence[Judged], found: "Sequence[Direction]"
+) -> "Iterator[str]":
+    """The sentences in which one of two systems is furthest ahead, for each of the two."""
+    from treeparse.pictures.page import legend, part, sections_html
+
+    for each in found:
+        if sections := [_compared(gold[place], place, systems) for place in each.ahead[:AHEAD]]:
+            yield part(f"ahead-{each.right}", f"<h2>Sentences that {each.right} parses better</h2>\n{legend('gold')}")
+            yield sections_html(sections, prefix=f"{each.right.lower()}-")
 
 
 def _system(gold: "Sequence[ConlluSentence]", system: Judged) -> str:
@@ -167,13 +186,15 @@ def _worst(gold: "Sequence[ConlluSentence]", systems: Sequence[Judged]) -> "list
         for place, sentence in enumerate(gold)
     ]
     order = sorted(range(len(gold)), key=lambda place: -errors[place])[:WORST]
-    sections = []
-    for place in (place for place in order if errors[place]):
-        tree = tree_of(gold[place].words)
-        figures = [figure_of(tree, None, "gold")]
-        for system in systems:
-            parse = system.sentences[place]
-            drawn = tree_of(gold[place].words.with_tree(parse.heads or (), parse.labels or ()))
-            figures.append(figure_of(drawn, tree, system.name))
-        sections.append(section_of(gold[place], place, figures))
-    return sections
+    return [_compared(gold[place], place, systems) for place in order if errors[place]]
+
+
+def _compared(gold: "ConlluSentence", place: int, systems: Sequence[Judged]) -> "Section":
+    """A sentence with gold's tree above those of the systems."""
+    tree = tree_of(gold.words)
+    figures = [figure_of(tree, None, "gold")]
+    for system in systems:
+        parse = system.sentences[place]
+        drawn = tree_of(gold.words.with_tree(parse.heads or (), parse.labels or ()))
+        figures.append(figure_of(drawn, tree, system.name))
+    return section_of(gold, place, figures)

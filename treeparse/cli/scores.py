@@ -1,12 +1,16 @@
 """The tables that ``treeparse evaluate`` prints."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from treeparse.cli.common import counted
 from treeparse.cli.tables import aligned, percent
 
 if TYPE_CHECKING:
+    from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Comparison, GroupScores, OracleScores, Scores
+    from treeparse.metrics.advantages import Direction
 
 ROWS = {
     "UAS": "uas",
@@ -20,6 +24,9 @@ ROWS = {
 }
 Table = list[list[str]]  # its rows; the first has the names of columns
 NOTHING = "-"  # in the place of a score of no words
+MISTAKES = 10  # kinds of mistakes in a table
+AHEAD = 10  # sentences, those in which one system is furthest ahead of the other
+NAMED = 5  # words of a sentence
 
 
 def report_tables(
@@ -141,6 +148,31 @@ def _significance(comparison: "Comparison | None") -> list[str]:
         return ["", ""]
     low, high = (percent(end, signed=True) for end in (comparison.low, comparison.high))
     return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
+
+
+def advantage_tables(gold: "Sequence[ConlluSentence]", found: "Sequence[Direction]") -> list[Table]:
+    """For each direction the most frequent mistakes, by label, and the sentences with most words."""
+    return [table for each in found if each.words for table in _advantage_tables(gold, each)]
+
+
+def _advantage_tables(gold: "Sequence[ConlluSentence]", found: "Direction") -> Iterator[Table]:
+    mistakes = Counter(word.mistake for word in found.words)
+    ordered = sorted(mistakes.items(), key=lambda item: (-item[1], item[0]))
+    rows = [[f"{found.title}: by label", "words"], *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
+    if rest := sum(count for _, count in ordered[MISTAKES:]):
+        rows.append([counted(len(ordered) - MISTAKES, "other kind"), f"{rest:,}"])
+    yield [*rows, ["all", f"{len(found.words):,}"]]
+    head = [f"{found.title}: by sentence", "sentence", "words", f"{found.wrong} right, {found.right} wrong"]
+    yield [head, *(_sentence_row(gold, found, place) for place in found.sentences[:AHEAD])]
+
+
+def _sentence_row(gold: "Sequence[ConlluSentence]", found: "Direction", place: int) -> list[str]:
+    words = [word for word in found.words if word.sentence == place]
+    forms = gold[place].words.forms
+    named = ", ".join(f"{word.word} {forms[word.word - 1]} ({word.label})" for word in words[:NAMED])
+    more = ", ..." if len(words) > NAMED else ""
+    name = gold[place].sent_id or str(place + 1)
+    return [named + more, name, f"{len(words):,}", f"{len(words) - found.balance[place]:,}"]
 
 
 def lines_of(tables: Sequence[Table]) -> list[str]:

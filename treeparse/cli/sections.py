@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from treeparse.cli.common import counted, import_modules
 from treeparse.cli.systems import System, read_system, sound_places
 from treeparse.errors import TreeparseError
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, tree_problem
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from treeparse.model import Parser
     from treeparse.pictures.arcs import Tree
     from treeparse.pictures.page import Figure, Section
+
+ROW_WIDTH = 1200  # pixels
 
 T = TypeVar("T")
 
@@ -112,8 +114,8 @@ def _listed(
     return figures
 
 
-def figure_of(tree: "Tree", reference: "Tree | None", caption: str, wrap: float | None = None) -> "Figure":
-    """A tree's picture, with what differs from the reference in its caption."""
+def figure_of(tree: "Tree", reference: "Tree | None", caption: str, wrap: float | None = ROW_WIDTH) -> "Figure":
+    """A tree's picture, with what differs from the reference in its caption; ``wrap`` None is one row."""
     from treeparse.pictures.arcs import arcs_of, count_marks
     from treeparse.pictures.page import Figure
     from treeparse.pictures.tree import draw_tree
@@ -126,7 +128,7 @@ def figure_of(tree: "Tree", reference: "Tree | None", caption: str, wrap: float 
 
 
 def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section]":
-    """The parses of a model and, if asked, the probabilities of its arcs.
+    """The parses of a model, below the trees that the sentences have, and, if asked, the probabilities of its arcs.
 
     Raises:
         DataError: a sentence is faulty.
@@ -146,21 +148,32 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
     with parsing_bar(words, hidden=args.quiet) as progress:
         parses = parser.parse(words, progress=progress)
     return [
-        section_of(sentence, place, _modelled(parser, sentence.words, parse, args))
-        for place, (sentence, parse) in enumerate(zip(found, parses, strict=True))
+        section_of(sentence, place, _modelled(parser, sentence.words, own, parse, args))
+        for place, (sentence, own, parse) in enumerate(zip(found, words, parses, strict=True))
     ]
 
 
-def _modelled(parser: "Parser", words: "Sentence", parse: "Parse", args: argparse.Namespace) -> "list[Figure]":
+def _modelled(
+    parser: "Parser", given: "Sentence", words: "Sentence", parse: "Parse", args: argparse.Namespace
+) -> "list[Figure]":
+    """The parse of a sentence without a tree, ``words``, against the tree with which it was given, if any."""
     from treeparse.pictures.matrix import draw_marginals
     from treeparse.pictures.page import Figure
 
-    tree = tree_of(replace(words, upos=parse.upos or words.upos).with_tree(parse.heads, parse.labels))
-    figures = [figure_of(tree, None, f"probability {math.exp(parse.log_prob):.4g}", args.wrap)]
+    gold = tree_of(given) if _has_whole_tree(given, single_root=not args.multi_root) else None
+    upos = given.upos if gold else parse.upos or words.upos
+    tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
+    figures = [figure_of(gold, None, "gold", args.wrap)] if gold else []
+    figures.append(figure_of(tree, gold, f"probability {math.exp(parse.log_prob):.4g}", args.wrap))
     if args.heat_map:
         caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
         figures.append(Figure(draw_marginals(words.forms, _marginals(parser, words), parse.heads), caption))
     return figures
+
+
+def _has_whole_tree(words: "Sentence", *, single_root: bool) -> bool:
+    """Whether every word has a head, and together they are a tree."""
+    return words.heads is not None and tree_problem(words.heads, single_root=single_root) is None
 
 
 def _marginals(parser: "Parser", words: "Sentence") -> list[list[float]]:

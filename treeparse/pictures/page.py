@@ -40,9 +40,12 @@ def page(title: str, sections: Sequence[Section], *, introduction: str = "") -> 
     return html_page(title, f"{introduction}{sections_html(sections)}")
 
 
-def sections_html(sections: Sequence[Section]) -> str:
-    """Sentences with their pictures, below a list of them where they are several; HTML."""
-    anchors = _anchors(section.name for section in sections)
+def sections_html(sections: Sequence[Section], *, prefix: str = "") -> str:
+    """Sentences with their pictures, below a list of them where they are several; HTML.
+
+    ``prefix`` tells their anchors from those of other sections of a page.
+    """
+    anchors = [prefix + anchor for anchor in _anchors(section.name for section in sections)]
     contents = _contents(sections, anchors) if len(sections) > 1 else ""
     return contents + "".join(map(_section, sections, anchors))
 

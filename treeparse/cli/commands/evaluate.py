@@ -19,7 +19,7 @@ from treeparse.cli.models import (
 )
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.reliability import calibration_of, calibration_tables
-from treeparse.cli.scores import Table, comparison_tables, lines_of, oracle_table, report_tables
+from treeparse.cli.scores import Table, advantage_tables, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
@@ -27,6 +27,7 @@ from treeparse.sentence import Sentence
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration, Comparison, OracleScores
+    from treeparse.metrics.advantages import Advantage, Direction
     from treeparse.model import Parse
 
 NAME = "evaluate"
@@ -46,6 +47,9 @@ punctuation counts. Punctuation is what has gold UPOS PUNCT or, where UPOS is _,
 UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags, where the system has its own: those
 that a model predicts, and those columns of a file in which some word has another tag than in GOLD.
 p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
+Of two systems tables follow of the words that A has right and B has not (head and universal label), and the other way
+round: the most frequent mistakes, and the sentences in which one is furthest ahead of the other; --html draws these,
+--output has every word.
 
 A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl) counts by its first trees. A
 table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
@@ -128,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         scores = [*_heading(evaluation, args), "", *lines_of(_tables(evaluation, args))]
-        print("\n".join([*scores, *_oracles(evaluation), *_calibrations(evaluation)]))
+        print("\n".join([*scores, *_advantages(evaluation), *_oracles(evaluation), *_calibrations(evaluation)]))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
     if args.html is not None:
@@ -226,6 +230,20 @@ def _tables(evaluation: _Evaluation, args: argparse.Namespace) -> list[Table]:
     return comparison_tables(first, second, evaluation.comparison, evaluation.tags, by_label=args.by_label)
 
 
+def _directions(evaluation: _Evaluation) -> "list[Direction]":
+    """What one of two systems alone has right."""
+    from treeparse.metrics.advantages import directions
+
+    if not evaluation.comparison:
+        return []
+    return directions([sentence.words for sentence in evaluation.gold], *evaluation.systems)
+
+
+def _advantages(evaluation: _Evaluation) -> list[str]:
+    tables = advantage_tables(evaluation.gold, _directions(evaluation))
+    return ["", *lines_of(tables)] if tables else []
+
+
 def _oracles(evaluation: _Evaluation) -> list[str]:
     named = zip(evaluation.names, evaluation.oracles, strict=True)
     return [line for name, scores in named if scores for line in ("", name, *lines_of([oracle_table(scores)]))]
@@ -245,7 +263,9 @@ def _report(evaluation: _Evaluation, args: argparse.Namespace) -> str:
         Judged(name, words, report, None if oracle is None else oracle_table(oracle), calibrated, history or [])
         for name, words, report, oracle, calibrated, history in zip(*columns, histories, strict=True)
     ]
-    return report_page(_heading(evaluation, args), _tables(evaluation, args), evaluation.gold, systems)
+    found = _directions(evaluation)
+    tables = [*_tables(evaluation, args), *advantage_tables(evaluation.gold, found)]
+    return report_page(_heading(evaluation, args), tables, evaluation.gold, systems, found)
 
 
 def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any]:
@@ -267,4 +287,13 @@ def _to_json(evaluation: _Evaluation, args: argparse.Namespace) -> dict[str, Any
     if evaluation.comparison:
         scores = {name: asdict(comparison) for name, comparison in evaluation.comparison.items()}
         result["comparison"] = {"method": "paired bootstrap, shifted", "seed": args.seed, "scores": scores}
+        words = {each.right: [_named(evaluation.gold, word) for word in each.words] for each in _directions(evaluation)}
+        result["right_alone"] = words
     return result
+
+
+def _named(gold: "list[ConlluSentence]", found: "Advantage") -> dict[str, Any]:
+    """A word that one system alone has right, with its sentence's name and its form."""
+    sentence = gold[found.sentence]
+    name, form = sentence.sent_id or str(found.sentence + 1), sentence.words.forms[found.word - 1]
+    return {"sentence": name, "word": found.word, "form": form, "label": found.label, "other_label": found.other}

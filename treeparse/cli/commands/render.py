@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, output_file, positive
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
-from treeparse.cli.sections import Chosen, compared_sections, modelled_sections
+from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
 
@@ -18,19 +18,23 @@ NAME = "render"
 HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
 EPILOG = """examples:
   treeparse render parsed.conllu -o trees.html
-  treeparse render parsed.conllu --sentence weblog-7 --wrap 800 -o tree.svg
+  treeparse render parsed.conllu --sentence weblog-7 --wrap none -o tree.svg
   treeparse render gold.conllu parsed.conllu -o errors.html    # gold above parse, wrong arcs dashed
   treeparse render best.jsonl -k 5 -o lists.html               # as kbest or sample wrote it
+  treeparse render --model runs/english/model gold.conllu -o errors.html
   treeparse render --model runs/english/model text.conllu --heat-map -o marginals.html
 
 Of a list each tree has its probability, and what is not as in the first tree is marked; of parses beside gold trees,
 what is not as in gold. An arc with another head is dashed, a label that differs at the same head framed. --model draws
-the model's parses instead of the trees of IN; with --heat-map the probability of every arc follows, a row a head.
+the model's parses of the sentences of IN, each below the tree that IN has for it, if any, as gold; with --heat-map the
+probability of every arc follows, a row a head.
 
 SVG holds one sentence; HTML holds many, each at the anchor s-SENT_ID, with no script and nothing from elsewhere. Both
 are light or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left."""
 
 MOST = 100  # sentences of a page
+LISTED = 10  # trees of a list
+LARGE = 5_000_000  # bytes of a page, of which browsers become slow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,14 +55,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--most", type=positive, default=MOST, metavar="N", help=f"draw the first N sentences (default: {MOST})"
     )
-    parser.add_argument("-k", type=positive, metavar="K", help="draw the first K trees of each list (default: all)")
-    parser.add_argument("--wrap", type=positive, metavar="PIXELS", help="end rows there (default: one long row)")
-    parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, not the trees of IN")
+    first = f"draw the first K trees of each list (default: {LISTED})"
+    parser.add_argument("-k", type=positive, default=LISTED, metavar="K", help=first)
+    wrap = f"end rows there (default: {ROW_WIDTH}); none: one row, however long"
+    parser.add_argument("--wrap", type=_width, default=ROW_WIDTH, metavar="PIXELS", help=wrap)
+    parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, against the trees of IN if any")
     parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
     parser.add_argument("--format", choices=INPUT_FORMATS, default="conllu", help="with --model: of IN")
     add_import_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
+
+
+def _width(text: str) -> int | None:
+    """The width of rows; None for "none"."""
+    return None if text == "none" else positive(text)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +80,11 @@ def run(args: argparse.Namespace) -> int:
     check_outputs(args, [args.output], inputs=[args.input, args.system], others=[args.model])
     chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
     sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)
-    atomic_write(args.output, _svg(sections, args) if _is_svg(args) else _html(sections, args))
+    drawn = _svg(sections, args) if _is_svg(args) else _html(sections, args)
+    if not args.quiet and (size := len(drawn.encode())) > LARGE:
+        remedy = "draw fewer sentences by --most or --sentence, or fewer trees of each list by -k"
+        print(f"treeparse: warning: {size / 1e6:.0f} MB, which browsers show slowly: {remedy}", file=sys.stderr)
+    atomic_write(args.output, drawn)
     if chosen.left_out and not args.quiet and not _is_svg(args):
         print(f"treeparse: {len(sections):,} sentences drawn, the others not: see --most, --sentence", file=sys.stderr)
     return 0
@@ -103,6 +118,6 @@ def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
 def _html(sections: "list[Section]", args: argparse.Namespace) -> str:
     from treeparse.pictures.page import legend, page
 
-    compared = any(len(section.figures) > 1 for section in sections) and not args.model
-    introduction = legend("gold" if args.system else "the first tree") if compared else ""
+    compared = any(len(section.figures) > 1 + args.heat_map for section in sections)
+    introduction = legend("gold" if args.system or args.model else "the first tree") if compared else ""
     return page(" and ".join(filter(None, (args.input, args.system))), sections, introduction=introduction)

@@ -1,0 +1,75 @@
+"""What one of two systems has right and the other has not, word by word."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treeparse.metrics.counts import universal_label
+from treeparse.sentence import Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Advantage:
+    """A word that one system has right, head and universal label, and another one has not."""
+
+    sentence: int  # from 0
+    word: int  # from 1
+    label: str  # universal
+    other: str  # the other system's universal label
+
+    @property
+    def mistake(self) -> str:
+        """What the other system has wrong: the label, or else the head alone."""
+        return f"{self.label} at another head" if self.other == self.label else f"{self.label} taken for {self.other}"
+
+
+def advantages(gold: Sequence[Sentence], system: Sequence[Sentence], other: Sequence[Sentence]) -> list[Advantage]:
+    """The words that one system has right and another has not, in order; the words must agree."""
+    found = []
+    for place, (ours, right, wrong) in enumerate(zip(gold, system, other, strict=True)):
+        for word, (own, one, two) in enumerate(zip(*map(_arcs, (ours, right, wrong)), strict=True), 1):
+            if own == one != two:
+                found.append(Advantage(place, word, own[1], two[1]))
+    return found
+
+
+def _arcs(sentence: Sentence) -> list[tuple[int, str]]:
+    """The head and universal label of each word."""
+    return list(zip(sentence.heads or (), map(universal_label, sentence.labels or ()), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """What the system A of two has right and B has not, or the other way round.
+
+    ``balance`` has, by sentence, how many such words it has more than the other system.
+    """
+
+    right: str
+    wrong: str
+    words: list[Advantage]
+    balance: Counter[int]
+
+    @property
+    def title(self) -> str:
+        """Which of the two is right."""
+        return f"{self.right} right, {self.wrong} wrong"
+
+    @property
+    def sentences(self) -> list[int]:
+        """The sentences with such words: first those in which this system is furthest ahead of the other."""
+        return sorted({word.sentence for word in self.words}, key=lambda place: (-self.balance[place], place))
+
+    @property
+    def ahead(self) -> list[int]:
+        """The sentences in which this system has more words right than the other, the furthest ahead first."""
+        return [place for place in self.sentences if self.balance[place] > 0]
+
+
+def directions(gold: Sequence[Sentence], first: Sequence[Sentence], second: Sequence[Sentence]) -> list[Direction]:
+    """Both directions, of systems A and B."""
+    ours, theirs = advantages(gold, first, second), advantages(gold, second, first)
+    balance = Counter(word.sentence for word in ours)
+    balance.subtract(word.sentence for word in theirs)
+    opposite = Counter({place: -count for place, count in balance.items()})
+    return [Direction("A", "B", ours, balance), Direction("B", "A", theirs, opposite)]
