@@ -1,6 +1,7 @@
 """``--tokenizer``: raw text in, valid CoNLL-U and lists out; shards join to the whole."""
 
 import io
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from helpers.parsers import CONFIG, TRAINING
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
+from treeparse.data.features.indexer import Indexer
 from treeparse.model import Parser
 from treeparse.model.tagging import TagWeights
 
@@ -92,6 +94,49 @@ def test_a_line_is_parsed_as_it_comes(model: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=output, flush=lambda: None, isatty=lambda: False))
     assert run("predict", model, "-", "--chunk", "1") == 0
     assert seen == [0, 2, 3]
+
+
+GERMAN = (
+    "1-2\tZum\t_\t_\t_\t_\t_\t_\t_\t_\n"
+    "1\tZu\t_\t_\t_\t_\t3\tcase\t_\t_\n"
+    "2\tdem\t_\t_\t_\t_\t3\tdet\t_\t_\n"
+    "3\tHaus\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
+)
+UNSPLIT = (
+    "the first sentence has 1 token that is several words in the model's training data, such as 'zum', there 'zu' 'dem'"
+)
+
+
+@pytest.fixture
+def german(tiny_config: Path, tmp_path: Path) -> str:
+    """A model that was trained on a treebank with multiword tokens, by the command."""
+    train = written(tmp_path / "german.conllu", GERMAN * 10)
+    options = ["--output", str(tmp_path / "german"), "--data.train", train, "--optimization.epochs", "1"]
+    assert main(["train", "--config", str(tiny_config), *options, "-q", "--device", "cpu"]) == 0
+    return str(tmp_path / "german")
+
+
+def test_text_whose_multiword_tokens_are_whole_is_warned_of(
+    german: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By a tokeniser that splits none, or none at all; not where they are split, and not by what does not know."""
+    pytest.importorskip("spacy")
+    whole, split = (
+        written(tmp_path / f"{n}.txt", f"ich gehe {text} Haus\n") for n, text in enumerate(("zum", "zu dem"))
+    )
+    output = tmp_path / "out.conllu"
+    for options in (["--tokenizer", "spacy:de"], []):
+        for text, expected in ((whole, True), (split, False)):
+            arguments = [german, text, "-o", str(output), "--format", "text", *options, "--device", "cpu"]
+            assert main(["predict", *arguments]) == 0
+            assert (UNSPLIT in capsys.readouterr().err) == expected
+    with pytest.warns(UserWarning, match="Multiword tokens are not split here"):
+        Parser.from_pretrained(german).parse([["ich", "gehe", "zum", "Haus"]])
+    path = Path(german) / "model" / "vocabulary.json"
+    vocabulary = json.loads(path.read_text(encoding="utf-8"))
+    assert vocabulary.pop("multiword_tokens") == {"zum": "zu dem"}
+    indexer = Indexer.from_json(vocabulary)  # of a model of before
+    Parser(Parser.from_pretrained(german).config, indexer).parse([["ich", "gehe", "zum", "Haus"]])
 
 
 def test_mistakes_become_sentences(

@@ -165,7 +165,7 @@ def _looked_at(
     """The chunks; a warning where they look like raw text, once."""
     from treeparse.data.text.rawtext import RawTextCheck
 
-    check = RawTextCheck(parser.known_words())
+    check = RawTextCheck(parser.known_words(), parser.multiword_tokens())
     for chunk in chunks:
         if doubt := check.look(item.sentence.words.forms for item in chunk if item is not None):
             bar.write(f"treeparse: warning: {doubt}", file=sys.stderr)

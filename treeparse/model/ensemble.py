@@ -1,6 +1,6 @@
 """Several parsers as one."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Self, Unpack
@@ -75,7 +75,7 @@ class Ensemble:
         names = (name for parser in self.parsers for name in parser.label_names)
         self.label_names = tuple(dict.fromkeys(names))
         self.tag_names = shared_tags([parser.tag_names for parser in self.parsers])
-        self.raw_text = RawTextCheck(self.known_words())
+        self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
 
     @classmethod
     def from_pretrained(cls, directories: Sequence[str | Path], combine: Combination | str = "scores") -> Self:
@@ -115,6 +115,10 @@ class Ensemble:
         """The words of the first model that has a list of those of its training data."""
         found = (parser.known_words() for parser in self.parsers)
         return next((words for words in found if words is not None), None)
+
+    def multiword_tokens(self) -> Mapping[str, str]:
+        """As `Parser.multiword_tokens`, of the first model that knows some."""
+        return next((found for parser in self.parsers if (found := parser.multiword_tokens())), {})
 
     def check(self, sentence: Sentence) -> None:
         """Raise where one of the models reads tags that the sentence lacks."""

@@ -1,7 +1,7 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -69,7 +69,7 @@ class Parser(nn.Module):
         check_memory(scorer_size(config, indexer), copies=1)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
-        self.raw_text = RawTextCheck(indexer.features.known_words())
+        self.raw_text = RawTextCheck(indexer.features.known_words(), indexer.multiword_tokens)
         self.scorer = BiaffineScorer(
             encoder_kind(config.encoder).module(indexer.features),
             labels=len(indexer.labels),
@@ -201,6 +201,10 @@ class Parser(nn.Module):
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, lower-cased, with their counts; None where it has no such list."""
         return self.indexer.features.known_words()
+
+    def multiword_tokens(self) -> Mapping[str, str]:
+        """The multiword tokens of the training data, lower-cased, with their words; none where it is not known."""
+        return self.indexer.multiword_tokens
 
     def check(self, sentence: Sentence) -> None:
         """Raise where the model reads tags that the sentence lacks."""

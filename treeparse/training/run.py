@@ -11,6 +11,7 @@ from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_labels
 from treeparse.data.files import expand_paths
+from treeparse.data.text.multiword import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.training.budget import within_budget
 from treeparse.training.checkpoint import RunDirectory, RunState
@@ -97,6 +98,8 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
 
+    # Only now: what a run may go on with does not depend on them, nor does any weight.
+    parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
     indexer = cached_indexer(config, parser, [*train_words, *dev_words], console)
 
     def name_of(place: int) -> str:

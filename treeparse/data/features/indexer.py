@@ -31,15 +31,23 @@ class Indexer:
     """Turns sentences into a :class:`~treeparse.batch.Batch`. Holds the vocabularies, no weights; it can be pickled.
 
     ``tags`` are the vocabularies of the columns that a model predicts. Raises where the encoder reads one of them.
+    ``multiword_tokens`` of the training data, with their words, are only for warnings.
     """
 
-    def __init__(self, features: Features, labels: Vocabulary, tags: Mapping[str, Vocabulary] = NO_TAGS) -> None:
+    def __init__(
+        self,
+        features: Features,
+        labels: Vocabulary,
+        tags: Mapping[str, Vocabulary] = NO_TAGS,
+        multiword_tokens: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.label_names = (*labels.specials, *labels.items)
         _check_writable("label", self.label_names)
         for vocabulary in tags.values():
             _check_writable("tag", vocabulary.items)
         check_unread(tags, features)
         self.features, self.labels, self.tags = features, labels, dict(tags)
+        self.multiword_tokens = dict(multiword_tokens)
         self.root_label = labels.index(ROOT_LABEL) if ROOT_LABEL in labels else -1
 
     @classmethod
@@ -61,7 +69,7 @@ class Indexer:
         """
         _check_trees(sentences)
         found = tag_vocabularies(sentences, tags, self.tags)
-        return type(self)(features, self.labels.extended(_labels(sentences)), found)
+        return type(self)(features, self.labels.extended(_labels(sentences)), found, self.multiword_tokens)
 
     def collate(self, sentences: Sequence[Sentence], indices: Sequence[int] | None = None) -> Batch:
         """One batch of the sentences, on the CPU, with what is known of their trees.
@@ -107,7 +115,8 @@ class Indexer:
         """Plain data that :meth:`from_json` turns back into an equal indexer."""
         data = {"features": self.features.to_json(), "labels": self.labels.to_json()}
         tags = {column: vocabulary.to_json() for column, vocabulary in self.tags.items()}
-        return data | ({"tags": tags} if tags else {})
+        more = {"tags": tags, "multiword_tokens": self.multiword_tokens}
+        return data | {name: values for name, values in more.items() if values}
 
     @classmethod
     def from_json(
@@ -115,7 +124,8 @@ class Indexer:
     ) -> Self:
         """The indexer that :meth:`to_json` wrote; ``features`` makes its features of their part of the data."""
         tags = {column: Vocabulary.from_json(table) for column, table in data.get("tags", {}).items()}
-        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]), tags)
+        multiword = {str(form): str(words) for form, words in data.get("multiword_tokens", {}).items()}
+        return cls(features(data["features"]), Vocabulary.from_json(data["labels"]), tags, multiword)
 
 
 def has_tree(sentence: Sentence) -> bool:

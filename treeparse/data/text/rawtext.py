@@ -1,11 +1,13 @@
 """Raw text given as tokens: a parser that knows "duck" and "." has never seen "duck.", and parses it badly."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from treeparse.data.features.vocabulary import Vocabulary
 
 LOOKED_AT = 100  # sentences
+SELDOM = 20  # sentences with one unsplit multiword token among them, which may be a mistake of annotation
 MOST_ATTACHED = 0.25  # marks attached in training for each that stands alone: above it, "duck." may be how words are
 
 _ENDS = ".?!…。！？؟।։።"  # marks that end sentences  # noqa: RUF001
@@ -26,14 +28,22 @@ class RawTextCheck:
     training has not as tokens say nothing.
 
     The sign of a paragraph are sentence ends, as tokens, in the middle of sentences, one a sentence or more.
+
+    The sign of a tokeniser that knows no multiword tokens are forms that training splits into words, such as French
+    "du", in one of twenty sentences or more.
     """
 
-    def __init__(self, words: Vocabulary | None) -> None:
-        """``words`` are those of the training data, lower-cased; without them only paragraphs are found."""
+    def __init__(self, words: Vocabulary | None, multiword: Mapping[str, str] = MappingProxyType({})) -> None:
+        """``words`` are those of the training data, lower-cased; without them only paragraphs are found.
+
+        ``multiword`` are its multiword tokens, lower-cased, with their words.
+        """
         self._words = Vocabulary((), ()) if words is None else words
         self._marks: str | None = None  # those that training has as tokens; found when first needed
         self._sentences = self._attached = self._alone = self._inner_ends = 0
         self._example: str | None = None
+        self._multiword, self._unsplit = multiword, 0
+        self._unsplit_example: str | None = None
         self._settled = False
 
     def look(self, sentences: Iterable[Sequence[str]]) -> str | None:
@@ -53,6 +63,9 @@ class RawTextCheck:
         for place, form in enumerate(forms):
             if not form:
                 continue
+            if form.lower() in self._multiword:
+                self._unsplit += 1
+                self._unsplit_example = self._unsplit_example or form
             if not form.rstrip(_MARKS):
                 self._alone += 1
                 self._inner_ends += place < last and form[0] in _ENDS and _starts_sentence(forms[place + 1])
@@ -78,6 +91,15 @@ class RawTextCheck:
             return (
                 f"this looks like paragraphs: in {looked_at}, {self._inner_ends} ends of sentences stand before the "
                 f"last word. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
+            )
+        if self._unsplit_example is not None and self._unsplit >= self._sentences / SELDOM:
+            words = " ".join(map(repr, self._multiword[self._unsplit_example.lower()].split()))
+            tokens = "token that is" if self._unsplit == 1 else "tokens that are"
+            return (
+                f"multiword tokens are not split here: {looked_at} {'has' if self._sentences == 1 else 'have'} "
+                f"{self._unsplit} {tokens} several words in the model's training data, such as "
+                f"{self._unsplit_example!r}, there {words}, and it parses such tokens badly. Split them first, for "
+                "example by UDPipe or Stanza (--format text --tokenizer stanza:LANGUAGE)."
             )
         return None
 
