@@ -26,7 +26,7 @@ Table = list[list[str]]  # its rows; the first has the names of columns
 NOTHING = "-"  # in the place of a score of no words
 MISTAKES = 10  # kinds of mistakes in a table
 AHEAD = 10  # sentences, those in which one system is furthest ahead of the other
-NAMED = 5  # words of a sentence
+NAMED = 3  # words of a sentence
 
 
 def report_tables(
