@@ -10,8 +10,10 @@ from helpers.drawn import read_drawn
 from helpers.parsed_files import SENTENCES, conllu, written
 
 from treeparse.cli.main import main
+from treeparse.data import outputs
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest
+from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 
 GOLD = """# sent_id = one
@@ -113,11 +115,19 @@ def test_ten_trees_of_a_list_unless_asked(model: str, tmp_path: Path) -> None:
 def test_a_large_page_is_announced(
     gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it is written, even where that fails."""
-    many = written(tmp_path / "many.conllu", GOLD.replace("She", "e" * 60_000) * 50)
-    for target, status in ((tmp_path / "out.html", 0), (tmp_path / "no" / "out.html", 2)):
-        assert render(many, "-o", target) == status
-        assert "treeparse: warning: 12 MB, which browsers show slowly: draw fewer" in capsys.readouterr().err
+    """Before it is written: where that fails as well."""
+    many, target = written(tmp_path / "many.conllu", GOLD.replace("She", "e" * 60_000) * 50), tmp_path / "out.html"
+    warning = "treeparse: warning: 12 MB, which browsers show slowly: draw fewer"
+    assert render(many, "-o", target) == 0
+    assert warning in capsys.readouterr().err
+
+    def fail(*_: object) -> None:
+        raise TreeparseError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outputs, "atomic_write", fail)
+        assert render(many, "-o", target) == 2
+    assert warning in capsys.readouterr().err
     assert render(many, "-o", tmp_path / "out.html", "-q") == 0
     assert render(gold, "-o", tmp_path / "out.html") == 0
     assert capsys.readouterr().err == ""
