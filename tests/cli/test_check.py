@@ -2,6 +2,8 @@ import bz2
 import gzip
 import json
 import lzma
+import subprocess
+import sys
 
 import pytest
 
@@ -163,3 +165,116 @@ def test_compressed_files_are_checked_and_named_without_their_suffix(tmp_path, c
     path.write_bytes({".gz": gzip, ".bz2": bz2, ".xz": lzma}[suffix].compress(CLEAN))
     assert main(["check", str(path)]) == 0
     assert capsys.readouterr().out.splitlines()[0].strip() == "some"
+
+
+def lines_of(capsys) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+BARE = b"1\ta\t_\t_\t_\t_\t_\t_\t_\t_\n2\tb\t_\t_\t_\t_\t_\t_\t_\t_\n\n"
+UNLABELLED = CLEAN.replace(b"aux", b"_").replace(b"advmod", b"_").replace(b"root", b"_")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "problem", "remedy"),
+    [
+        (BARE, "no word has a head (HEAD is _)", "check files to parse with --no-trees; training takes such sentences"),
+        (UNLABELLED, "no word has a label (DEPREL is _)", "with --no-trees, the lines alone are checked"),
+    ],
+    ids=["heads", "labels"],
+)
+def test_what_all_sentences_lack_is_one_fault_of_the_file(tmp_path, capsys, sentence, problem, remedy):
+    path = tmp_path / "bare.conllu"
+    path.write_bytes(sentence * 2000)
+    assert main(["check", str(path)]) == 1
+    [line] = lines_of(capsys)
+    assert line.startswith(f"{path}: in all 2,000 sentences {problem}: {remedy}")
+    path.write_bytes(sentence + CLEAN + sentence * 5)
+    assert main(["check", "-q", str(path)]) == 1
+    [line] = lines_of(capsys)
+    places = [1, 1 + (sentence + CLEAN).count(b"\n"), 1 + (sentence + CLEAN + sentence).count(b"\n")]
+    places = [place + 2 * (sentence == UNLABELLED) for place in places]  # its words begin in line 3
+    assert line.startswith(f"{path}: in 6 of 7 sentences {problem}, first in lines {', '.join(map(str, places))}: ")
+    path.write_bytes(sentence + CLEAN)
+    assert main(["check", "-q", str(path)]) == 1
+    [line] = lines_of(capsys)
+    assert line.startswith(f"{path}:{places[0]}: ") and line.endswith(problem)
+    path.write_bytes(sentence * 2000)
+    assert main(["check", "-q", "--no-trees", str(path)]) == 0
+
+
+def test_a_word_of_a_tree_without_a_label_is_a_fault(tmp_path, capsys):
+    path = tmp_path / "some.conllu"
+    path.write_bytes(CLEAN + CLEAN.replace(b"advmod", b"_"))
+    assert main(["check", "-q", str(path)]) == 1
+    assert lines_of(capsys) == [f"{path}:10: sentence one: word 2 has head 3, but no label (DEPREL is _)"]
+    assert main(["check", "-q", "--no-trees", str(path)]) == 0
+
+
+def row(word, form, head, label="dep", upos="X", feats="_"):
+    return f"{word}\t{form}\t_\t{upos}\t_\t{feats}\t{head}\t{label}\t_\t_\n"
+
+
+HELLO = row(1, "hello", 0, "root") + "\n"
+LONG = row(1, "a", 0, "root") + row(2, "long", 1) + row(3, "one", 1) + "\n"
+OTHER = row(1, "other", 0, "root", "NOUN", "Case=Nom|Number=Dual") + row(2, "word", 1, "nsubj", feats="Case=Nom") + "\n"
+
+
+def notes_of(capsys, *paths) -> list[str]:
+    assert main(["check", *map(str, paths)]) == 0
+    return [line for line in lines_of(capsys) if line.startswith("note: ")]
+
+
+def test_several_files_are_compared_in_notes(tmp_path, capsys):
+    train, dev = tmp_path / "en_x-ud-train.conllu", tmp_path / "en_x-ud-dev.conllu"
+    train.write_text(HELLO + LONG + HELLO)
+    dev.write_text(OTHER + LONG + HELLO)
+    assert notes_of(capsys, train, dev) == [
+        "note: train and dev share 2 sentences: train:3 and dev:4, train:1 and dev:8",
+        "note: dev has 1 label that train lacks: nsubj",
+        "note: dev has 1 UPOS tag that train lacks: NOUN",
+        "note: dev has 2 features that train lacks: Case=Nom, Number=Dual",
+    ]
+    assert notes_of(capsys, train) == []
+    report = tmp_path / "report.json"
+    assert main(["check", "-q", str(train), str(dev), "--output", str(report)]) == 0
+    assert lines_of(capsys) == [] and len(json.loads(report.read_text())["notes"]) == 4
+
+
+def test_notes_name_the_longest_shared_sentences_and_the_most_frequent_labels(tmp_path, capsys):
+    sentences = [
+        row(1, "a", 0, "root") + "".join(row(n, "b", 1) for n in range(2, size)) + "\n" for size in range(2, 9)
+    ]
+    labels = "".join(row(1, str(n), 0, "root") + row(2, "x", 1, f"l{n}") + "\n" for n in range(12))
+    often = row(1, "z", 0, "root") + row(2, "x", 1, "l11") + "\n"
+    one, two = tmp_path / "one.conllu", tmp_path / "two.conllu"
+    one.write_text("".join(sentences) + labels + often)
+    two.write_text("".join(sentences))
+    shared, lacking = notes_of(capsys, one, two)
+    starts = [1 + "".join(sentences[:n]).count("\n") for n in (6, 5, 4)]
+    places = ", ".join(f"one:{start} and two:{start}" for start in starts)
+    assert shared == f"note: one and two share 7 sentences, the longest: {places}"
+    named = ", ".join(["l11", *(f"l{n}" for n in range(9))])
+    assert lacking == f"note: one has 12 labels that two lacks: {named}, ..."
+
+
+def test_of_many_files_notes_say_what_one_alone_has(tmp_path, capsys):
+    paths = [tmp_path / f"{name}.conllu" for name in "abcde"]
+    for number, path in enumerate(paths):
+        path.write_text(row(1, path.stem, 0, "root") + row(2, "x", 1, "own" if number == 2 else "dep") + "\n")
+    assert notes_of(capsys, *paths) == ["note: c has 1 label that no other file has: own"]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path, capsys):
+    paths = [tmp_path / folder / "train.conllu" for folder in "ab"]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text(HELLO)
+    assert notes_of(capsys, *paths) == [
+        f"note: {paths[0]} and {paths[1]} share 1 sentence: {paths[0]}:1 and {paths[1]}:1"
+    ]
+
+
+def test_checking_needs_no_torch(clean):
+    code = "import sys; from treeparse.cli.main import main; main(sys.argv[1:]); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code, "check", "-q", str(clean), str(clean)], check=True)

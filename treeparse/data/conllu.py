@@ -26,6 +26,7 @@ from treeparse.data.validation import (
     Fault,
     byte_order_mark_problem,
     head_faults,
+    label_faults,
     possible_head_faults,
     possible_heads,
     word_rows,
@@ -47,12 +48,14 @@ _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 class TreeCheck:
     """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible.
 
-    Without ``heads`` nothing is demanded of HEAD, only of the possible heads.
+    Without ``heads`` nothing is demanded of HEAD, only of the possible heads. With ``labels``, every word of a whole
+    tree has one.
     """
 
     single_root: bool
     partial: bool
     heads: bool = True
+    labels: bool = False
 
     def faults(self, rows: Sequence[Sequence[str]], words: Sentence, lines: Sequence[int]) -> list[Fault]:
         """What is wrong with the heads of words, from their rows of columns and their lines."""
@@ -62,7 +65,11 @@ class TreeCheck:
             return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
         column = [row[HEAD] for row in rows]
         faults = head_faults(column, words.heads, lines, single_root=self.single_root, partial=self.partial)
-        return faults or (possible_head_faults([row[MISC] for row in rows], words.heads, lines) if self.partial else [])
+        if not faults and self.partial:
+            return possible_head_faults([row[MISC] for row in rows], words.heads, lines)
+        if not faults and self.labels:
+            return label_faults([row[DEPREL] for row in rows], words.heads, lines)
+        return faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +218,17 @@ def scan_conllu(
     single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
+    require_labels: bool = False,
     any_encoding: bool = False,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place, and that of a file as the last result.
 
+    With ``require_labels``, a DEPREL of ``_`` is a fault where whole trees are required.
+
     With ``any_encoding``, sentences that are not UTF-8 are faulty, however many, and the file never is for their sake.
     Nor is it with ``prompt``, because many sentences have to be read to tell.
     """
-    check_tree = TreeCheck(single_root, partial) if require_trees else None
+    check_tree = TreeCheck(single_root, partial, labels=require_labels) if require_trees else None
     if possible_heads and not require_trees:
         check_tree = TreeCheck(single_root, partial=True, heads=False)
     try:

@@ -3,13 +3,17 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from heapq import nsmallest
+from itertools import combinations
 from statistics import median
 from typing import Any, Self
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.validation import ID
 from treeparse.errors import TreeparseError
-from treeparse.sentence import nonprojective_words
+from treeparse.sentence import EMPTY, nonprojective_words
+
+_LENGTH_BITS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +35,24 @@ class TreebankStatistics:
     nonprojective_arcs: int = 0
     lengths: Counter[int] = field(default_factory=Counter)  # words in a sentence -> sentences
     labels: Counter[str] = field(default_factory=Counter)  # label -> words
+    upos: Counter[str] = field(default_factory=Counter)  # tag -> words; those without one are not counted
+    features: Counter[str] = field(default_factory=Counter)  # name=value of FEATS -> words
 
     @classmethod
     def of(cls, sentences: Iterable[ConlluSentence]) -> Self:
         """Count; the sentences are read once and not kept."""
         counts: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
-        labels: Counter[str] = Counter()
+        labels, upos, feats = Counter[str](), Counter[str](), Counter[str]()
         for sentence in sentences:
             counts.update(_line_counts(sentence))
             counts.update(_tree_counts(sentence.words.heads or ()))
             lengths[len(sentence.words)] += 1
             labels.update(sentence.words.labels or ())
-        return cls(lengths=lengths, labels=labels, **counts)
+            upos.update(sentence.words.upos or ())
+            feats.update(sentence.words.feats or ())
+        del upos[EMPTY], feats[EMPTY]
+        return cls(lengths=lengths, labels=labels, upos=upos, features=_single_features(feats), **counts)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
@@ -61,9 +70,19 @@ class TreebankStatistics:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values, lengths summed up and labels in order of frequency."""
+        """The counts as JSON values, lengths summed up, labels, tags and features in order of frequency."""
         counts = {each.name: getattr(self, each.name) for each in fields(self)}
-        return counts | {"lengths": self.length_summary, "labels": dict(self.labels.most_common())}
+        by_frequency = {name: dict(counts[name].most_common()) for name in ("labels", "upos", "features")}
+        return counts | {"lengths": self.length_summary} | by_frequency
+
+
+def _single_features(feats: Counter[str]) -> Counter[str]:
+    """The counts of the features of which FEATS columns, counted, consist."""
+    features: Counter[str] = Counter()
+    for column, words in feats.items():
+        for feature in column.split("|"):
+            features[feature] += words
+    return features
 
 
 def _line_counts(sentence: ConlluSentence) -> dict[str, int]:
@@ -88,3 +107,38 @@ def _tree_counts(heads: Sequence[int]) -> dict[str, int]:
         "nonprojective_sentences": int(crossing > 0),
         "nonprojective_arcs": crossing,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSentences:
+    """The sentences of the same words that two files have: how many, and the lines of the longest in either file."""
+
+    files: tuple[int, int]  # indices, the smaller one first
+    count: int
+    lines: list[tuple[int, int]]
+
+
+class SentenceIndex:
+    """Finds the sentences that files share. It holds a hash, the length and the lines of each sentence, no words."""
+
+    def __init__(self) -> None:
+        self._places: dict[int, tuple[tuple[int, int], ...]] = {}  # key of words -> first line in each file
+
+    def add(self, file: int, sentence: ConlluSentence) -> None:
+        """Add a sentence of a file; files are numbered from 0 and come one after the other."""
+        forms = sentence.words.forms
+        key = (hash(forms) << _LENGTH_BITS) + min(len(forms), 2**_LENGTH_BITS - 1)
+        places = self._places.get(key, ())
+        if not places or places[-1][0] != file:
+            self._places[key] = (*places, (file, sentence.line))
+
+    def shared(self, examples: int = 3) -> list[SharedSentences]:
+        """What each pair of files shares, with so many examples; pairs that share nothing are left out."""
+        pairs: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for key, places in self._places.items():
+            for (first, line), (second, other) in combinations(places, 2):
+                pairs.setdefault((first, second), []).append((-(key % 2**_LENGTH_BITS), line, other))
+        return [
+            SharedSentences(files, len(found), [(line, other) for _, line, other in nsmallest(examples, found)])
+            for files, found in sorted(pairs.items())
+        ]

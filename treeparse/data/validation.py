@@ -12,7 +12,9 @@ ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(len(COLUMNS
 Fault = tuple[int, str]
 """The number of a line in its file, and what is wrong there."""
 
-NO_HEAD = "(HEAD is _)"  # the end of the problem of a word whose head is left open
+NO_HEAD = "(HEAD is _)"  # the end of the problem of words whose head is left open
+NO_HEADS = f"no word has a head {NO_HEAD}"
+NO_LABELS = "no word has a label (DEPREL is _)"
 
 _NUMBER = r"[1-9][0-9]{0,8}"  # int() refuses endless digits, and no sentence has a billion words
 _WORD = re.compile(_NUMBER)
@@ -135,10 +137,23 @@ def head_faults(
         for index, head in enumerate(heads)
         if head < 0 and not (partial and column[index] == EMPTY)
     ]
+    if unusable and set(column) == {EMPTY}:
+        return [(lines[0], NO_HEADS)]
     if unusable:
         return unusable
     problem = tree_problem(heads, single_root=single_root, partial=partial)
     return [] if problem is None else [(lines[_faulty_word(heads, single_root) - 1], problem)]
+
+
+def label_faults(labels: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
+    """The words of a tree that have no label."""
+    if set(labels) == {EMPTY}:
+        return [(lines[0], NO_LABELS)]
+    return [
+        (line, f"word {word} has head {head}, but no label (DEPREL is _)")
+        for word, (label, head, line) in enumerate(zip(labels, heads, lines, strict=True), 1)
+        if label == EMPTY
+    ]
 
 
 def possible_heads(column: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:

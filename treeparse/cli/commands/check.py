@@ -1,19 +1,23 @@
 """``treeparse check``: every fault of CoNLL-U files, and what they hold."""
 
 import argparse
+import functools
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import output_file
+from treeparse.cli.common import counted, output_file
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import aligned
 from treeparse.errors import DataError
 
 if TYPE_CHECKING:
-    from treeparse.data.statistics import TreebankStatistics
+    from treeparse.data.conllu import ConlluSentence
+    from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 
 NAME = "check"
 HELP = "report the faults of CoNLL-U files and what they hold"
@@ -23,9 +27,15 @@ EPILOG = """examples:
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
 Faults go to standard output, one a line, as FILE:LINE: sentence SENT_ID: PROBLEM.
-The figures leave faulty sentences out. The exit code is 0 for clean files, 1 if there are faults."""
+The figures leave faulty sentences out. The exit code is 0 for clean files, 1 if there are faults.
+Several files are compared: notes say which sentences (of the same words) two of them share, and which labels, UPOS tags
+and features one has and another lacks. Notes are no faults."""
 
 MOST_COLUMNS = 4  # of a table; more files than that show their sum alone
+MOST_NAMED = 10  # labels, features or pairs of files that notes name
+KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # what is compared, by the field of its counts
+WITHOUT_HEADS = "check files to parse with --no-trees; training takes such sentences with data.partial true"
+WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,15 +55,20 @@ def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
     from treeparse.data.files import expand_paths
     from treeparse.data.outputs import atomic_write
+    from treeparse.data.statistics import SentenceIndex
 
     check_outputs(args, [args.output], inputs=args.files)
     printed = args.output != "-"
-    reports = [_check(path, args, print if printed else _ignore) for path in expand_paths(args.files)]
+    paths = expand_paths(args.files)
+    index = SentenceIndex() if len(paths) > 1 else None
+    take = [_ignore if index is None else functools.partial(index.add, number) for number in range(len(paths))]
+    reports = [_check(path, args, print if printed else _ignore, each) for path, each in zip(paths, take, strict=True)]
+    notes = _notes(reports, index)
     if printed and not args.quiet and any(report.statistics.sentences for report in reports):
         blank = [""] if any(report.faults for report in reports) else []
-        print("\n".join([*blank, *_table(reports)]))
+        print("\n".join([*blank, *_table(reports), *(["", *notes] if notes else [])]))
     if args.output is not None:
-        atomic_write(args.output, json.dumps(_to_json(reports), ensure_ascii=False, indent=2) + "\n")
+        atomic_write(args.output, json.dumps(_to_json(reports, notes), ensure_ascii=False, indent=2) + "\n")
     return int(any(report.faults for report in reports))
 
 
@@ -67,37 +82,110 @@ class _Report:
     left_out: int = 0  # sentences with faults
 
 
-def _check(path: Path, args: argparse.Namespace, tell: Callable[["DataError"], object]) -> _Report:
+def _check(
+    path: Path,
+    args: argparse.Namespace,
+    tell: Callable[["DataError"], object],
+    take: "Callable[[ConlluSentence], object]",
+) -> _Report:
+    """Check a file; ``tell`` is given each fault, ``take`` each sound sentence."""
     from treeparse.data.conllu import ConlluSentence, scan_conllu
     from treeparse.data.formats import WrongFormatError
     from treeparse.data.statistics import TreebankStatistics
+    from treeparse.data.validation import NO_HEADS, NO_LABELS
 
     faults: list[DataError] = []
-    left_out = 0
+    together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # told of together, at the end
+    sentences = left_out = 0
+    scan = functools.partial(scan_conllu, require_trees=not args.no_trees, single_root=not args.multi_root)
 
     def sound_sentences() -> Iterator[ConlluSentence]:
-        nonlocal left_out
-        for result in scan_conllu(path, require_trees=not args.no_trees, single_root=not args.multi_root):
+        nonlocal sentences, left_out
+        for result in scan(path, require_labels=True):
             if isinstance(result, ConlluSentence):
+                sentences += 1
+                take(result)
                 yield result
                 continue
+            left_out += result[0].line is not None  # otherwise the fault is of the file
+            if result[0].problem in together:
+                together[result[0].problem].append(result[0])
+                continue
+            faults.extend(result)
             for fault in result:
                 tell(fault)
-            faults.extend(result)
-            left_out += result[0].line is not None  # an empty file has a fault but no sentence
 
     statistics = TreebankStatistics.of(sound_sentences())
     if faults and isinstance(faults[-1], WrongFormatError):
         statistics = TreebankStatistics()  # the few sentences that could be read say nothing of the file
+    for found, remedy in zip(together.values(), (WITHOUT_HEADS, WITHOUT_LABELS), strict=True):
+        if found:
+            faults.append(found[0] if len(found) == 1 else _joined(found, sentences + left_out, remedy))
+            tell(faults[-1])
     return _Report(str(path), statistics, faults, left_out)
 
 
-def _ignore(fault: "DataError") -> None:
+def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataError:
+    """One fault of a file for the same fault of several of its sentences."""
+    if len(faults) == sentences:
+        problem = f"in all {sentences:,} sentences {faults[0].problem}"
+    else:
+        lines = ", ".join(str(fault.line) for fault in faults[:3])
+        problem = f"in {len(faults):,} of {sentences:,} sentences {faults[0].problem}, first in lines {lines}"
+    return DataError(f"{problem}: {remedy}", source=faults[0].source)
+
+
+def _notes(reports: Sequence[_Report], index: "SentenceIndex | None") -> list[str]:
+    """What several files share, and what one of them has and another lacks."""
+    if index is None:
+        return []
+    names = _short_names([report.path for report in reports])
+    return [*_shared_notes(names, index), *_missing_notes(names, [report.statistics for report in reports])]
+
+
+def _shared_notes(names: Sequence[str], index: "SentenceIndex") -> Iterator[str]:
+    """The sentences that pairs of files share, most first."""
+    pairs = sorted(index.shared(), key=lambda pair: -pair.count)
+    for pair in pairs[:MOST_NAMED]:
+        first, second = (names[file] for file in pair.files)
+        places = ", ".join(f"{first}:{line} and {second}:{other}" for line, other in pair.lines)
+        longest = ", the longest" if pair.count > len(pair.lines) else ""
+        yield f"note: {first} and {second} share {counted(pair.count, 'sentence')}{longest}: {places}"
+    if len(pairs) > MOST_NAMED:
+        yield f"note: {len(pairs) - MOST_NAMED:,} more pairs of files share sentences"
+
+
+def _missing_notes(names: Sequence[str], statistics: "Sequence[TreebankStatistics]") -> Iterator[str]:
+    """The labels, tags and features that one file has and another lacks, or all others where there are many files."""
+    for kind, noun in KINDS.items():
+        items = [[item for item, _ in getattr(each, kind).most_common() if item != "_"] for each in statistics]
+        relations = _lacking_all(names, items) if len(names) > MOST_COLUMNS else _lacking_one(names, items)
+        for name, relation, missing in islice((each for each in relations if each[-1]), MOST_NAMED):
+            more = ", ..." if len(missing) > MOST_NAMED else ""
+            shown = ", ".join(missing[:MOST_NAMED])
+            yield f"note: {name} has {counted(len(missing), noun)} that {relation}: {shown}{more}"
+
+
+def _lacking_one(names: Sequence[str], items: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """What each file has and another lacks."""
+    for (name, own), (other, others) in permutations(zip(names, items, strict=True), 2):
+        yield name, f"{other} lacks", [item for item in own if item not in others]
+
+
+def _lacking_all(names: Sequence[str], items: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, list[str]]]:
+    """What each file alone has."""
+    files = Counter(chain.from_iterable(items))
+    for name, own in zip(names, items, strict=True):
+        yield name, "no other file has", [item for item in own if files[item] == 1]
+
+
+def _ignore(_: object) -> None:
     pass
 
 
-def _to_json(reports: Sequence[_Report]) -> dict[str, Any]:
-    return {"files": [_file_to_json(report) for report in reports], "all": _total(reports).statistics.to_json()}
+def _to_json(reports: Sequence[_Report], notes: Sequence[str]) -> dict[str, Any]:
+    files = [_file_to_json(report) for report in reports]
+    return {"files": files, "all": _total(reports).statistics.to_json(), "notes": notes}
 
 
 def _file_to_json(report: _Report) -> dict[str, Any]:
@@ -123,7 +211,7 @@ def _table(reports: Sequence[_Report]) -> list[str]:
     total = _total(reports)
     own_columns = reports if len(reports) <= MOST_COLUMNS else []
     columns = [*own_columns, total] if len(reports) > 1 else list(reports)
-    head = ["", *(_short_name(column.path) for column in columns)]
+    head = ["", *_short_names([column.path for column in own_columns]), *["all"] * (len(reports) > 1)]
     figures = [_figures(column) for column in columns]
     rows = [[name, *(figure[name] for figure in figures)] for name in figures[-1]]
     labels = total.statistics.labels
@@ -157,10 +245,17 @@ def _figures(report: _Report) -> dict[str, str]:
     }
 
 
-def _short_name(path: str) -> str:
+def _short_names(paths: Sequence[str]) -> list[str]:
+    """The names of files without folders, suffixes and the start that all share: en_ewt-ud-dev is dev beside train."""
     from treeparse.data.compression import plain_name
 
-    return "<stdin>" if path == "-" else Path(plain_name(path)).name.removesuffix(".conllu")
+    names = ["<stdin>" if path == "-" else Path(plain_name(path)).name.removesuffix(".conllu") for path in paths]
+    if len(set(names)) < len(names):
+        return names if len(set(paths)) < len(paths) else list(paths)
+    parts = [name.split("-") for name in names]
+    while len(names) > 1 and min(map(len, parts)) > 1 and len({first for first, *_ in parts}) == 1:
+        parts = [rest for _, *rest in parts]
+    return ["-".join(each) for each in parts]
 
 
 def _with_share(part: int, whole: int) -> str:
