@@ -15,6 +15,7 @@ from helpers.oracles import all_trees, tree_scores
 from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
 from helpers.sentences import learnable_sentences
 
+from treeparse.data.mapping import Words
 from treeparse.errors import TreeparseError
 from treeparse.model import Parse, Parser, ParserConfig, labels
 from treeparse.names import Decoder
@@ -329,7 +330,19 @@ def test_words_alone_can_be_parsed() -> None:
     assert parser.parse([sentence.forms for sentence in UNSEEN[:3]]) == expected
     assert parser.parse([list(sentence.forms) for sentence in UNSEEN[:3]]) == expected
     assert parser.parse([]) == []
-    assert parser.parse([["日本語", "", "\U0001f600"]])[0].tokens == ("日本語", "", "\U0001f600")
+    assert parser.parse([["日本語", "\u3000", "\U0001f600"]])[0].tokens == ("日本語", "\u3000", "\U0001f600")
+
+
+@pytest.mark.parametrize(
+    "words", [["a", "", "b"], Sentence(("a", "")), [{"id": 1, "form": "a"}, {"id": 2, "form": ""}]]
+)
+def test_an_empty_word_is_refused(words: Words) -> None:
+    parser = random_parser()
+    for call in (parser.parse, parser.collate, lambda sentences: parser.kbest(sentences, 1, decoder="nonprojective")):
+        with pytest.raises(
+            TreeparseError, match=r"Sentence 1 \(counted from 0\) has an empty word, word 2: leave it out"
+        ):
+            call([["a"], words])
 
 
 def test_what_is_no_sentence_is_refused() -> None:

@@ -39,7 +39,6 @@ HARD = [
     ["subword" * 80],
     ["nounverb"] * 120,  # several windows
     ["x" * 100_000, "."],
-    [""],
     ["\ud800", "[SEP]", "</s>"],
 ]
 Folders = Mapping[str, Path]

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Self
 
 from treeparse.data.files import MAX_LINE, STANDARD_STREAM, InMemory, display_name, numbered_lines, open_input
-from treeparse.data.formats import WrongFormatError, check_encoding, check_text, undecodable_lines, utf8_problem
 from treeparse.data.outputs import atomic_output
+from treeparse.data.text.formats import WrongFormatError, check_encoding, check_text, undecodable_lines, utf8_problem
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,
@@ -21,6 +21,7 @@ from treeparse.data.validation import (
     HEAD,
     ID,
     MISC,
+    NO_HEADS,
     UPOS,
     XPOS,
     Fault,
@@ -49,7 +50,7 @@ class TreeCheck:
     """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible.
 
     Without ``heads`` nothing is demanded of HEAD, only of the possible heads. With ``labels``, every word of a whole
-    tree has one.
+    tree has one, and a sentence without any head has one fault for all words.
     """
 
     single_root: bool
@@ -64,6 +65,8 @@ class TreeCheck:
         if not self.heads:
             return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
         column = [row[HEAD] for row in rows]
+        if self.labels and set(column) == {EMPTY}:
+            return [(lines[0], NO_HEADS)]
         faults = head_faults(column, words.heads, lines, single_root=self.single_root, partial=self.partial)
         if not faults and self.partial:
             return possible_head_faults([row[MISC] for row in rows], words.heads, lines)
@@ -223,7 +226,8 @@ def scan_conllu(
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Like `read_conllu`, with all the faults of a faulty sentence in its place, and that of a file as the last result.
 
-    With ``require_labels``, a DEPREL of ``_`` is a fault where whole trees are required.
+    With ``require_labels``, a DEPREL of ``_`` is a fault where whole trees are required, and a sentence without any
+    head has one fault, `NO_HEADS`.
 
     With ``any_encoding``, sentences that are not UTF-8 are faulty, however many, and the file never is for their sake.
     Nor is it with ``prompt``, because many sentences have to be read to tell.

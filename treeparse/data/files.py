@@ -17,7 +17,7 @@ from treeparse.data.compression import (
     compression_of_content,
     compression_of_name,
 )
-from treeparse.data.formats import STDIN, check_format
+from treeparse.data.text.formats import STDIN, check_format
 from treeparse.errors import DataError, TreeparseError
 
 STANDARD_STREAM = "-"

@@ -128,7 +128,7 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
 
     Raises:
         TreeparseError: for a sentence that is a string, a set or another mapping, has no words, or has words that are
-            no strings.
+            empty or no strings.
     """
     if isinstance(words, str):
         raise TreeparseError(
@@ -149,6 +149,8 @@ def as_sentence(words: Words, place: int = 0) -> Sentence:
         raise TreeparseError(f"{_ordinal(place)} is no list of words, but {words!r:.100}.") from error
     if not len(sentence):
         raise TreeparseError(f"{_ordinal(place)} has no words: leave it out.")
+    if "" in sentence.forms:
+        raise TreeparseError(f"{_ordinal(place)} has an empty word, word {sentence.forms.index('') + 1}: leave it out.")
     if {*map(type, sentence.forms)} != {str}:  # a loop over all words is slow
         for form in sentence.forms:
             if not isinstance(form, str):

@@ -137,8 +137,6 @@ def head_faults(
         for index, head in enumerate(heads)
         if head < 0 and not (partial and column[index] == EMPTY)
     ]
-    if unusable and set(column) == {EMPTY}:
-        return [(lines[0], NO_HEADS)]
     if unusable:
         return unusable
     problem = tree_problem(heads, single_root=single_root, partial=partial)

@@ -90,8 +90,8 @@ def _check(
 ) -> _Report:
     """Check a file; ``tell`` is given each fault, ``take`` each sound sentence."""
     from treeparse.data.conllu import ConlluSentence, scan_conllu
-    from treeparse.data.formats import WrongFormatError
     from treeparse.data.statistics import TreebankStatistics
+    from treeparse.data.text.formats import WrongFormatError
     from treeparse.data.validation import NO_HEADS, NO_LABELS
 
     faults: list[DataError] = []
