@@ -83,8 +83,13 @@ def test_the_line_on_distributions_runs() -> None:
     assert distribution.log_partition.shape == (2,)
 
 
-def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) <= 150
+def test_the_line_on_annotation_runs() -> None:
+    [line] = re.findall(r"`(parser\.annotate\(.*?\))` gives", README)
+    sentences = learnable_sentences(10, seed=1)
+    parser = Parser.build(ParserConfig(arc_size=4, label_size=4), sentences)
+    annotated = list(eval(line, {"parser": parser, "sentences": sentences}))
+    assert [sentence.forms for sentence in annotated] == [sentence.forms for sentence in sentences]
+    assert [sentence.heads for sentence in annotated] == [parse.heads for parse in parser.parse(sentences)]
 
 
 def test_the_example_of_the_guide_to_distributions_runs() -> None:

@@ -62,6 +62,57 @@ def test_the_card_of_a_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert f"| dev.conllu | 12 | {row} |\n" in card and "\n# mine\n" in card
 
 
+def treebank(*sentences: list[str]) -> str:
+    """CoNLL-U in which every word hangs from the first."""
+    return "".join(
+        "".join(
+            f"{word}\t{form}\t_\tX\t_\t_\t{int(word > 1)}\t{'dep' if word > 1 else 'root'}\t_\t_\n"
+            for word, form in enumerate(forms, 1)
+        )
+        + "\n"
+        for forms in sentences
+    )
+
+
+def run_example(model: Path, output: pytest.CaptureFixture[str]) -> str:
+    """Run the Python of a model's card, which prints a line a sentence, and return the program."""
+    [program] = re.findall(r"```python\n(.*?)```", (model / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    output.readouterr()
+    exec(program.replace("THIS FOLDER", str(model)), {})
+    assert len(output.readouterr().out.splitlines()) == 1
+    return program
+
+
+COMMON, PRIVATE = ["Ne", "var", "ne", "yok", "?"], ["Ayşe", "dün", "istifa", "etti", "."]
+
+
+def test_the_example_is_an_everyday_sentence_of_the_treebank(
+    tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.conllu").write_text(treebank(PRIVATE, *[COMMON] * 10, PRIVATE), encoding="utf-8")
+    train(load_config(tiny_config, ["--optimization.epochs=1"]), quiet=True)
+    program = run_example(tmp_path / "run" / "model", capsys)
+    assert json.dumps(COMMON, ensure_ascii=False) in program and "Ayşe" not in program
+
+
+@pytest.mark.parametrize("options", [[], ["--model.encoder.tags=[upos]", "--model.encoder.tag_size=4"]])
+def test_the_example_reads_a_file_where_no_sentence_will_do(
+    options: list[str],
+    tiny_config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """None is common enough, or the model reads tags."""
+    sentences = [COMMON] * (10 if options else 9)
+    (tmp_path / "train.conllu").write_text(treebank(PRIVATE, *sentences), encoding="utf-8")
+    train(load_config(tiny_config, ["--optimization.epochs=1", *options]), quiet=True)
+    monkeypatch.chdir(tmp_path)
+    Path("my-text.conllu").write_text(treebank(PRIVATE), encoding="utf-8")
+    program = run_example(tmp_path / "run" / "model", capsys)
+    assert "Ne" not in program and "Ayşe" not in program
+
+
 def test_what_is_not_known_is_not_told(trained_config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained_config.parent / "run", run)

@@ -1,5 +1,6 @@
 """A model's card: what it is, how well it parses, what it was trained on and how; Markdown that the hub reads, too."""
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ def model_card(
         _metadata(origin),
         f"# {title or run.path.resolve().name}",
         _description(parser),
-        USE,
+        _use(parser, origin),
         "## Scores",
         "\n".join(_scores(history, tests or {})),
         "## Training",
@@ -73,11 +74,16 @@ def write_card(
     return path
 
 
-USE = """```python
+def _use(parser: Parser, origin: Origin | None) -> str:
+    """How to parse: words of the treebank's own kind, or a file where it has no example or the model reads tags."""
+    example = () if origin is None or parser.indexer.features.tag_columns() else origin.example
+    read = "" if example else "from treeparse.data import read_conllu\n"
+    words = f"[{json.dumps(example, ensure_ascii=False)}]" if example else 'read_conllu("my-text.conllu")'
+    return f"""```python
 from treeparse import Parser  # pip install treeparse
-
+{read}
 parser = Parser.from_pretrained("THIS FOLDER")  # or its name on the hub
-for parse in parser.parse([["The", "child", "saw", "a", "horse", "."]]):
+for parse in parser.parse({words}):
     print(parse.heads, parse.labels, parse.log_prob)
 ```"""
 

@@ -3,6 +3,7 @@
 import json
 import platform
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +15,15 @@ from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
 from treeparse.model.storage import file_header, from_plain, upgraded
 from treeparse.sentence import Sentence
+from treeparse.setting_fields import added_setting
 from treeparse.version import installed_version
 
 CPUINFO = Path("/proc/cpuinfo")
 # How the names that licences have in treebanks are written on the Hugging Face hub.
 CREATIVE_COMMONS = re.compile(r"CC[ -](BY(?:-NC)?(?:-SA|-ND)?)[ -](\d\.\d)", re.IGNORECASE)
 LICENCE_LINE = re.compile(r"^License:\s*(.+?)\s*$", re.MULTILINE)  # of the README of a UD treebank
+SHORTEST, LONGEST = 4, 8  # words of the card's example
+EVERYDAY = 10  # sentences, at least, that have each of its words
 RELEASE = re.compile(r"ud-treebanks-v(\d+\.\d+)")
 
 
@@ -37,6 +41,7 @@ class Origin:
         device: cpu or cuda, and its name.
         threads: of the CPU.
         versions: of treeparse, torch and Python.
+        example: the words of a training sentence that the card shows; none where it shows no sentence.
     """
 
     files: tuple[str, ...]
@@ -48,6 +53,7 @@ class Origin:
     device: str
     threads: int
     versions: Mapping[str, str]
+    example: tuple[str, ...] = added_setting((), before=())
 
     @classmethod
     def of(cls, files: Sequence[str | Path], sentences: Sequence[Sentence], device: str | None) -> Self:
@@ -67,6 +73,7 @@ class Origin:
                 "torch": torch.__version__,
                 "Python": platform.python_version(),
             },
+            example=everyday_sentence(sentences),
         )
 
     def to_json(self) -> str:
@@ -81,6 +88,18 @@ class Origin:
         except ValueError as error:
             raise TreeparseError(f"{where} is damaged ({error}): remove it, and the card does without.") from error
         return from_plain(cls, upgraded(data, where) if isinstance(data, dict) else data, where)
+
+
+def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:
+    """The words of a short training sentence, for the card: that whose rarest word is in the most sentences.
+
+    Every word of it is in `EVERYDAY` sentences at least, so that it tells nothing of any one text; none if there is no
+    such sentence.
+    """
+    counts = Counter(word for sentence in sentences for word in {*sentence.forms})
+    short = (s.forms for s in sentences if SHORTEST <= len({*s.forms}) <= len(s) <= LONGEST)
+    best = max(short, key=lambda forms: min(counts[word] for word in forms), default=())
+    return best if min((counts[word] for word in best), default=0) >= EVERYDAY else ()
 
 
 def device_name(device: torch.device) -> str:
