@@ -134,6 +134,18 @@ def test_a_run_that_goes_on_keeps_its_origin(trained_config: Path, tmp_path: Pat
     assert origin is not None and origin.device == "another machine" and origin.sentences == 40
 
 
+def test_an_origin_of_an_earlier_version_has_no_example(trained_config: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained_config.parent / "run", run)
+    values = json.loads((run / "origin.json").read_text(encoding="utf-8"))
+    del values["example"]
+    (run / "origin.json").write_text(json.dumps(values), encoding="utf-8")
+    origin = RunDirectory(run).read_origin()
+    assert origin is not None and origin.example == ()
+    assert main(["card", str(run), "-q"]) == 0
+    assert "read_conllu(" in (run / "model" / "README.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("text", ["no JSON", "[]", '{"format": 1, "files": 3}'])
 def test_a_damaged_origin(trained_config: Path, tmp_path: Path, text: str) -> None:
     run = tmp_path / "run"

@@ -77,13 +77,13 @@ def add_condition_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read_conditions(args: argparse.Namespace) -> Conditions:
     """The conditions of the arguments; raises for a faulty file of rules, and for what does not go together."""
-    from treeparse.rules import RuleSearch, read_rules
-
     if args.format == "text" and (args.keep_heads or args.within):
         raise TreeparseError("Text has no heads that --keep-heads and --within could keep: they are for CoNLL-U.")
     if args.rules is None:
         if args.opened is not None:
             raise TreeparseError("--opened bounds the search for trees that satisfy rules: give --rules, too.")
         return Conditions(args.keep_heads, args.within, None)
+    from treeparse.rules import RuleSearch, read_rules
+
     search = RuleSearch(read_rules(args.rules), args.opened or OPENED)
     return Conditions(args.keep_heads, args.within, search)

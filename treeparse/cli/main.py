@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if args.device is not None:
             device_named(args.device)
-        _set_threads(args.threads)
+        _set_threads(args.threads, quiet=args.quiet)
         with _messages_of_kernels(quiet=args.quiet):
             code = commands[args.command].run(args)
         sys.stdout.flush()
@@ -196,9 +196,12 @@ def _options(command: ModuleType) -> list[str]:
     return re.findall(r"--[a-z-]+", parser.format_help())
 
 
-def _set_threads(threads: int | None) -> None:
+def _set_threads(threads: int | None, *, quiet: bool) -> None:
     if threads is not None:
-        import torch
+        from treeparse.progress import Announcer
+
+        with Announcer(quiet=quiet).during("loading PyTorch"):
+            import torch
 
         torch.set_num_threads(threads)
 
