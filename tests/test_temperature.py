@@ -165,6 +165,20 @@ def test_models_of_one_label_temperature_have_it_together(combine: Any) -> None:
     assert any(trees(one) == trees(other) for one, other in zip(parses, together, strict=True))
 
 
+def test_models_of_different_label_temperatures_have_both() -> None:
+    """By marginals each its own; elsewhere the geometric mean of the powers, which is 1 here."""
+    parsers, usual = [labels_at(0.5, arcs=1.0), labels_at(2.0, arcs=1.0)], [labels_at(None, arcs=1.0)] * 2
+    for parse, sentence in zip(
+        Ensemble(parsers, "marginals").parse(SENTENCES, probabilities=True), SENTENCES, strict=True
+    ):
+        own = sentence.with_tree(parse.heads, parse.labels)
+        alone = [parser.score_trees([own])[0].label_probs or () for parser in parsers]
+        assert parse.label_probs == pytest.approx(np.mean(alone, axis=0), abs=1e-6)
+    together, plain = (Ensemble(each).parse(SENTENCES, probabilities=True) for each in (parsers, usual))
+    for one, other in zip(together, plain, strict=True):
+        assert one.label_probs == pytest.approx(other.label_probs, abs=1e-6)
+
+
 def with_drawn_labels(parser: Parser, temperature: float, count: int) -> list[Sentence]:
     """Sentences under the parser's own arcs, whose labels are drawn at a temperature."""
     stream, found = np.random.default_rng(2), []

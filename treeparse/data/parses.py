@@ -17,10 +17,11 @@ class Parse:
     labels. ``upos``, ``xpos`` and ``feats`` are the tags of a model that predicts them, None where it does not.
 
     Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
-    ``label_probs`` that of head and label together, summed over all labelled trees of the model, and ``entropy`` is
-    that of all these trees (nats), None where it is not known exactly. Where sets of heads were asked for,
-    ``head_sets`` has that of each word; where the gradient was, ``expected_gradient`` is the expected squared length of
-    that of log p(tree) in the scores of labelled arcs, None where it is not known exactly.
+    ``label_probs`` that of head and label together, and ``entropy`` is that of all labelled trees of the model (nats),
+    None where it is not known exactly. The first are sums over these trees; so are the second, but for models with a
+    ``label_temperature``, by which the probability of a label given its arc is another one. Where sets of heads were
+    asked for, ``head_sets`` has that of each word; where the gradient was, ``expected_gradient`` is the expected
+    squared length of that of log p(tree) in the scores of labelled arcs, None where it is not known exactly.
     """
 
     tokens: tuple[str, ...]

@@ -27,8 +27,8 @@ EPILOG = """examples:
 Trained parsers are mostly too sure, of arcs more than of labels. The model gets two temperatures. By the first all its
 scores are divided: it is that at which the trees of DEV, labels included, are likeliest, exactly. Its parses and lists
 of the best trees stay what they are, but for those of the decoder minimum_risk; their probabilities change, and so do
-samples. The second one is for P(label | arc) in written probabilities of labels, and changes nothing else: with it the
-labels of the model's parses of DEV, where their arcs are right, are right as often as these probabilities say.
+samples. The second one is for P(label | arc) in written probabilities of labels, and changes nothing else: it is that
+at which they fit best whether the labels of the model's parses of DEV are right where their arcs are.
 
 Printed are the losses before and after, of trees minus the mean log probability of a word, of labels that of whether
 the label is right, and expected calibration errors on DEV (see treeparse evaluate --calibration).

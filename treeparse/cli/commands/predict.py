@@ -33,8 +33,9 @@ EPILOG = f"""examples:
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read, but by
 --keep-heads. With --tags the columns of tags that the model predicts (model.tags in its training) change, too. With
 --probabilities MISC of words gets ArcProb, the exact probability of the arc among all trees, and LabelProb, that of arc
-and label together; comments get tree_prob, that of the whole tree, and the entropy of all trees in nats (none of
---combine marginals).
+and label together (that of the label, given its arc, at the label_temperature of a model that treeparse calibrate
+changed); comments get tree_prob, that of the whole tree, and the entropy of all trees in nats (none of --combine
+marginals).
 {head_sets.EXPLAINED}
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
 {reading.CHUNKS}
