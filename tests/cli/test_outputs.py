@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers.unprivileged import make_read_only, run_as_nobody
 
 from treeparse.cli.main import main
 from treeparse.cli.outputs import CARD, MODEL_FILES, RUN_MODEL
@@ -219,6 +220,16 @@ def test_a_model_takes_the_place_of_nothing_else(capsys: pytest.CaptureFixture[s
 def test_a_run_takes_the_place_of_no_file(capsys: pytest.CaptureFixture[str], command: str, output: str) -> None:
     arguments = [command, "--config", "fast", "--data.train", "in.conllu", "--data.dev", "other.conllu", "-q"]
     assert "c.yaml: File exists" in refused(capsys, *arguments, "--output", output)
+
+
+def test_a_folder_that_may_not_be_written_to_is_refused_first(tmp_path: Path) -> None:
+    (tmp_path / "MODEL").rmdir()
+    Path("in.conllu").write_text("no CoNLL-U")
+    make_read_only(tmp_path)
+    for command in ("check", "rerank", "constraints extract"):
+        done = run_as_nobody(["-m", "treeparse", *filled(CLASHES[command], "in.conllu", "out")], tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"{tmp_path}: Permission denied; no file can be written there" in done.stderr
 
 
 def test_all_this_needs_no_torch(tmp_path: Path) -> None:

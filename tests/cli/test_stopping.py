@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from treeparse.cli.main import main
-from treeparse.cli.stopping import sigterm_exits
+from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
 from treeparse.training import run as training_run
 from treeparse.training.checkpoint import RunDirectory
@@ -99,13 +99,13 @@ def test_a_state_half_written(tiny_config: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_what_fails_on_the_way_out_is_part_of_the_end() -> None:
     """A worker process that got the signal too is missed when the loaders are closed."""
-    with pytest.raises(SystemExit) as caught, sigterm_exits():
+    with pytest.raises(SystemExit) as caught, signals_exit():
         try:
             os.kill(os.getpid(), signal.SIGTERM)
         finally:
             raise RuntimeError("DataLoader worker is killed by signal: Terminated.")
     assert caught.value.code == 143
-    with pytest.raises(RuntimeError), sigterm_exits():
+    with pytest.raises(RuntimeError), signals_exit():
         raise RuntimeError("of its own")
 
 

@@ -14,7 +14,6 @@ from treeparse.user_code import import_code
 T = TypeVar("T")
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
-TERMINATED = 128 + 15  # as it reports SIGTERM
 
 LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024

@@ -10,11 +10,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 
 from treeparse.cli.common import INTERRUPTED, threads
+from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import device_named
 from treeparse.version import installed_version
@@ -55,8 +56,8 @@ EPILOG = """examples:
   treeparse COMMAND --help
 
 exit codes:
-  0 done    1 faults found (check)    2 bad usage or input    130 interrupted
-  143 terminated"""
+  0 done    1 faults found (check)    2 bad usage or input
+  130, 143, 129 interrupted, terminated, hung up (SIGINT, SIGTERM, SIGHUP); nothing is left half-written"""
 
 USAGE_ERROR = 2
 LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."
@@ -75,12 +76,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.device is not None:
             device_named(args.device)
         _set_threads(args.threads, quiet=args.quiet)
-        with _messages_of_kernels(quiet=args.quiet):
-            code = commands[args.command].run(args)
+        command = commands[args.command]
+        ending = nullcontext() if getattr(command, "HANDLES_SIGNALS", False) else signals_exit()
+        with ending, _messages_of_kernels(quiet=args.quiet):
+            code = command.run(args)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
+    except Stopped as stopped:
+        return _fail(stopped.word, stopped.exit_code)
     except BrokenPipeError:
         # The reader has gone. Python flushes standard output once more at exit: let that go nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -217,5 +222,6 @@ def _os_sentence(error: OSError) -> str:
 
 
 def _fail(sentence: str, code: int) -> int:
-    print(f"treeparse: error: {sentence}", file=sys.stderr)
+    with suppress(OSError):  # of a terminal that is gone
+        print(f"treeparse: error: {sentence}", file=sys.stderr)
     return code

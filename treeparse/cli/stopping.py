@@ -1,57 +1,76 @@
-"""How training ends when it is told to: Ctrl-C and SIGTERM, and the line that says how to go on."""
+"""How a command ends when it is told to: by Ctrl-C, SIGTERM or SIGHUP; and how training says what resumes it."""
 
 import shlex
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from treeparse.cli.common import INTERRUPTED, TERMINATED
+from treeparse.cli.common import INTERRUPTED
+
+SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHUP
+
+
+class Stopped(SystemExit):
+    """A signal to end, as an exception, so that files are closed and half-written ones removed.
+
+    Attributes:
+        exit_code: as the shell reports the signal.
+        word: what happened, for messages.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.exit_code = 128 + number
+        super().__init__(self.exit_code)
+        self.word = SIGNALS[signal.Signals(number).name]
 
 
 @contextmanager
-def sigterm_exits() -> Iterator[None]:
-    """Within it SIGTERM raises ``SystemExit(TERMINATED)``, so that files are closed and half-written ones removed.
+def signals_exit() -> Iterator[None]:
+    """Within it the first SIGTERM or SIGHUP raises `Stopped`; those that the process ignores stay ignored.
 
     Whatever fails on the way out, as a worker process does that got the signal too, is part of that end.
     """
     if threading.current_thread() is not threading.main_thread():  # no other may set handlers
         yield
         return
+    received: list[int] = []
 
-    received = False
+    def end(number: int, *_: object) -> None:
+        received.append(number)
+        if len(received) == 1:  # a terminal that closes sends SIGHUP twice: the second one must not break the cleaning
+            raise Stopped(number)
 
-    def end(*_: object) -> None:
-        nonlocal received
-        received = True
-        raise SystemExit(TERMINATED)
-
-    before = signal.signal(signal.SIGTERM, end)
+    numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
+    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
     try:
+        for number in before:
+            signal.signal(number, end)
         yield
     except Exception as error:
         if received:
-            raise SystemExit(TERMINATED) from error
+            raise Stopped(received[0]) from error
         raise
     finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
-def stoppable(work: Callable[[], None]) -> int:
-    """Do work that the same command resumes, and return the exit code; after Ctrl-C or SIGTERM a line says so."""
+def stoppable(work: Callable[[], object], way_on: Callable[[], str] = lambda: "the same command resumes") -> int:
+    """Do work that can be resumed, and return the exit code; a message says how, where a signal stops it."""
     try:
-        with sigterm_exits():
+        with signals_exit():
             work()
     except KeyboardInterrupt:
-        print("interrupted; the same command resumes", file=sys.stderr)
-        return INTERRUPTED
-    except SystemExit as error:
-        if error.code != TERMINATED:
-            raise
-        print("terminated; the same command resumes", file=sys.stderr)
-        return TERMINATED
-    return 0
+        word, code = "interrupted", INTERRUPTED
+    except Stopped as stopped:
+        word, code = stopped.word, stopped.exit_code
+    else:
+        return 0
+    with suppress(OSError):  # the terminal may be gone
+        print(f"{word}; {way_on()}", file=sys.stderr)
+    return code
 
 
 def way_on(output: str | None) -> str:

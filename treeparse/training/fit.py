@@ -118,7 +118,7 @@ def _signals() -> Iterator[None]:
     except SIGTERMException:
         raise SystemExit(TERMINATED) from None
     except SystemExit as error:
-        if error.code == TERMINATED:  # a handler of the caller's
+        if isinstance(error.code, int) and error.code > 128:  # a handler of the caller's
             raise
         raise KeyboardInterrupt from error
     finally:

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train and parse; Ctrl-C and SIGTERM say how to go on."""
+    """Train and parse; where a signal stops it, a message says how to resume."""
     if args.output is not None:
         check_new_folder(args.output)
     return stoppable(lambda: _crossparse(args))

@@ -10,6 +10,7 @@ from treeparse.cli.models import add_precision_argument, load_models
 from treeparse.errors import TreeparseError
 
 NAME = "serve"
+HANDLES_SIGNALS = True
 HELP = "parse over HTTP, as UDPipe's REST service does"
 HOST, PORT = "127.0.0.1", 8001  # as help shows them, and the limits
 MEGABYTES, WORDS, SENTENCE_WORDS, TREES, WAITING, SECONDS, CLIENT_SECONDS = 4, 100_000, 1000, 100, 128, 60, 60

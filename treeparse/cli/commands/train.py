@@ -1,13 +1,12 @@
 """``treeparse train``: train a parser as a config file says, or go on with a run."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from treeparse.cli.common import INTERRUPTED, TERMINATED, modules_of_current_folder
+from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.configs import config_file, shipped_config
 from treeparse.cli.outputs import check_new_folder
-from treeparse.cli.stopping import sigterm_exits, way_on
+from treeparse.cli.stopping import stoppable, way_on
 from treeparse.errors import TreeparseError
 
 NAME = "train"
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train; Ctrl-C and SIGTERM say how to go on."""
+    """Train; where a signal stops it, a message says how to resume."""
     if args.help_config:
         from treeparse.training.settings import describe_settings
 
@@ -64,26 +63,20 @@ def run(args: argparse.Namespace) -> int:
     output = None
     if args.output is not None:
         check_new_folder(args.output)
-    try:
-        with sigterm_exits():
-            with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
-                from treeparse.training.run import train
-                from treeparse.training.settings import load_config
 
-            of_run = args.resume is not None and args.config is None
-            config = load_config(_config_path(args), _options(args), of_run=of_run)
-            output = config.output
-            check_new_folder(output)
-            train(config, resume=args.resume is not None, quiet=args.quiet)
-    except KeyboardInterrupt:
-        print(f"interrupted; {way_on(output)}", file=sys.stderr)
-        return INTERRUPTED
-    except SystemExit as error:
-        if error.code != TERMINATED:
-            raise
-        print(f"terminated; {way_on(output)}", file=sys.stderr)
-        return TERMINATED
-    return 0
+    def work() -> None:
+        nonlocal output
+        with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
+            from treeparse.training.run import train
+            from treeparse.training.settings import load_config
+
+        of_run = args.resume is not None and args.config is None
+        config = load_config(_config_path(args), _options(args), of_run=of_run)
+        output = config.output
+        check_new_folder(output)
+        train(config, resume=args.resume is not None, quiet=args.quiet)
+
+    return stoppable(work, lambda: way_on(output))
 
 
 def _config_path(args: argparse.Namespace) -> Path:
