@@ -30,7 +30,7 @@ def values_of_trees(p: Any, trees: list[Tensor]) -> Iterator[tuple[str, Tensor]]
     if len(trees) == 2:
         yield "label_log_prob", p.label_log_prob(*trees)
         yield "expected_las", p.expected_las(*trees)
-        yield from zip(("arcs", "labeled"), tree_marginals(p, *trees), strict=True)
+        yield from zip(("arcs", "labeled"), tree_marginals(p, trees[0], trees[1]), strict=True)
 
 
 def a_tree(p: Any) -> list[Tensor]:
