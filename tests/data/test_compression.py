@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from treeparse.cli.main import main
 from treeparse.data.compression import compression_of_content, compression_of_name, plain_name
 from treeparse.data.files import MAX_LINE, expand_paths, numbered_lines, open_by_content, open_input
 from treeparse.data.outputs import atomic_write
@@ -127,3 +128,15 @@ def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
     with pytest.raises(TreeparseError, match=sentence):
         atomic_write(path, "new")
     assert path.read_bytes() == b"" and os.listdir(tmp_path) == [path.name]
+
+
+def test_a_command_refuses_an_output_that_it_cannot_compress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    path = tmp_path / "report.json.zst"
+    with pytest.raises(SystemExit, match="2"):
+        main(["check", "no.conllu", "--output", str(path)])
+    expected = f"argument --output: {path}: files in .zst need zstandard, which is not installed: pip install zstandard"
+    assert expected in capsys.readouterr().err

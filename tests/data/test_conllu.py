@@ -10,8 +10,9 @@ from types import SimpleNamespace
 import conllu
 import pytest
 
-from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
 from treeparse.data.files import MAX_LINE
+from treeparse.data.text.tokenised import read_text
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import DataError
 
@@ -180,30 +181,6 @@ def test_forms_that_cannot_be_written_are_refused(forms):
         ConlluSentence.from_forms(forms)
 
 
-def test_text_has_a_tokenised_sentence_a_line(tmp_path):
-    path = tmp_path / "text"
-    path.write_bytes("\ufeff\n  The  cat\tsat .\r\n \t\n# 1\u00a0000 \u2028\n\nlast".encode())
-    sentences = list(read_text(path))
-    assert [sentence.words.forms for sentence in sentences] == [
-        ("The", "cat", "sat", "."),
-        ("#", "1\u00a0000", "\u2028"),
-        ("last",),
-    ]
-    assert [(sentence.sent_id, sentence.line) for sentence in sentences] == [("1", 2), ("2", 4), ("3", 6)]
-    assert sentences[0].text.startswith("# sent_id = 1\n# text = The cat sat .\n1\tThe\t")
-
-
-def test_faulty_text_is_named(tmp_path):
-    path = tmp_path / "text"
-    path.write_bytes(b"good\nbad \xe9\n")
-    with pytest.raises(DataError) as caught:
-        list(read_text(path))
-    assert str(caught.value) == f"{path}:2: byte 5 of the line (0xe9) is not valid UTF-8"
-    path.write_bytes(b" \n\n")
-    with pytest.raises(DataError, match="text: the file holds no sentence"):
-        list(read_text(path))
-
-
 ONE_WORD = "1\tx\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
 
 
@@ -225,12 +202,6 @@ def test_byte_order_mark_within_a_column_stays(tmp_path):
     (sentence,) = read_bytes(tmp_path, data.encode())
     assert sentence.words.forms == ("a\ufeffb",)
     assert sentence.text == data
-
-
-def test_byte_order_mark_in_the_middle_of_text_is_a_fault(tmp_path):
-    (tmp_path / "text").write_bytes("\ufeffone\n\ufefftwo\n".encode())
-    with pytest.raises(DataError, match="text:2: the line begins with a byte order mark"):
-        list(read_text(tmp_path / "text"))
 
 
 @pytest.mark.parametrize(("read", "start"), [(read_conllu, ONE_WORD), (read_text, "x\n\n")])

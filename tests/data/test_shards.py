@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from helpers.parsed_files import conllu, written
 
-from treeparse.data.conllu import read_conllu, read_text
+from treeparse.data.conllu import read_conllu
 from treeparse.data.shards import Shard, file_size
+from treeparse.data.text.tokenised import read_text
 from treeparse.errors import DataError
 
 SIZES = [

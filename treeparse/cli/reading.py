@@ -309,7 +309,8 @@ def _sentences(
     single_root: bool,
 ) -> Iterator[Placed]:
     """The sound sentences of an output, of any length."""
-    from treeparse.data.conllu import NO_SENTENCE, read_conllu, read_text
+    from treeparse.data.conllu import NO_SENTENCE, read_conllu
+    from treeparse.data.text.tokenised import read_text
 
     on_invalid = _counter(tally) if args.skip_invalid else None
     known = {"require_trees": args.keep_heads, "partial": args.keep_heads, "possible_heads": args.within}

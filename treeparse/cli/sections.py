@@ -135,8 +135,9 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
         TreeparseError: there is no such model or sentence, or the sentence lacks what the model reads.
     """
     from treeparse.batch import pick_device
-    from treeparse.data.conllu import read_conllu, read_text
+    from treeparse.data.conllu import read_conllu
     from treeparse.data.files import expand_paths
+    from treeparse.data.text.tokenised import read_text
     from treeparse.model import Parser
     from treeparse.progress import parsing_bar
 

@@ -2,7 +2,6 @@
 
 from treeparse.data.conllu import ConlluSentence as ConlluSentence
 from treeparse.data.conllu import read_conllu as read_conllu
-from treeparse.data.conllu import read_text as read_text
 from treeparse.data.conllu import scan_conllu as scan_conllu
 from treeparse.data.conllu import write_conllu as write_conllu
 from treeparse.data.files import expand_paths as expand_paths
@@ -12,4 +11,5 @@ from treeparse.data.nbest import read_nbest as read_nbest
 from treeparse.data.nbest import write_nbest as write_nbest
 from treeparse.data.outputs import atomic_output as atomic_output
 from treeparse.data.outputs import atomic_write as atomic_write
+from treeparse.data.text.tokenised import read_text as read_text
 from treeparse.data.treebank import load_treebank as load_treebank

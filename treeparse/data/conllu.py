@@ -9,9 +9,9 @@ from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from treeparse.data.files import MAX_LINE, STANDARD_STREAM, InMemory, display_name, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, InMemory, display_name, numbered_lines, open_input
 from treeparse.data.outputs import atomic_output
-from treeparse.data.text.formats import WrongFormatError, check_encoding, check_text, undecodable_lines, utf8_problem
+from treeparse.data.text.formats import WrongFormatError, check_encoding, undecodable_lines
 from treeparse.data.validation import (
     BYTE_ORDER_MARK,
     DEPREL,
@@ -25,7 +25,6 @@ from treeparse.data.validation import (
     UPOS,
     XPOS,
     Fault,
-    byte_order_mark_problem,
     head_faults,
     label_faults,
     possible_head_faults,
@@ -40,7 +39,6 @@ NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
 
 _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there where no blank line ends a sentence
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
-_SEPARATORS = re.compile(r"[ \t]+")
 _TAG_PLACES = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
@@ -258,65 +256,6 @@ def _scan(
         yield (DataError(NO_SENTENCE, source=source),)
 
 
-def read_text(
-    path: str | Path,
-    *,
-    first: int = 1,
-    span: range | None = None,
-    on_invalid: Callable[[DataError], None] | None = None,
-) -> Iterator[ConlluSentence]:
-    """Read tokenised text, one sentence a line, words separated by spaces or tabs; ``sent_id`` counts from ``first``.
-
-    With ``span``, only the lines that start at these bytes of the file (counted from 0, decompressed) are read.
-    ``on_invalid`` is as for `read_conllu`.
-
-    Raises:
-        DataError: a line is not UTF-8, or the file has no sentence.
-        OSError: the file cannot be read.
-    """
-    for result in _scan_text(path, first, span, on_invalid is not None or str(path) == STANDARD_STREAM):
-        if isinstance(result, ConlluSentence):
-            yield result
-        elif on_invalid is None:
-            raise result
-        else:
-            on_invalid(result)
-
-
-def _scan_text(
-    path: str | Path, first: int, span: range | None, any_encoding: bool
-) -> Iterator[ConlluSentence | DataError]:
-    """Like `read_text`, with the fault of a faulty line in its place."""
-    source, ordinal, end = display_name(path), 0, 0
-    with open_input(path) as stream:
-        lines = check_text(numbered_lines(stream, source), source)
-        for number, line in lines if any_encoding else check_encoding(lines, source):
-            start, end = end, end + len(line)
-            if span is not None and start >= span.stop:
-                break
-            result = _text_sentence(line, number, source, first, ordinal)
-            if result is not None and (span is None or start >= span.start or isinstance(result, DataError)):
-                yield result
-            ordinal += result is not None
-        else:
-            if not ordinal:
-                yield DataError(NO_SENTENCE, source=source)
-
-
-def _text_sentence(
-    line: bytes, number: int, source: str, first: int, ordinal: int
-) -> ConlluSentence | DataError | None:
-    """The sentence of a line of text, or its fault; None where it has no word."""
-    try:
-        forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
-        if not forms:
-            return None
-        name = str(first + ordinal)
-        return ConlluSentence.from_forms(forms, sent_id=name, source=source, line=number, ordinal=ordinal)
-    except DataError as error:
-        return error
-
-
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
     """Write sentences as they are, whole or not at all; ``.gz`` and the like compress, ``-`` is standard output.
 
@@ -401,18 +340,6 @@ def _checked_words(
     if check_tree.partial and not faults:
         words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
     return words, faults
-
-
-def _decode_line(line: bytes, number: int, source: str) -> str:
-    try:
-        text = line.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(utf8_problem(error), source=source, line=number) from error
-    if number == 1:
-        return text.removeprefix(BYTE_ORDER_MARK)
-    if problem := byte_order_mark_problem(text):
-        raise DataError(problem, source=source, line=number)
-    return text
 
 
 def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:

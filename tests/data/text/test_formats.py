@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, scan_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu, scan_conllu
 from treeparse.data.text.formats import WrongFormatError
+from treeparse.data.text.tokenised import read_text
 from treeparse.errors import DataError
 
 TURKISH = "# text = Çiğ köfte\n1\tÇiğ\t_\t_\t_\t_\t2\tamod\t_\t_\n2\tköfte\t_\t_\t_\t_\t0\troot\t_\t_\n\n"

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from helpers.parsed_files import incidents, written
 
-from treeparse.data.conllu import ConlluSentence, read_conllu, read_text, write_conllu
+from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
+from treeparse.data.text.tokenised import read_text
 from treeparse.data.text.tokenizers import Token, Tokenizer, tokenised, tokenizer_named
 from treeparse.errors import DataError, TreeparseError
 

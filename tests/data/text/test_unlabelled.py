@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.data.conllu import ConlluSentence, read_text
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.text import unlabelled
+from treeparse.data.text.tokenised import read_text
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 

@@ -7,8 +7,9 @@ from itertools import chain
 from pathlib import Path
 
 from treeparse.data.compression import plain_name
-from treeparse.data.conllu import ConlluSentence, read_conllu, read_text
+from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.files import expand_paths
+from treeparse.data.text.tokenised import read_text
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
