@@ -10,8 +10,7 @@ import pytest
 from helpers.unprivileged import make_read_only, run_as_nobody
 
 from treeparse.cli.main import main
-from treeparse.cli.outputs import CARD, MODEL_FILES, RUN_MODEL
-from treeparse.model import storage
+from treeparse.model.folders import FILES as MODEL_FILES
 
 TREES = "# sent_id = s1\n1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tb\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 LIST = TREES.replace("s1\n", "s1.1\n# rank = 1\n# log_prob = -0.5\n# score = 1\n")
@@ -246,7 +245,3 @@ for command in {commands!r}:
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-
-
-def test_names_are_those_of_the_storage() -> None:
-    assert (MODEL_FILES, RUN_MODEL, CARD) == (storage.FILES, storage.RUN_MODEL, storage.CARD)

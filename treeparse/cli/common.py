@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from treeparse.names import DECODERS, LISTING_DECODERS, Decoder, decoder_named, listing_decoder_named
-from treeparse.user_code import import_code
+from treeparse.user_code import check_module, import_code
 
 T = TypeVar("T")
 
@@ -116,6 +116,13 @@ def add_import_argument(parser: argparse.ArgumentParser) -> None:
         metavar="MODULE",
         help="import this module first, from the current folder too: it has the class of the model's own encoder",
     )
+
+
+def check_modules(args: argparse.Namespace) -> None:
+    """Raise for modules of ``--import`` that do not exist; nothing of the others runs yet."""
+    with modules_of_current_folder():
+        for module in args.modules:
+            check_module(module)
 
 
 def import_modules(args: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import import_modules, named
+from treeparse.cli.common import check_modules, import_modules, named
 from treeparse.names import (
     COMBINATIONS,
     LISTING_COMBINATIONS,
@@ -69,6 +69,15 @@ def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """The folders of models, the first word and what folders follow it, and the words behind them."""
     count = next((place for place, word in enumerate(words) if place and not os.path.isdir(word)), len(words))
     return list(words[:count]), list(words[count:])
+
+
+def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
+    """Raise, before torch is loaded, for what is no folder of a model and for modules of ``--import`` that are none."""
+    from treeparse.model.hub import check_local_model
+
+    check_modules(args)
+    for directory in directories:
+        check_local_model(directory)
 
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":

@@ -9,10 +9,8 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from treeparse.errors import TreeparseError
+from treeparse.model.folders import FILES, RUN_MODEL
 
-# As in treeparse.model.storage, which needs torch.
-RUN_MODEL, CARD = "model", "README.md"
-MODEL_FILES = ("config.json", "vocabulary.json", "model.safetensors")
 STANDARD_STREAM = "-"
 
 
@@ -82,7 +80,7 @@ def check_model_folder(path: str, kind: str, *others: str) -> None:
 
     check_output_folder(path)
     remove_all_leftovers(Path(path))
-    strange = sorted(set(os.listdir(path)).difference(MODEL_FILES, others)) if os.path.isdir(path) else []
+    strange = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
     if strange:
         raise TreeparseError(f"{path} holds other things than a {kind}, {strange[0]} is one: name a new folder.")
 
@@ -118,5 +116,5 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
 
 def _files_of(paths: Iterable[str]) -> list[Path]:
     """Files, or those of the models in folders, of which runs have one below."""
-    names = [(), *product(MODEL_FILES), *product([RUN_MODEL], MODEL_FILES)]
+    names = [(), *product(FILES), *product([RUN_MODEL], FILES)]
     return [Path(path, *name) for path in paths for name in names]

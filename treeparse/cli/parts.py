@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import counted
-from treeparse.cli.models import leading_models
+from treeparse.cli.models import check_models, leading_models
 from treeparse.cli.outputs import check_outputs
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
@@ -120,6 +120,7 @@ def make_plan(args: argparse.Namespace, suffix: str | None) -> Plan:
     read = [*inputs, *getattr(args, "held_out", ())]
     targets, makes_folders = [part.target for part in parts], is_folder(args.output)
     check_outputs(args, targets, inputs=read, others=[*models, args.rules], makes_folders=makes_folders)
+    check_models(models, args)
     return Plan(models, paths, parts)
 
 

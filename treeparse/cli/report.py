@@ -40,7 +40,7 @@ class Judged:
 
 def run_history(directories: Sequence[str]) -> "list[EpochRecord]":
     """The history of the run that a model is of: none where it is of no run, or where several parse as one."""
-    from treeparse.model.storage import RUN_MODEL
+    from treeparse.model.folders import RUN_MODEL
     from treeparse.training.checkpoint import RunDirectory
     from treeparse.training.history import read_csv
 

@@ -4,10 +4,21 @@ import re
 from pathlib import Path
 
 from treeparse.errors import TreeparseError
+from treeparse.model.folders import CARD, FILES, check_model_files, model_folder
 from treeparse.model.snapshots import first_line, snapshot
-from treeparse.model.storage import CARD, FILES, model_folder, read_model
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def check_local_model(name: str | Path) -> None:
+    """Raise where a name is of no folder of a model; a model of the hub is not looked up."""
+    if _is_local(name):
+        check_model_files(model_folder(name))
+
+
+def _is_local(name: str | Path) -> bool:
+    # A name in a folder that is there is a folder's, mistyped: nobody waits for the network to say that it has none.
+    return Path(name).parent.exists() or not NAME.fullmatch(str(name))
 
 
 def local_folder(name: str | Path, revision: str | None = None) -> Path:
@@ -23,8 +34,7 @@ def local_folder(name: str | Path, revision: str | None = None) -> Path:
     Raises:
         TreeparseError: a revision of a folder is asked for; the hub has no such model, or cannot be reached.
     """
-    # A name in a folder that is there is a folder's, mistyped: nobody waits for the network to say that it has none.
-    if Path(name).parent.exists() or not NAME.fullmatch(str(name)):
+    if _is_local(name):
         if revision is not None:
             raise TreeparseError(f"{name} is a folder, which has no revisions: leave out {revision!r:.100}.")
         return Path(name)
@@ -46,8 +56,12 @@ def push(folder: str | Path, name: str, *, private: bool = False, revision: str 
     if not NAME.fullmatch(name):
         raise TreeparseError(f"A model of the hub is called organisation/name, not {name!r:.100}.")
     source = model_folder(folder)
-    read_model(source)
+    check_model_files(source)
     from huggingface_hub import HfApi  # slow to import
+
+    from treeparse.model.storage import read_model
+
+    read_model(source)
 
     api = HfApi()
     try:

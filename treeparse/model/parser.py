@@ -21,23 +21,14 @@ from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
 from treeparse.model.encoders import encoder_kind, scorer_size
+from treeparse.model.folders import CONFIG, WEIGHTS, model_folder
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
 from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree
 from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.samples import SampledLists
-from treeparse.model.storage import (
-    CONFIG,
-    WEIGHTS,
-    from_plain,
-    load_weights,
-    model_folder,
-    read_model,
-    restoring,
-    rewrite_config,
-    write_model,
-)
+from treeparse.model.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder, DecoderName, Precision, decoder_named, precision_named

@@ -23,18 +23,14 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from treeparse.data.files import check_folder
 from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model.encoders import KINDS, settings_class
+from treeparse.model.folders import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.nn import EncoderConfig
 from treeparse.setting_fields import values_of_before
 from treeparse.version import installed_version
 
-CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
-FILES = (CONFIG, VOCABULARY, WEIGHTS)
-CARD = "README.md"  # which a model may have
-RUN_MODEL, RUN_CHECKPOINTS = "model", "checkpoints"  # folders in that of a training run
 DIGESTED = (VOCABULARY, WEIGHTS)
 FORMAT = 1
 UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # what turns a config of a format into the next
@@ -67,29 +63,10 @@ def file_header() -> dict[str, Any]:
     return {"format": FORMAT, VERSION: installed_version()}
 
 
-def model_folder(directory: str | Path) -> Path:
-    """The model folder that is meant: the directory itself, or the one in it if it is the folder of a training run."""
-    folder = Path(directory)
-    if any((folder / name).exists() for name in FILES):
-        return folder
-    if (folder / RUN_MODEL).is_dir():
-        return folder / RUN_MODEL
-    if (folder / RUN_CHECKPOINTS).is_dir():
-        raise TreeparseError(
-            f"The run in {directory} has no model yet: treeparse export {directory} writes that of its best epoch."
-        )
-    return folder
-
-
 def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]]:
     """The config, the vocabulary and the weights of a model folder; raises where one is missing or damaged."""
     folder = Path(directory)
-    check_folder(folder)
-    for name in FILES:
-        if not (folder / name).is_file():
-            raise TreeparseError(
-                f"{directory} is no model folder: it has no {name}. Give one that training wrote, such as RUN/model."
-            )
+    check_model_files(folder)
     try:
         config = upgraded(_read_mapping(folder / CONFIG), str(folder / CONFIG))
         _check_digests(folder, config.pop("digests", None))

@@ -13,9 +13,8 @@ from torch import Tensor, nn
 from treeparse.errors import TreeparseError
 
 from .huggingface import library_faults
-from .transformer_config import TransformerConfig
+from .transformer_config import TransformerConfig, no_adapters
 
-EXTRA = "pip install treeparse[lora]"
 INNER = ".base_layer."  # in peft's name of a weight of the model's own
 
 
@@ -27,10 +26,7 @@ def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
     try:
         from peft import LoraConfig, inject_adapter_in_model
     except ImportError as error:
-        raise TreeparseError(
-            f"encoder.lora_rank is {config.lora_rank}, but adapters need the library peft ({error}): install it by "
-            f"{EXTRA}, or set encoder.lora_rank to 0."
-        ) from error
+        raise no_adapters(config, error) from error
     alpha: Any = config.lora_alpha  # any number, whatever peft's annotation says
     settings = LoraConfig(
         r=config.lora_rank,

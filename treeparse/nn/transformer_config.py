@@ -134,6 +134,14 @@ class TransformerConfig(EncoderConfig):
             )
 
 
+def no_adapters(config: TransformerConfig, problem: object) -> TreeparseError:
+    """The error where the library of adapters is not installed."""
+    return TreeparseError(
+        f"encoder.lora_rank is {config.lora_rank}, but adapters need the library peft ({problem}): install it by "
+        "pip install treeparse[lora], or set encoder.lora_rank to 0."
+    )
+
+
 def checked_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model as plain data; raises for any that a model of this library's does not need.
 

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
+from treeparse.model.folders import WEIGHTS, model_folder
 from treeparse.model.hub import local_folder
-from treeparse.model.storage import WEIGHTS, file_digest, model_folder
+from treeparse.model.storage import file_digest
 from treeparse.sentence import Sentence
 
 

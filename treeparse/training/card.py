@@ -15,7 +15,7 @@ from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.encoders import encoder_kind
-from treeparse.model.storage import CARD
+from treeparse.model.folders import CARD
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.history import EpochRecord, best_record
 from treeparse.training.origin import Origin, licence_tag

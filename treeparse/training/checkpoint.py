@@ -24,7 +24,8 @@ from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
-from treeparse.model.storage import RUN_CHECKPOINTS, RUN_MODEL, file_header, from_plain, upgraded
+from treeparse.model.folders import RUN_CHECKPOINTS, RUN_MODEL
+from treeparse.model.storage import file_header, from_plain, upgraded
 from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
 from treeparse.training.history import EpochRecord, best_record, write_csv
 from treeparse.training.origin import Origin

@@ -10,7 +10,7 @@ from treeparse.data.files import check_folder
 from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.storage import CARD, FILES
+from treeparse.model.folders import CARD, FILES
 from treeparse.training.card import write_card
 from treeparse.training.checkpoint import RunDirectory
 from treeparse.training.history import EpochRecord, best_record

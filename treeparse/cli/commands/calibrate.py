@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
-from treeparse.cli.outputs import CARD, check_model_folder
+from treeparse.cli.models import check_models
+from treeparse.cli.outputs import check_model_folder
 from treeparse.cli.reliability import PARTS, calibration_of
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import aligned, percent
+from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
+from treeparse.model.folders import CARD, model_folder
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
@@ -57,16 +60,17 @@ def run(args: argparse.Namespace) -> int:
     """Fit the temperatures, write them, and say what they are worth."""
     if args.output is not None:
         check_model_folder(args.output, "model", CARD)
+    elif not Path(args.model).is_dir():
+        raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
+    check_models([args.model], args)
+    expand_paths(args.dev)
     from treeparse.batch import pick_device
     from treeparse.data import load_treebank
     from treeparse.data.leftovers import remove_all_leftovers
     from treeparse.model import Parser
-    from treeparse.model.storage import model_folder
     from treeparse.model.temperature import fit_label_temperature, fit_temperature
 
     import_modules(args)
-    if args.output is None and not Path(args.model).is_dir():
-        raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
     parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
     errors, before = [_errors(parser, sentences, args)], parser.config

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules
-from treeparse.cli.outputs import CARD, RUN_MODEL, add_overwrite_argument, check_outputs
+from treeparse.cli.models import check_models
+from treeparse.cli.outputs import add_overwrite_argument, check_outputs
+from treeparse.model.folders import CARD, RUN_MODEL
 
 if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport
@@ -41,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     check_folder(args.run)
     check_folder(model)
     check_outputs(args, [str(model / CARD)], inputs=args.tests, others=[args.run])
+    check_models([args.run], args)
     from treeparse.batch import pick_device
     from treeparse.model import Parser
     from treeparse.training.card import write_card

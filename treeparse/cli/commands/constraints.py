@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.models import check_models
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import aligned
 from treeparse.errors import TreeparseError
@@ -56,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Extract or report."""
+    from treeparse.data.files import expand_paths
     from treeparse.data.outputs import atomic_write
 
     if args.action == "extract":
@@ -69,6 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if args.count is not None or args.exact:
         raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")
     check_outputs(args, [args.output], inputs=args.inputs[2:], others=args.inputs[:2])
+    expand_paths(args.inputs[1:2])
+    check_models(args.inputs[:1], args)
     atomic_write(args.output, "\n".join(_report(args)) + "\n")
     return 0
 

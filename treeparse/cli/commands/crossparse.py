@@ -49,13 +49,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _crossparse(args: argparse.Namespace) -> None:
-    from treeparse.rerank.crossparsing import Listing, crossparse
-    from treeparse.training.settings import load_config
+    from treeparse.training.inputs import check_inputs
+    from treeparse.training.settings import read_settings
 
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    config = load_config(config_file(args.config), [*options, *args.overrides])
-    check_new_folder(config.output)
+    settings = read_settings(config_file(args.config), [*options, *args.overrides])
+    check_new_folder(settings.config.output)
+    check_inputs(settings.config)
+    config = settings.checked()
+    from treeparse.rerank.crossparsing import Listing, crossparse
+
     listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)
     lists = crossparse(config, args.folds, listing, quiet=args.quiet)
     if not args.quiet:

@@ -14,6 +14,7 @@ from treeparse.cli.models import (
     SEVERAL,
     add_combine_argument,
     add_precision_argument,
+    check_models,
     leading_models,
     load_models,
 )
@@ -125,8 +126,9 @@ def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON."""
     from treeparse.data.outputs import atomic_write
 
-    models = chain.from_iterable(args.model)
+    models = [*chain.from_iterable(args.model)]
     check_outputs(args, [args.output, args.html], inputs=[args.gold, *args.systems], others=models)
+    check_models(models, args)
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:
         print(f"treeparse: {evaluation.skipped} faulty sentences left out", file=sys.stderr)

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from treeparse.cli.common import add_import_argument, import_modules
+from treeparse.cli.common import add_import_argument, check_modules, import_modules
 
 NAME = "export"
 HELP = "write the parser of a run's best epoch so far"
@@ -25,10 +25,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and say which epoch it is."""
+    from treeparse.data.files import check_folder
     from treeparse.data.outputs import check_output_folder
 
     if args.output is not None:
         check_output_folder(args.output)
+    check_folder(args.run)
+    check_modules(args)
     from treeparse.training.checkpoint import RunDirectory
     from treeparse.training.export import export_model
 

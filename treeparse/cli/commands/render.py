@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.models import check_models
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
 from treeparse.errors import TreeparseError
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check_options(args)
     check_outputs(args, [args.output], inputs=[args.input, args.system], others=[args.model])
+    check_models([args.model] if args.model else [], args)
     chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
     sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)
     drawn = _svg(sections, args) if _is_svg(args) else _html(sections, args)

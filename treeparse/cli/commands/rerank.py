@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_import_argument,
+    check_modules,
     counted,
     import_modules,
     modules_of_current_folder,
@@ -16,8 +17,11 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.parts import is_folder
+from treeparse.data.files import check_folder
 from treeparse.errors import TreeparseError
+from treeparse.model.hub import check_local_model
 from treeparse.names import LIST_FORMATS
+from treeparse.user_code import check_module
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
@@ -103,12 +107,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scorer(args: argparse.Namespace) -> "Scorer":
-    from treeparse.rerank import MinimumRisk, Reranker, scorer_named
-
     if args.model is not None and args.scorer is not None:
         raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
     if args.parser is not None and args.model is None:
         raise TreeparseError("--parser is what a reranker reads: name that by --model.")
+    check_modules(args)
+    if args.model is not None:
+        check_folder(args.model)
+    if args.parser is not None:
+        check_local_model(args.parser)
+    if args.scorer is not None and "." in args.scorer:
+        with modules_of_current_folder():
+            check_module(args.scorer.rpartition(".")[0])
+    from treeparse.rerank import MinimumRisk, Reranker, scorer_named
+
     import_modules(args)
     own = None if args.model is None else Reranker.from_pretrained(args.model, parser=args.parser)
     if args.scorer is not None:

@@ -53,12 +53,15 @@ def run(args: argparse.Namespace) -> int:
 
 def _self_train(args: argparse.Namespace) -> None:
     path = config_file(args.config)
-    from treeparse.training.settings import load_config
+    from treeparse.training.inputs import check_inputs
+    from treeparse.training.settings import read_settings
 
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    config = load_config(path, [*options, *args.overrides])
-    check_new_folder(config.output)
+    settings = read_settings(path, [*options, *args.overrides])
+    check_new_folder(settings.config.output)
+    check_inputs(settings.config)
+    config = settings.checked()
     from treeparse.training.self_training import self_train
 
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)

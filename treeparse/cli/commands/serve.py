@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from treeparse.cli.common import add_import_argument, counted, number, port, positive
-from treeparse.cli.models import add_precision_argument, load_models
+from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
 
 NAME = "serve"
@@ -72,9 +72,11 @@ def run(args: argparse.Namespace) -> int:
     """Load the models and serve them."""
     folders = named_folders(args.models)
     try:
-        from treeparse.serve import Limits, serve
+        import aiohttp.web  # noqa: F401 - before torch, which takes seconds
     except ModuleNotFoundError as error:
         raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]', or {error.name}.") from error
+    check_models([*folders.values()], args)
+    from treeparse.serve import Limits, serve
 
     limits = Limits(
         request_bytes=args.max_megabytes << 20,

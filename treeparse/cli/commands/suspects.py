@@ -9,6 +9,7 @@ from treeparse.cli.models import (
     SEVERAL,
     add_combine_argument,
     add_precision_argument,
+    check_models,
     leading_models,
     load_models,
 )
@@ -78,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     if not files:
         raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
     check_outputs(args, [args.output], inputs=files, others=models)
+    check_models(models, args)
     single_root = not args.multi_root
     with Announcer(quiet=args.quiet).during("reading the files"):
         sentences = [

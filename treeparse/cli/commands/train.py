@@ -66,14 +66,18 @@ def run(args: argparse.Namespace) -> int:
 
     def work() -> None:
         nonlocal output
-        with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
-            from treeparse.training.run import train
-            from treeparse.training.settings import load_config
+        from treeparse.training.inputs import check_inputs
+        from treeparse.training.settings import read_settings
 
         of_run = args.resume is not None and args.config is None
-        config = load_config(_config_path(args), _options(args), of_run=of_run)
-        output = config.output
+        settings = read_settings(_config_path(args), _options(args), of_run=of_run)
+        output = settings.config.output
         check_new_folder(output)
+        check_inputs(settings.config)
+        with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
+            config = settings.checked()
+            from treeparse.training.run import train
+
         train(config, resume=args.resume is not None, quiet=args.quiet)
 
     return stoppable(work, lambda: way_on(output))
