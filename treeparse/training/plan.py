@@ -88,19 +88,12 @@ def planned(
 
 def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
     """Say what `planned` chose for a config, in a line each, and warn of few steps and of a long warmup."""
-    given, optimization = config.optimization, plan.optimization
-    epochs, steps, every = (settled(getattr(optimization, name)) for name in ("epochs", "steps", "dev_every"))
-    warmup = settled(optimization.warmup_steps)
+    steps, warmup = settled(plan.optimization.steps), settled(plan.optimization.warmup_steps)
     remarks = []
     if chosen := _chosen(config, plan):
         remarks.append(f"chosen for this treebank and machine: {chosen}")
-    if given.epochs not in ("auto", epochs):
-        needed = _epochs(given, steps // epochs)
-        reasons = [f"optimization.steps asks for at least {given.steps:,} steps"] if needed != given.epochs else []
-        reasons += (
-            [f"the dev set is measured every {every} epochs (optimization.dev_every)"] if needed != epochs else []
-        )
-        remarks.append(f"optimization.epochs {given.epochs} becomes {epochs}: {', and '.join(reasons)}")
+    if config.optimization.epochs not in ("auto", plan.optimization.epochs):
+        remarks.append(_epochs_remark(config.optimization, plan.optimization))
     if warmup > LONG_WARMUP * steps:
         remarks.append(
             f"warning: the learning rate rises over {warmup:,} of {steps:,} steps (optimization.warmup_steps; auto is "
@@ -111,6 +104,18 @@ def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
             f"warning: {steps:,} steps are few to learn from: raise optimization.steps, or lower data.batch_words"
         )
     return remarks
+
+
+def _epochs_remark(given: OptimizationConfig, plan: OptimizationConfig) -> str:
+    """Why there are more epochs than the config gives."""
+    epochs = settled(plan.epochs)
+    needed = _epochs(given, settled(plan.steps) // epochs)
+    reasons = []
+    if needed != given.epochs:
+        reasons.append(f"optimization.steps asks for at least {given.steps:,} steps")
+    if needed != epochs:
+        reasons.append(f"the dev set is measured every {plan.dev_every} epochs (optimization.dev_every)")
+    return f"optimization.epochs {given.epochs} becomes {epochs}: {', and '.join(reasons)}"
 
 
 def _chosen(config: TrainConfig, plan: TrainConfig) -> str:
