@@ -84,6 +84,14 @@ def test_the_temperature_is_found_at_which_trees_were_drawn(temperature: float) 
     assert losses[1] < min(losses[0], losses[2])
 
 
+@pytest.mark.parametrize("label_temperature", [None, 0.7])
+def test_fitting_the_temperature_of_trees_leaves_that_of_labels(label_temperature: float | None) -> None:
+    parser = labels_at(label_temperature)
+    before = label_probs(parser)
+    assert fit_temperature(parser, drawn(at(2.0), 5)).temperature != pytest.approx(1.3, rel=0.1)
+    assert label_probs(parser) == pytest.approx(before)
+
+
 def test_impossible_trees_are_left_out() -> None:
     sentences = drawn(at(1.0), 5)
     odd = replace(sentences[0], labels=("unknown",) * len(sentences[0]))

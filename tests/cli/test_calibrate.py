@@ -38,7 +38,8 @@ def test_the_temperature_is_fitted_and_kept(
     (folder / "README.md").write_text("a card", encoding="utf-8")
     parser = Parser.from_pretrained(model)
     fit, labels = fit_temperature(parser, DEV), fit_label_temperature(parser, DEV)
-    assert labels is not None
+    alone = fit_label_temperature(Parser.from_pretrained(model), DEV)
+    assert labels is not None and alone is not None and labels.before == pytest.approx(alone.before)
     assert run("calibrate", folder, dev) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == f"12 sentences, {sum(map(len, DEV))} words"

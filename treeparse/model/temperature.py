@@ -51,7 +51,8 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_word
     """Give a parser the temperature at which the sentences' own trees, labels included, are likeliest: exactly.
 
     The log likelihood is concave in ``1 / temperature``, so it has one maximum, which is found by golden sections
-    within a factor of 16 of the parser's temperature. The scores of all sentences are held meanwhile.
+    within a factor of 16 of the parser's temperature. The scores of all sentences are held meanwhile. Written
+    probabilities of labels keep the temperature that they have.
 
     Raises:
         TreeparseError: as `Parser.score_trees` does, and where no tree of the sentences is possible.
@@ -68,7 +69,8 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_word
     best = golden_section(loss, -WIDEST, WIDEST, PRECISION)
     temperature = parser.config.temperature * math.exp(best)
     temperature = min(max(temperature, TEMPERATURES[0]), TEMPERATURES[1])
-    parser.config = replace(parser.config, temperature=temperature)
+    labels = parser.config.label_temperature or parser.config.temperature
+    parser.config = replace(parser.config, temperature=temperature, label_temperature=labels)
     counted = int(sum(possible))
     return TemperatureFit(temperature, loss(0.0), loss(best), counted, words, len(sentences) - counted)
 
