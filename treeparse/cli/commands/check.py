@@ -140,7 +140,8 @@ def _notes(reports: Sequence[_Report], index: "SentenceIndex | None") -> list[st
     if index is None:
         return []
     names = _short_names([report.path for report in reports])
-    return [*_shared_notes(names, index), *_missing_notes(names, [report.statistics for report in reports])]
+    read = {name: each.statistics for name, each in zip(names, reports, strict=True) if each.statistics.sentences}
+    return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
 def _shared_notes(names: Sequence[str], index: "SentenceIndex") -> Iterator[str]:
