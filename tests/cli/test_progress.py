@@ -123,7 +123,10 @@ def test_quiet_commands_show_nothing(model: str, corpus: str, tmp_path: Path, mo
     assert screen.text == ""
 
 
-@pytest.mark.parametrize("command", ["predict {model} {gold} -o {out}", "evaluate {gold} --model {model}"])
+@pytest.mark.parametrize(
+    "command",
+    ["predict {model} {gold} -o {out}", "evaluate {gold} --model {model}", "render --model {model} {gold} -o {out}"],
+)
 def test_loading_a_model_is_announced_before_the_bar(
     command: str, model: str, gold: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

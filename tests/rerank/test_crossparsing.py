@@ -1,12 +1,15 @@
 """Folds are disjoint and complete, and what was broken off goes on."""
 
 import json
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.parsers import random_parser
 
-from treeparse.data import load_treebank, read_nbest
+from treeparse.data import ConlluSentence, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.rerank import crossparsing
@@ -50,6 +53,14 @@ def test_each_sentence_is_listed_by_a_parser_that_never_saw_it(config: TrainConf
         parser = Parser.from_pretrained(tmp_path / "folds" / f"fold{fold}" / "run")
         [expected] = parser.kbest([list(gold[fold].words.forms)], 4)
         assert [(p.heads, p.labels) for p in lists[fold].parses] == [(p.heads, p.labels) for p in expected]
+
+
+def test_listing_reports_every_sentence_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossparsing, "CHUNK", 4)
+    sentences = [ConlluSentence.from_forms(["Noun1"] * length) for length in range(1, 12)]
+    reported: list[Sequence[int]] = []
+    lists = list(crossparsing.listed(random_parser(), sentences, range(1, 11), Listing(2), reported.append))
+    assert len(lists) == 10 and sorted(chain.from_iterable(reported)) == list(range(10))
 
 
 def test_it_goes_on_where_it_was_broken_off(

@@ -3,6 +3,8 @@
 import argparse
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import check_modules, import_modules, named
@@ -80,17 +82,30 @@ def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
         check_local_model(directory)
 
 
-def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
-    """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
-    from treeparse.progress import Announcer
-
-    with Announcer(quiet=args.quiet).during("loading the model"):
+def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
+    """The parser of a folder, on the device of the arguments."""
+    with _announced(args):
         from treeparse.batch import pick_device
-        from treeparse.model import Ensemble, Parser
+        from treeparse.model import Parser
 
         import_modules(args)
-        if len(directories) == 1 and args.combine is None:
-            model = Parser.from_pretrained(directories[0])
-        else:
-            model = Ensemble.from_pretrained(directories, args.combine or "scores")
+        return Parser.from_pretrained(directory).to(pick_device(args.device))
+
+
+def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
+    """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
+    if len(directories) == 1 and args.combine is None:
+        return load_model(directories[0], args).use_precision(args.precision)
+    with _announced(args):
+        from treeparse.batch import pick_device
+        from treeparse.model import Ensemble
+
+        import_modules(args)
+        model = Ensemble.from_pretrained(directories, args.combine or "scores")
         return model.to(pick_device(args.device)).use_precision(args.precision)
+
+
+def _announced(args: argparse.Namespace) -> AbstractContextManager[None]:
+    from treeparse.progress import Announcer
+
+    return Announcer(quiet=args.quiet).during("loading the model")

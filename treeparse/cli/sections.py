@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
-from treeparse.cli.common import counted, import_modules
+from treeparse.cli.common import counted
+from treeparse.cli.models import load_model
 from treeparse.cli.systems import System, read_system, sound_places
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence, tree_problem
@@ -134,15 +135,12 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
         DataError: a sentence is faulty.
         TreeparseError: there is no such model or sentence, or the sentence lacks what the model reads.
     """
-    from treeparse.batch import pick_device
     from treeparse.data.conllu import read_conllu
     from treeparse.data.files import expand_paths
     from treeparse.data.text.tokenised import read_text
-    from treeparse.model import Parser
     from treeparse.progress import parsing_bar
 
-    import_modules(args)
-    parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
+    parser = load_model(args.model, args)
     read = read_text if args.format == "text" else read_conllu
     found = list(chosen.of((s for path in expand_paths([args.input]) for s in read(path)), lambda s: s.sent_id))
     words = [replace(sentence.words, heads=None, labels=None) for sentence in found]

@@ -190,12 +190,13 @@ class _SelfTraining:
         left, surest = self.text.once(), -math.inf
         with self.console.bar(self.sentences, " sentences") as bar:
             while chunk := list(islice(left, CHUNK)):
-                for sentence, parse in zip(chunk, parser.parse([each.words for each in chunk]), strict=True):
+                words = [each.words for each in chunk]
+                parses = parser.parse(words, progress=lambda indices: bar.update(len(indices)))
+                for sentence, parse in zip(chunk, parses, strict=True):
                     log_prob = parse.log_prob / len(sentence.words)
                     surest = max(surest, log_prob)
                     if log_prob >= least:
                         yield sentence.alone().with_parse(parse.heads, parse.labels)
-                bar.update(len(chunk))
         if surest < least:
             raise TreeparseError(
                 f"No sentence of the text has a tree of log probability {least} a word or more; the surest has "
