@@ -112,6 +112,7 @@ def test_ten_trees_of_a_list_unless_asked(model: str, tmp_path: Path) -> None:
         assert len(figures((tmp_path / "out.html").read_text(encoding="utf-8"))) == count
 
 
+@pytest.mark.slow
 def test_a_large_page_is_announced(
     gold: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,8 +212,10 @@ def test_faults(path: str) -> None:
     for memory in (-0.1, 1.0, float("nan")):
         with pytest.raises(TreeparseError, match="from 0 below 1, not"):
             GeneralizedExpectation(path, memory=memory)
-    with pytest.raises(OSError, match="missing"):
+    with pytest.raises(TreeparseError, match="There is no file of constraints 'missing'; there are: ud"):
         GeneralizedExpectation("missing")
+    with pytest.raises(OSError, match="missing"):
+        GeneralizedExpectation("folder/missing.yaml")
 
 
 # ---------------------------------------------------------------- training

@@ -104,7 +104,7 @@ def test_epochs_are_whole_measurements() -> None:
     assert planned(config(optimization=optimization), lengths(5_000)).optimization.epochs == 12
 
 
-SIZES = {"small": 20_000, "large": 200_000}
+SIZES = {"small": 20_000, "large": 300_000}
 
 
 @pytest.mark.parametrize(
