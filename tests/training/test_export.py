@@ -222,7 +222,7 @@ def test_a_folder_of_other_things_is_not_replaced(copied: RunDirectory, tmp_path
 
 
 def test_what_is_no_run_or_has_no_epoch(copied: RunDirectory, tmp_path: Path) -> None:
-    with pytest.raises(TreeparseError, match=r"There is no folder .*nowhere: name the folder of a model, or of its run"):
+    with pytest.raises(TreeparseError, match=r"There is no folder .*nowhere: name the folder of a model"):
         export_model(RunDirectory(tmp_path / "nowhere"))
     (tmp_path / "empty").mkdir()
     with pytest.raises(TreeparseError, match="empty is no run"):
