@@ -16,7 +16,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "treeparse"
 
 # What every layer may import; only batches need torch.
-GROUND = {"errors", "names", "shipped", "sentence", "batch", "setting_fields", "lazy", "user_code"}
+GROUND = {"errors", "names", "shipped", "sentence", "batch", "setting_fields", "lazy", "user_code", "upgrades"}
 
 # What each layer may import of ours, besides itself.
 ALLOWED = {
@@ -28,6 +28,7 @@ ALLOWED = {
     "setting_fields": set(),
     "lazy": set(),
     "user_code": {"errors"},
+    "upgrades": set(),
     "version": set(),
     "references": set(),
     "progress": set(),

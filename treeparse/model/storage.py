@@ -3,7 +3,7 @@
 The config holds digests of the other two files, ``digests``, by which damage to them is found. It may be edited.
 
 A folder loads for good. Settings that came after it was written have the values by which it was made
-(`treeparse.setting_fields.added_setting`). What cannot be read so raises ``FORMAT``, and has its entry in ``UPGRADES``.
+(`treeparse.setting_fields.added_setting`). All other changes are in the tables of `treeparse.upgrades`.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import math
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -29,11 +29,10 @@ from treeparse.model.encoders import KINDS, settings_class
 from treeparse.model.folders import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.nn import EncoderConfig
 from treeparse.setting_fields import values_of_before
+from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings
 from treeparse.version import installed_version
 
 DIGESTED = (VOCABULARY, WEIGHTS)
-FORMAT = 1
-UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # what turns a config of a format into the next
 VERSION = "treeparse"  # the key of the version that wrote a file
 
 T = TypeVar("T")
@@ -86,7 +85,7 @@ def upgraded(config: dict[str, Any], where: str) -> dict[str, Any]:
         )
     for number in range(found, FORMAT):
         config = UPGRADES[number](config)
-    return config
+    return upgraded_settings(config, "model.")
 
 
 def file_writer(header: Mapping[Any, Any]) -> str:

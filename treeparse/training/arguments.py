@@ -12,6 +12,7 @@ from jsonargparse import Namespace, get_loader, set_loader
 
 from treeparse.data.yaml.bounds import LONGEST, OutOfBoundsError, check_yaml
 from treeparse.errors import TreeparseError
+from treeparse.upgrades import SETTING_KEYS, present_class_paths, upgraded_settings
 
 HELP = "treeparse train --help-config lists all settings"
 FILES = ("--data.train", "--data.dev", "--data.unlabelled")  # options that take several values, with spaces between
@@ -109,7 +110,17 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
         raise TreeparseError(f"{path} is no config file: it is not text in UTF-8.") from error
     if not isinstance(settings, dict):
         raise TreeparseError(f"{path} is no config file: it holds no settings, such as 'output: runs/mine'.")
-    return settings
+    return upgraded_settings(settings)
+
+
+def present_options(options: Sequence[str]) -> list[str]:
+    """Return dotted options with the present names of settings and of the package's classes."""
+    present: list[str] = []
+    for option in options:
+        name, equals, value = option.partition("=") if option.startswith("--") else ("", "", option)
+        key = name.removeprefix("--").removesuffix("+")
+        present.append(name.replace(key, SETTING_KEYS.get(key, key)) + equals + present_class_paths(value))
+    return present
 
 
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:

@@ -29,6 +29,7 @@ from treeparse.training.progress import Console, without_notices
 from treeparse.training.settings import build_objective
 from treeparse.training.suitable import check_objective
 from treeparse.training.treebanks import files_remark, load_mixture, load_treebanks
+from treeparse.upgrades import upgraded_settings
 
 AHEAD = 2
 
@@ -64,7 +65,7 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
     state = run.read_state()
     if state is None:
         return None
-    settings = with_values_of_before(state.identity["settings"], config)
+    settings = with_values_of_before(upgraded_settings(state.identity["settings"]), config)
     return replace(state, identity={**state.identity, "settings": settings})
 
 

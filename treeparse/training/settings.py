@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -26,10 +25,12 @@ from treeparse.training.arguments import (
     option_arguments,
     option_values,
     options_of,
+    present_options,
     without_replaced_length,
 )
 from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
+from treeparse.upgrades import upgraded_settings
 from treeparse.user_code import check_module
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Settings:
 
 def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> Settings:
     """Read settings as `load_config` does, without torch unless an encoder of one's own loads it."""
+    options = present_options(options)
     with _faults_as_sentences(path):
         encoder, given = chosen_encoder({} if path is None else file_settings(path), options)
         given = given if of_run else without_replaced_length(given, options)
@@ -152,7 +154,7 @@ def build_objective(settings: Mapping[str, Any]) -> "Objective":
     """The objective that ``class_path`` and ``init_args`` name; any other class is an error."""
     parser = _objective_parser()
     try:
-        return parser.instantiate(parser.parse_object({"objective": deepcopy(dict(settings))})).objective
+        return parser.instantiate(parser.parse_object({"objective": upgraded_settings(settings)})).objective
     except (ArgumentError, ValueError, TypeError) as error:
         raise TreeparseError(_sentence(str(error), None)) from error
 

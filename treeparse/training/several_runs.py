@@ -8,6 +8,7 @@ from typing import Any
 from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
+from treeparse.upgrades import upgraded_settings
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
@@ -27,7 +28,7 @@ def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceabl
     for folder in (path.parent, *path.parent.glob("*/")):
         remove_all_leftovers(folder)
     if path.is_file():
-        before = _read(path)
+        before = upgraded_settings(_read(path))
         differing = [name for name in settings if name in before and before[name] != settings[name]]
         if fixed := [name for name in differing if name not in replaceable]:
             raise TreeparseError(

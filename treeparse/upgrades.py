@@ -1,0 +1,85 @@
+"""Upgrades of configs, runs and model folders that earlier versions wrote: one table a kind.
+
+A class that moves or gets another name adds a line to ``CLASS_PATHS``: its old path and its new one. A setting that gets
+another name adds a line to ``SETTING_KEYS``. A change of a model folder that neither can say raises ``FORMAT`` and adds
+a function to ``UPGRADES``. Lines are never removed.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+FORMAT = 1  # of the JSON files in model folders and runs
+UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from the config of a format to the next one's
+
+# Settings of a run that have another name now, by dotted keys: "model.old" to "model.new". Model folders hold what
+# stands under "model" here.
+SETTING_KEYS: Mapping[str, str] = {}
+
+# Classes that a config may name, by the modules that have held them, to the packages that export them for good.
+_EXPORTED = {
+    "treeparse.objectives": {
+        "treeparse.objectives.constraints": "GeneralizedExpectation PosteriorRegularization",
+        "treeparse.objectives.constraints.generalized_expectation": "GeneralizedExpectation Objective",
+        "treeparse.objectives.constraints.posterior_regularization": "PosteriorRegularization Objective",
+        "treeparse.objectives.entropy": "Entropy Objective",
+        "treeparse.objectives.likelihood": "HeadSelection Objective TreeLikelihood",
+        "treeparse.objectives.listed_risk": "KBestRisk Objective Ramp SampledRisk",
+        "treeparse.objectives.margin": "MaxMargin Objective",
+        "treeparse.objectives.objective": "Objective",
+        "treeparse.objectives.reference": "ArcScores Itself Reference ShortArcs",
+        "treeparse.objectives.risk": "MinimumRisk Objective",
+        "treeparse.objectives.schedule": "Ramp",
+        "treeparse.objectives.teaching": "Divergence Itself Objective Reference SilverTrees",
+        "treeparse.objectives.weighted_sum": "Objective Weighted WeightedSum",
+        "treeparse.model.parser": "Objective",
+        "treeparse.model.teacher": "Reference",
+    },
+    "treeparse.model": {
+        "treeparse.model.teacher": "Teacher",
+    },
+}
+CLASS_PATHS: Mapping[str, str] = {
+    f"{module}.{name}": f"{package}.{name}"
+    for package, modules in _EXPORTED.items()
+    for module, names in modules.items()
+    for name in names.split()
+}
+
+_PATH = re.compile(r"(?<![\w./])treeparse(?:\.\w+)+(?![\w./])")
+
+
+def present_class_paths(text: str) -> str:
+    """Replace old paths of the package's classes, in a path, an option or a text of JSON, by the present ones."""
+    return _PATH.sub(lambda match: CLASS_PATHS.get(match[0], match[0]), text)
+
+
+def upgraded_settings(settings: Any, prefix: str = "") -> Any:
+    """Return settings as plain data with the present keys and class paths; the old data stay as they are.
+
+    Args:
+        settings: nested mappings and lists of plain values; all but mappings, lists and texts is returned unchanged.
+        prefix: the dotted key of the settings in the config of a run, with a dot at its end: ``"model."``.
+    """
+    if isinstance(settings, str):
+        return present_class_paths(settings)
+    if isinstance(settings, list):
+        return [upgraded_settings(item, prefix) for item in settings]
+    if not isinstance(settings, Mapping):
+        return settings
+    result: dict[Any, Any] = {}
+    for name, value in settings.items():
+        value = upgraded_settings(value, f"{prefix}{name}.")
+        present = SETTING_KEYS.get(f"{prefix}{name}")
+        if present is None:
+            result[name] = value
+        else:
+            _set_nested(result, present.removeprefix(prefix), value)
+    return result
+
+
+def _set_nested(settings: dict[Any, Any], key: str, value: Any) -> None:
+    *sections, name = key.split(".")
+    for section in sections:
+        settings = settings.setdefault(section, {})
+    settings[name] = value
