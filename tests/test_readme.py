@@ -42,12 +42,10 @@ def test_the_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     encoder = BiLSTMConfig(word_size=4, char_size=4, char_filters=4, hidden_size=4, layers=1, min_count=1)
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=4, label_size=4), learnable_sentences(10, seed=1))
     parser.save_pretrained(tmp_path / "model")
-    first, *rest = (block for block in blocks("python") if "OwnEncoder" not in block)
-    names: dict[str, object] = {}
-    exec(first.replace("runs/mine", str(tmp_path / "model")), names)
+    library, parsing = (block for block in blocks("python") if "OwnEncoder" not in block)
+    exec(library, {})
+    exec(parsing.replace("runs/mine", str(tmp_path / "model")), {})
     assert len(capsys.readouterr().out.splitlines()) == 1
-    for block in rest:
-        exec(block, names)
 
 
 def test_the_encoder_trains_and_its_model_parses(
