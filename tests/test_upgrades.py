@@ -15,8 +15,8 @@ from treeparse.training import load_config
 from treeparse.training.settings import build_objective
 from treeparse.upgrades import CLASS_PATHS, present_class_paths, upgraded_settings
 
-# Every public path of a class that a config could name in version 0.3: objectives, what they are built from, encoders.
-OLD_PATHS = """
+# Every path of a class that a config could name before the table began: objectives and what they are built from.
+OLD_CLASSES = """
 treeparse.model.OwnEncoder
 treeparse.model.Teacher
 treeparse.model.encoders.own.OwnEncoder
@@ -75,7 +75,8 @@ treeparse.objectives.teaching.SilverTrees
 treeparse.objectives.weighted_sum.Objective
 treeparse.objectives.weighted_sum.Weighted
 treeparse.objectives.weighted_sum.WeightedSum
-""".split()
+"""
+OLD_PATHS = OLD_CLASSES.split()
 OLD_SUM = {
     "class_path": "treeparse.objectives.weighted_sum.WeightedSum",
     "init_args": {
@@ -105,7 +106,9 @@ def test_an_old_class_path_resolves_to_the_class_of_its_name(path: str) -> None:
 
 
 def test_the_table_holds_no_other_paths_than_those_that_resolve() -> None:
-    assert all(inspect.isclass(resolved(path)) and present_class_paths(path) == CLASS_PATHS[path] for path in CLASS_PATHS)
+    assert all(
+        inspect.isclass(resolved(path)) and present_class_paths(path) == CLASS_PATHS[path] for path in CLASS_PATHS
+    )
 
 
 def objective_paths() -> list[str]:
@@ -147,7 +150,9 @@ def test_an_option_takes_an_old_class_path(options: list[str]) -> None:
     assert objective["init_args"]["order"] == 2.0
 
 
-@pytest.mark.parametrize("text", ["mine.treeparse.objectives.risk.MinimumRisk", "x/treeparse.objectives.risk.MinimumRisk"])
+@pytest.mark.parametrize(
+    "text", ["mine.treeparse.objectives.risk.MinimumRisk", "x/treeparse.objectives.risk.MinimumRisk"]
+)
 def test_other_texts_stay(text: str) -> None:
     assert present_class_paths(text) == text
 
