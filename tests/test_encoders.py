@@ -28,7 +28,7 @@ from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
 from treeparse.nn.size import EncoderSize
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.settings import describe_settings
+from treeparse.training.settings.reading import describe_settings
 
 PACKAGE = Path(encoders.__file__).parents[2]
 TRAIN = learnable_sentences(30, seed=1)

@@ -12,10 +12,10 @@ from safetensors.torch import load_file
 
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.config import TrainConfig
-from treeparse.training.identity import with_values_of_before
-from treeparse.training.settings import load_config
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.reading import load_config
+from treeparse.training.state.identity import with_values_of_before
+from treeparse.training.state.run_directory import RunDirectory
 
 MODELS = Path(__file__).parent / "models"
 COMMANDS = {

@@ -19,8 +19,8 @@ from treeparse.names import (
     TreeKind,
     device_named,
 )
-from treeparse.training.config import OptimizationConfig
-from treeparse.training.optimization import learning_rate
+from treeparse.training.loop.optimization import learning_rate
+from treeparse.training.settings.config import OptimizationConfig
 from treeparse.trees.decoders import DISTRIBUTIONS
 
 

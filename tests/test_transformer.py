@@ -27,7 +27,7 @@ from treeparse.model.encoders import scorer_size
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -12,7 +12,7 @@ import yaml
 from treeparse import upgrades
 from treeparse.objectives import Objective
 from treeparse.training import load_config
-from treeparse.training.settings import build_objective
+from treeparse.training.settings.reading import build_objective
 from treeparse.upgrades import CLASS_PATHS, present_class_paths, upgraded_settings
 
 # Every path of a class that a config could name before the table began: objectives and what they are built from.

@@ -15,9 +15,9 @@ from treeparse.model import Parser, parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
-from treeparse.training.config import OptimizationConfig
-from treeparse.training.finite import FiniteNumbers, Step
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.finite import FiniteNumbers, Step
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.settings.config import OptimizationConfig
 
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])

@@ -114,3 +114,31 @@ class Announcer:
         tqdm.write(f"treeparse: {work} ...", file=sys.stderr)
         sys.stderr.flush()
         self.heard = time.monotonic()
+
+
+class Console:
+    """Writes lines above the progress bar of a long command; a quiet console writes nothing."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.during = Announcer(quiet=quiet).during
+
+    @property
+    def shows_bars(self) -> bool:
+        """Whether standard output is a terminal that may show a progress bar."""
+        return not self.quiet and sys.stdout.isatty()
+
+    def bar(self, total: int, unit: str) -> Bar:
+        """Return a progress bar on standard output, which is gone at its end and hidden unless `shows_bars`."""
+        return Bar(total, stream=sys.stdout, hidden=not self.shows_bars, unit=unit, unit_scale=True)
+
+    def remark(self, line: str) -> None:
+        """Write a line to standard error."""
+        if not self.quiet:
+            tqdm.write(f"treeparse: {line}", file=sys.stderr)
+
+    def say(self, line: str) -> None:
+        """Write a line to standard output."""
+        if not self.quiet:
+            tqdm.write(line)
+            sys.stdout.flush()

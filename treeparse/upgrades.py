@@ -1,8 +1,8 @@
 """Upgrades of configs, runs and model folders that earlier versions wrote: one table a kind.
 
 A class that moves or gets another name adds its old path to ``CLASS_PATHS``. A setting that gets another name adds a
-line to ``SETTING_KEYS``. Any other change of a model folder raises ``FORMAT`` and adds a function to ``UPGRADES``. Lines
-are never removed.
+line to ``SETTING_KEYS``. Any other change of a model folder raises ``FORMAT`` and adds a function to ``UPGRADES``.
+No line is ever removed.
 """
 
 import re

@@ -16,7 +16,7 @@ from helpers.waiting import wait_until
 
 from treeparse.cli.main import main
 from treeparse.data.conllu import ConlluSentence
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
 
 if sys.platform == "win32":
     pytest.skip("Windows has no such signals", allow_module_level=True)

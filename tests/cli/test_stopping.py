@@ -12,8 +12,8 @@ from treeparse.cli.main import main
 from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
 from treeparse.training import run as training_run
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.state.run_directory import RunDirectory
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,7 @@ def test_the_line_says_how_to_go_on(
 
 def test_a_state_half_written(tiny_config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal comes between the best weights and the state: the epoch before is the last."""
-    from treeparse.training import checkpoint
+    from treeparse.training.state import run_directory as checkpoint
 
     save = checkpoint._save
     monkeypatch.setattr(

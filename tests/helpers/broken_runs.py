@@ -8,7 +8,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
 
 
 def break_off(train: Callable[[], Path], epoch: int, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:

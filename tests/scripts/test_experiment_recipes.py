@@ -8,7 +8,7 @@ import pytest
 
 from treeparse.cli.configs import shipped_configs
 from treeparse.training import load_config
-from treeparse.training.plan import planned
+from treeparse.training.settings.resolve import planned
 
 LENGTHS = [20] * 1000
 

@@ -15,7 +15,7 @@ from treeparse.data import load_treebank
 from treeparse.objectives import WeightedSum
 from treeparse.sentence import Sentence
 from treeparse.training import load_config
-from treeparse.training.settings import build_objective
+from treeparse.training.settings.reading import build_objective
 
 SETTINGS = [experiment_semisup.SUPERVISED, *experiment_semisup.ADDED]
 ROUNDS = experiment_semisup.ROUNDS

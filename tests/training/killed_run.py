@@ -12,8 +12,9 @@ import torch
 
 from treeparse.data import outputs
 from treeparse.model import Parser
-from treeparse.training import checkpoint, load_config, self_training, train
-from treeparse.training.module import ParserModule
+from treeparse.training import load_config, self_training, train
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.state import run_directory as checkpoint
 
 
 def die() -> None:

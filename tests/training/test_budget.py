@@ -20,9 +20,10 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.nn import BiLSTMConfig, EncoderConfig, TransformerConfig
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
-from treeparse.training import budget, load_config, train
-from treeparse.training.budget import GIGABYTE, Bounds, lowered
-from treeparse.training.memory import LiveStorage, StepMemory, measured
+from treeparse.training import load_config, train
+from treeparse.training.settings import batch_bounds as budget
+from treeparse.training.settings.batch_bounds import GIGABYTE, Bounds, lowered
+from treeparse.training.settings.step_memory import LiveStorage, StepMemory, measured
 
 CPU = torch.device("cpu")
 

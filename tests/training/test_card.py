@@ -11,9 +11,9 @@ import yaml
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.history import best_record
-from treeparse.training.origin import licence_tag
+from treeparse.training.state.history import best_record
+from treeparse.training.state.provenance import licence_tag
+from treeparse.training.state.run_directory import RunDirectory
 
 README = "# Summary\n\n=== Machine-readable metadata ====\nData available since: UD v1.0\nLicense: CC BY-SA 4.0\n"
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.training.checkpoint import RunDirectory, RunState
-from treeparse.training.history import EpochRecord
+from treeparse.training.state.history import EpochRecord
+from treeparse.training.state.run_directory import RunDirectory, RunState
 
 
 def state(*scores: float) -> RunState:

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from treeparse.errors import TreeparseError
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.export import export_model
+from treeparse.training.release.export import export_model
+from treeparse.training.state.run_directory import RunDirectory
 
 Values = dict[str, Any]
 WEIGHT = "scorer.arcs.weight"

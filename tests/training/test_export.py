@@ -14,10 +14,10 @@ from safetensors.torch import load_file
 from treeparse import Parser
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.export import export_model
-from treeparse.training.history import EpochRecord
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.release.export import export_model
+from treeparse.training.state.history import EpochRecord
+from treeparse.training.state.run_directory import RunDirectory
 
 Weights = dict[str, torch.Tensor]
 

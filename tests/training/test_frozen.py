@@ -24,11 +24,11 @@ from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
 from treeparse.names import CacheDtype
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.progress import Console
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.config import DataConfig, TrainerConfig
-from treeparse.training.frozen import cached_indexer
-from treeparse.training.progress import Console
+from treeparse.training.data.frozen_layers import cached_indexer
+from treeparse.training.settings.config import DataConfig, TrainerConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

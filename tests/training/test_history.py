@@ -5,7 +5,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from treeparse.errors import TreeparseError
-from treeparse.training.history import (
+from treeparse.training.state.history import (
     EpochRecord,
     TensorBoardLog,
     best_record,

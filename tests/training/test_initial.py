@@ -16,9 +16,9 @@ from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
 from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.config import DataConfig
-from treeparse.training.fit import fit
-from treeparse.training.initial import initial_parser
+from treeparse.training.loop.fit import fit
+from treeparse.training.loop.initial_parser import initial_parser
+from treeparse.training.settings.config import DataConfig
 
 ENCODER = BiLSTMConfig(
     min_count=1,
@@ -201,7 +201,7 @@ def test_a_resumed_run_ends_as_an_unbroken_one(
     )
 
     def stopped(training: object, run: object, state: object, console: object) -> None:
-        from treeparse.training.module import ParserModule
+        from treeparse.training.loop.module import ParserModule
 
         step = ParserModule.training_step
 

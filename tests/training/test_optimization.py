@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.training.config import OptimizationConfig
-from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.settings.config import OptimizationConfig
 
 
 def rate(schedule: str, step: int, progress: float, warmup: int = 4) -> float:

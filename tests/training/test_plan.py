@@ -10,9 +10,9 @@ from treeparse.data.batches.mixing import Mixture
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
-from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
-from treeparse.training.plan import plan_remarks, planned, settled, workload
-from treeparse.training.settings import load_config
+from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.settings.reading import load_config
+from treeparse.training.settings.resolve import plan_remarks, planned, settled, workload
 
 AUTO_OPTIMIZATION = OptimizationConfig()
 

@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from treeparse.training.plan import Workload
-from treeparse.training.progress import announced, spoken_time
+from treeparse.training.loop.progress import announced, spoken_time
+from treeparse.training.settings.resolve import Workload
 
 WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps_per_epoch=42, epochs=120, measurements=24)
 

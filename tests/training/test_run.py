@@ -19,7 +19,7 @@ from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.module import ParserModule, epoch_seed
+from treeparse.training.loop.module import ParserModule, epoch_seed
 
 
 def config(path: Path, **options: object) -> TrainConfig:

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 from treeparse.cli.configs import shipped_config
 from treeparse.training import load_config
-from treeparse.training.config import TrainConfig
 from treeparse.training.self_training import Round, best_round, round_config, self_train
+from treeparse.training.settings.config import TrainConfig
 
 
 @pytest.fixture

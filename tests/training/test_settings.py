@@ -11,8 +11,8 @@ from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import GeneralizedExpectation, HeadSelection
 from treeparse.objectives.constraints import read_constraints
-from treeparse.training.config import TrainConfig
-from treeparse.training.settings import (
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.reading import (
     build_objective,
     describe_settings,
     differing_settings,

@@ -13,7 +13,7 @@ from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import tag_scores
 from treeparse.training import load_config, train
-from treeparse.training.module import ParserModule
+from treeparse.training.loop.module import ParserModule
 
 TAGS = ["--model.tags.upos", "1", "--model.tags.xpos=0.5", "--model.tags.feats=0.5"]
 SHORT = ["--optimization.epochs=2"]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport, Calibration
     from treeparse.metrics.advantages import Direction
     from treeparse.pictures.page import Figure, Section
-    from treeparse.training.history import EpochRecord
+    from treeparse.training.state.history import EpochRecord
 
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # by how often gold has them
@@ -41,8 +41,8 @@ class Judged:
 def run_history(directories: Sequence[str]) -> "list[EpochRecord]":
     """The history of the run that a model is of: none where it is of no run, or where several parse as one."""
     from treeparse.model.folders import RUN_MODEL
-    from treeparse.training.checkpoint import RunDirectory
-    from treeparse.training.history import read_csv
+    from treeparse.training.state.history import read_csv
+    from treeparse.training.state.run_directory import RunDirectory
 
     if len(directories) != 1:
         return []

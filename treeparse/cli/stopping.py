@@ -75,7 +75,7 @@ def stoppable(work: Callable[[], object], way_on: Callable[[], str] = lambda: "t
 
 def way_on(output: str | None) -> str:
     """What to do after a stop, given the folder of the run, if it is known."""
-    from treeparse.training.checkpoint import RunDirectory
+    from treeparse.training.state.run_directory import RunDirectory
 
     run = None if output is None else RunDirectory(output)
     if run is None or not run.config.exists():

@@ -20,8 +20,8 @@ from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parse, Parser
 from treeparse.progress import parsing_bar
 from treeparse.sentence import Sentence
-from treeparse.training.config import TrainConfig
 from treeparse.training.run import train
+from treeparse.training.settings.config import TrainConfig
 from treeparse.training.several_runs import begin_runs
 
 Method = Literal["best", "samples", "different_samples"]

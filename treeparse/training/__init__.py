@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
-    from treeparse.training.config import TrainConfig as TrainConfig
     from treeparse.training.run import train as train
-    from treeparse.training.settings import load_config as load_config
+    from treeparse.training.settings.config import TrainConfig as TrainConfig
+    from treeparse.training.settings.reading import load_config as load_config
 
 _HOMES = {
-    "TrainConfig": "treeparse.training.config",
-    "load_config": "treeparse.training.settings",
+    "TrainConfig": "treeparse.training.settings.config",
+    "load_config": "treeparse.training.settings.reading",
     "train": "treeparse.training.run",
 }
 

@@ -13,22 +13,22 @@ from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_l
 from treeparse.data.files import expand_paths
 from treeparse.data.text.multiword import multiword_tokens
 from treeparse.errors import TreeparseError
-from treeparse.training.budget import within_budget
-from treeparse.training.checkpoint import RunDirectory, RunState
-from treeparse.training.config import TrainConfig
-from treeparse.training.export import export_model
-from treeparse.training.fit import Training, fit, repeatable
-from treeparse.training.frozen import cached_indexer
-from treeparse.training.history import EpochRecord, best_record
-from treeparse.training.identity import check_identity, run_identity, with_values_of_before
-from treeparse.training.initial import initial_parser
-from treeparse.training.module import ParserModule
-from treeparse.training.origin import Origin
-from treeparse.training.plan import Sizes, plan_remarks, planned, settled, workload
-from treeparse.training.progress import Console, without_notices
-from treeparse.training.settings import build_objective
-from treeparse.training.suitable import check_objective
-from treeparse.training.treebanks import files_remark, load_mixture, load_treebanks
+from treeparse.progress import Console
+from treeparse.training.data.frozen_layers import cached_indexer
+from treeparse.training.data.treebanks import check_objective, files_remark, load_mixture, load_treebanks
+from treeparse.training.loop.fit import Training, fit, repeatable
+from treeparse.training.loop.initial_parser import initial_parser
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.progress import without_notices
+from treeparse.training.release.export import export_model
+from treeparse.training.settings.batch_bounds import within_budget
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.reading import build_objective
+from treeparse.training.settings.resolve import Sizes, plan_remarks, planned, settled, workload
+from treeparse.training.state.history import EpochRecord, best_record
+from treeparse.training.state.identity import check_identity, run_identity, with_values_of_before
+from treeparse.training.state.provenance import Origin
+from treeparse.training.state.run_directory import RunDirectory, RunState
 from treeparse.upgrades import upgraded_settings
 
 AHEAD = 2

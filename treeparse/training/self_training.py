@@ -17,15 +17,15 @@ from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import file_digest
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.config import DataConfig, OptimizationConfig, TrainConfig
-from treeparse.training.export import export_model
-from treeparse.training.history import best_record
-from treeparse.training.identity import FREE_SETTINGS
-from treeparse.training.progress import Console
+from treeparse.progress import Console
+from treeparse.training.release.export import export_model
 from treeparse.training.run import train
-from treeparse.training.settings import build_objective, flattened
+from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
+from treeparse.training.settings.reading import build_objective, flattened
 from treeparse.training.several_runs import begin_runs
+from treeparse.training.state.history import best_record
+from treeparse.training.state.identity import FREE_SETTINGS
+from treeparse.training.state.run_directory import RunDirectory
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, where the config sets neither steps nor epochs

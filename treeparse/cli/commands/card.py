@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     check_models([args.run], args)
     from treeparse.batch import pick_device
     from treeparse.model import Parser
-    from treeparse.training.card import write_card
-    from treeparse.training.checkpoint import RunDirectory
+    from treeparse.training.release.card import write_card
+    from treeparse.training.state.run_directory import RunDirectory
 
     import_modules(args)
     run = RunDirectory(args.run)

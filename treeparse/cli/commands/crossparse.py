@@ -49,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _crossparse(args: argparse.Namespace) -> None:
-    from treeparse.training.inputs import check_inputs
-    from treeparse.training.settings import read_settings
+    from treeparse.training.settings.reading import check_inputs, read_settings
 
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]

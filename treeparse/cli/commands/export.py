@@ -32,8 +32,8 @@ def run(args: argparse.Namespace) -> int:
         check_output_folder(args.output)
     check_folder(args.run)
     check_modules(args)
-    from treeparse.training.checkpoint import RunDirectory
-    from treeparse.training.export import export_model
+    from treeparse.training.release.export import export_model
+    from treeparse.training.state.run_directory import RunDirectory
 
     import_modules(args)
     export = export_model(RunDirectory(args.run), None if args.output is None else Path(args.output))

@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train; where a signal stops it, a message says how to resume."""
     if args.help_config:
-        from treeparse.training.settings import describe_settings
+        from treeparse.training.settings.reading import describe_settings
 
         print(describe_settings(args.overrides))
         return 0
@@ -66,8 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
     def work() -> None:
         nonlocal output
-        from treeparse.training.inputs import check_inputs
-        from treeparse.training.settings import read_settings
+        from treeparse.training.settings.reading import check_inputs, read_settings
 
         of_run = args.resume is not None and args.config is None
         settings = read_settings(_config_path(args), _options(args), of_run=of_run)

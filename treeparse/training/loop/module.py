@@ -18,12 +18,12 @@ from treeparse.metrics import AttachmentScores, tag_scores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
-from treeparse.training.config import OptimizationConfig
-from treeparse.training.finite import FiniteNumbers, Step
-from treeparse.training.history import EpochRecord
-from treeparse.training.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.plan import settled
-from treeparse.training.state import RunState, fitting
+from treeparse.training.loop.finite import FiniteNumbers, Step
+from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.settings.config import OptimizationConfig
+from treeparse.training.settings.resolve import settled
+from treeparse.training.state.history import EpochRecord
+from treeparse.training.state.run_state import RunState, fitting
 
 NAMED_SENTENCES = 5
 

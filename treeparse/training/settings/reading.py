@@ -6,18 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from jsonargparse import ArgumentError, ArgumentParser, Namespace
 
+from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import ENCODERS, ParserConfig
+from treeparse.model.hub import check_local_model
 from treeparse.names import OBJECTIVES
+from treeparse.nn.config import EncoderConfig
 from treeparse.nn.size import TRAINING_COPIES, check_memory
+from treeparse.nn.transformer_config import TransformerConfig, no_adapters
 from treeparse.setting_fields import values_of_before
-from treeparse.training.arguments import (
+from treeparse.training.settings.arguments import (
     MODE,
     Keys,
     file_arguments,
@@ -28,8 +33,20 @@ from treeparse.training.arguments import (
     present_options,
     without_replaced_length,
 )
-from treeparse.training.config import DEFAULT_OBJECTIVE, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
-from treeparse.training.encoders import KEY, add_encoder_arguments, chosen_encoder, encoder_config, list_settings
+from treeparse.training.settings.config import (
+    DEFAULT_OBJECTIVE,
+    DataConfig,
+    OptimizationConfig,
+    TrainConfig,
+    TrainerConfig,
+)
+from treeparse.training.settings.encoders import (
+    KEY,
+    add_encoder_arguments,
+    chosen_encoder,
+    encoder_config,
+    list_settings,
+)
 from treeparse.upgrades import upgraded_settings
 from treeparse.user_code import check_module
 
@@ -98,6 +115,22 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
         )
     _check_objective(in_file, of_objective, path)
     return Settings(config, objective, path)
+
+
+def check_inputs(config: TrainConfig) -> None:
+    """Raise for files and models that do not exist, and for a library that is not installed."""
+    for patterns in (config.data.train, config.data.dev, config.data.unlabelled):
+        expand_paths([patterns] if isinstance(patterns, str) else patterns or [])
+    if config.data.vectors is not None and not Path(config.data.vectors).exists():
+        raise TreeparseError(f"There is no file {config.data.vectors}, which data.vectors names.")
+    if config.init_from is not None:
+        check_local_model(config.init_from)
+    _check_libraries(config.model.encoder)
+
+
+def _check_libraries(encoder: EncoderConfig) -> None:
+    if isinstance(encoder, TransformerConfig) and encoder.lora_rank and find_spec("peft") is None:
+        raise no_adapters(encoder, "No module named 'peft'")
 
 
 def _check_objective(in_file: Mapping[str, Any], options: Sequence[str], path: str | Path | None) -> None:

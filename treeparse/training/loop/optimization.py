@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from treeparse.training.config import OptimizationConfig
-from treeparse.training.plan import settled
+from treeparse.training.settings.config import OptimizationConfig
+from treeparse.training.settings.resolve import settled
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
 RATE = "rate"  # of a group of parameters: its learning rate as a share of the run's; 1 where there is none

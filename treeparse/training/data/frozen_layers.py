@@ -20,10 +20,10 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.nn import TransformerConfig, TransformerEncoder
+from treeparse.progress import Console
 from treeparse.sentence import Sentence
-from treeparse.training.config import TrainConfig
-from treeparse.training.plan import settled
-from treeparse.training.progress import Console
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.resolve import settled
 
 FORMAT = 1  # of the cache: another one has other keys
 PART = 2**27  # bytes of a file, about

@@ -1,8 +1,10 @@
 """The settings of a training run."""
 
 import json
+import math
+import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import yaml
@@ -12,9 +14,11 @@ from treeparse.model.config import ParserConfig
 from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
 from treeparse.nn.transformer_config import TransformerConfig
 from treeparse.setting_fields import added_setting
-from treeparse.training.bounds import check_most, check_seed
 
 Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
+SEEDS = 2**63
+MOST = 10**9  # of any whole number: what is larger would never end, or never start
+MOST_EPOCHS = 10**6
 MOST_RATIO = 1000  # of unlabelled words
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
@@ -219,9 +223,9 @@ class TrainConfig:
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        check_most("data", self.data)
-        check_most("optimization", self.optimization)
+        _check_seed(self.seed)
+        _check_most("data", self.data)
+        _check_most("optimization", self.optimization)
         self._check_cache()
         if not self.output.strip():
             raise TreeparseError("output is empty: name a folder for the run.")
@@ -243,10 +247,32 @@ class TrainConfig:
         return json.loads(json.dumps(asdict(self)))
 
     def to_yaml(self) -> str:
-        """A config file that :func:`~treeparse.training.settings.load_config` reads back."""
+        """A config file that :func:`~treeparse.training.settings.reading.load_config` reads back."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
 def _at_least(name: str, value: float | Auto | None, least: float) -> None:
     if not isinstance(value, str | None) and not value >= least:
         raise TreeparseError(f"{name} is {value}, but must be at least {least}.")
+
+
+def _check_seed(seed: int) -> None:
+    """Raise for a seed that torch or numpy does not take."""
+    if not 0 <= seed < SEEDS:
+        raise TreeparseError(f"seed is {seed}, but must be from 0 to 2**63 - 1.")
+
+
+def _check_most(section: str, settings: Any) -> None:
+    """Raise for a number in a section of settings, a dataclass, that is larger than any use of it."""
+    special = {"workers": _most_workers(), "epochs": MOST_EPOCHS}
+    for name in (each.name for each in fields(settings)):
+        value, most = getattr(settings, name), special.get(name, MOST)
+        if isinstance(value, int) and value > most:
+            raise TreeparseError(f"{section}.{name} is {value}, but must be at most {most}.")
+        if value == math.inf:
+            raise TreeparseError(f"{section}.{name} is {value}, but must be finite.")
+
+
+def _most_workers() -> int:
+    """Four processes a core, and 16 in any case."""
+    return max(16, 4 * (os.cpu_count() or 1))

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.warnings import PossibleUserWarning
-from tqdm import tqdm
 
 from treeparse.batch import Batch
-from treeparse.progress import Announcer, Bar
-from treeparse.training.plan import Workload
+from treeparse.progress import Bar, Console
+from treeparse.training.settings.resolve import Workload
 
 SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss
 PARSING_SPEED = 2.5  # so many times as many words a second as training
@@ -59,7 +58,7 @@ class Announcement(pl.Callback):
 
     FIRST, LAST = 3, 13  # steps between which is timed: the first ones compile kernels
 
-    def __init__(self, work: Workload, console: "Console") -> None:
+    def __init__(self, work: Workload, console: Console) -> None:
         self.work, self.console = work, console
         self.steps = self.words = 0
         self.started = 0.0
@@ -99,34 +98,6 @@ def spoken_time(seconds: float) -> str:
     if seconds < 90:
         return f"{max(2, round(seconds))} seconds"
     return f"{round(seconds / 60)} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
-
-
-class Console:
-    """Writes lines above the progress bar; a quiet one writes nothing."""
-
-    def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet
-        self.during = Announcer(quiet=quiet).during
-
-    def bars(self, work: Workload) -> list[RunBar]:
-        """The progress bar, if this is a terminal that one can be shown on."""
-        return [RunBar(work)] if not self.quiet and sys.stdout.isatty() else []
-
-    def bar(self, total: int, unit: str) -> Bar:
-        """A progress bar, gone at its end, which is shown if this is a terminal that it can be shown on."""
-        hidden = self.quiet or not sys.stdout.isatty()
-        return Bar(total, stream=sys.stdout, hidden=hidden, unit=unit, unit_scale=True)
-
-    def remark(self, line: str) -> None:
-        """Write a line to standard error."""
-        if not self.quiet:
-            tqdm.write(f"treeparse: {line}", file=sys.stderr)
-
-    def say(self, line: str) -> None:
-        """Write a line to standard output."""
-        if not self.quiet:
-            tqdm.write(line)
-            sys.stdout.flush()
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.folders import CARD
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.history import EpochRecord, best_record
-from treeparse.training.origin import Origin, licence_tag
+from treeparse.training.state.history import EpochRecord, best_record
+from treeparse.training.state.provenance import Origin, licence_tag
+from treeparse.training.state.run_directory import RunDirectory
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
 TREES = {"nonprojective": "all trees", "projective": "trees without crossing arcs"}

@@ -9,7 +9,7 @@ from jsonargparse import ArgumentParser
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import DEFAULT_ENCODER, ENCODERS
 from treeparse.nn.config import EncoderConfig
-from treeparse.training.arguments import load_yaml, option_values
+from treeparse.training.settings.arguments import load_yaml, option_values
 from treeparse.user_code import import_code
 
 KEY = "model.encoder"

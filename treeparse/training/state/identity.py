@@ -12,8 +12,8 @@ from treeparse.data.batches.mixing import PLAIN, Mixture
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.setting_fields import values_of_before
-from treeparse.training.config import TrainConfig
-from treeparse.training.settings import differing_settings
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.reading import differing_settings
 
 # Settings that change no bit of the outcome: a run may be resumed under others.
 FREE_SETTINGS = {

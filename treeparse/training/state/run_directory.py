@@ -26,11 +26,11 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.folders import RUN_CHECKPOINTS, RUN_MODEL
 from treeparse.model.storage import file_header, from_plain, upgraded
-from treeparse.training.checks import REMEDY, check_tensors, mapping, misfits_of
-from treeparse.training.history import EpochRecord, best_record, write_csv
-from treeparse.training.origin import Origin
-from treeparse.training.state import RunState as RunState
-from treeparse.training.state import state_from_plain, state_to_plain
+from treeparse.training.state.checks import REMEDY, check_tensors, mapping, misfits_of
+from treeparse.training.state.history import EpochRecord, best_record, write_csv
+from treeparse.training.state.provenance import Origin
+from treeparse.training.state.run_state import RunState as RunState
+from treeparse.training.state.run_state import state_from_plain, state_to_plain
 
 
 class RunDirectory:

@@ -11,9 +11,9 @@ from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.folders import CARD, FILES
-from treeparse.training.card import write_card
-from treeparse.training.checkpoint import RunDirectory
-from treeparse.training.history import EpochRecord, best_record
+from treeparse.training.release.card import write_card
+from treeparse.training.state.history import EpochRecord, best_record
+from treeparse.training.state.run_directory import RunDirectory
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.encoders import encoder_kind
 from treeparse.sentence import Sentence
-from treeparse.training.config import TrainConfig
+from treeparse.training.settings.config import TrainConfig
 
 # Settings on which no weight depends: a run may have others than the model that it starts from.
 FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature", "label_temperature"}

@@ -13,12 +13,13 @@ from pytorch_lightning.utilities.exceptions import SIGTERMException
 
 from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
-from treeparse.training.checkpoint import RunDirectory, RunState
-from treeparse.training.config import TrainConfig
-from treeparse.training.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
-from treeparse.training.module import ParserModule
-from treeparse.training.plan import Workload, settled
-from treeparse.training.progress import Announcement, Console
+from treeparse.progress import Console
+from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.progress import Announcement, RunBar
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.resolve import Workload, settled
+from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
+from treeparse.training.state.run_directory import RunDirectory, RunState
 
 TERMINATED = 128 + signal.SIGTERM
 
@@ -62,6 +63,7 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
 def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.Trainer:
     config = training.config
     device = pick_device(config.trainer.device)
+    bars = [RunBar(training.work)] if console.shows_bars else []
     return pl.Trainer(
         accelerator=device.type,
         devices=1 if device.type == "cpu" else [device.index or 0],
@@ -70,7 +72,7 @@ def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.
         check_val_every_n_epoch=settled(config.optimization.dev_every),
         limit_val_batches=1.0 if training.work.dev_words else 0,
         reload_dataloaders_every_n_epochs=1,  # see TreebankModule
-        callbacks=[Announcement(training.work, console), recorder, *console.bars(training.work)],
+        callbacks=[Announcement(training.work, console), recorder, *bars],
         enable_progress_bar=False,
         # Lightning's own logs and checkpoints do not survive a kill: see _Recorder.
         logger=False,

@@ -11,9 +11,9 @@ from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence
-from treeparse.training.config import TrainConfig
-from treeparse.training.memory import StepMemory, measured
-from treeparse.training.plan import batch_words, precision
+from treeparse.training.settings.config import TrainConfig
+from treeparse.training.settings.resolve import batch_words, precision
+from treeparse.training.settings.step_memory import StepMemory, measured
 
 GIGABYTE = 10**9
 

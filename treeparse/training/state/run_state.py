@@ -11,7 +11,7 @@ from torch.optim import AdamW
 from treeparse.errors import TreeparseError
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model.storage import VERSION, file_writer
-from treeparse.training.checks import (
+from treeparse.training.state.checks import (
     REMEDY,
     MisfitError,
     check,
@@ -21,7 +21,7 @@ from treeparse.training.checks import (
     mapping,
     misfits_of,
 )
-from treeparse.training.history import EpochRecord
+from treeparse.training.state.history import EpochRecord
 from treeparse.version import installed_version
 
 FORMAT = 1

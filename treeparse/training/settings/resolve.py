@@ -11,7 +11,7 @@ from treeparse.errors import TreeparseError
 from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
-from treeparse.training.config import Auto, OptimizationConfig, TrainConfig
+from treeparse.training.settings.config import Auto, OptimizationConfig, TrainConfig
 
 EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words

@@ -1,17 +1,20 @@
 """The sentences that a run trains on, those that it measures itself by, and how the first are mixed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.mixing import Mixture
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.features.indexer import has_tree
 from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.treebank import load_treebank
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
-from treeparse.training.config import DataConfig, TrainConfig
+from treeparse.objectives import Objective
+from treeparse.sentence import Sentence
+from treeparse.training.settings.config import DataConfig, TrainConfig
 
 Say = Callable[[str], None]
 
@@ -87,6 +90,34 @@ def load_mixture(config: TrainConfig, treebanks: Treebanks, say: Say) -> Mixture
         on_invalid=_saying_once(say) if data.skip_invalid else None,
     )
     return Mixture(draw, text, data.mixing, data.unlabelled_ratio)
+
+
+def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabelled: bool) -> None:
+    """Raise where an objective, or a term of it, is for sentences that are not there, or none for those that are.
+
+    Args:
+        objective: the loss.
+        train: the training sentences.
+        unlabelled: whether there is unlabelled text besides.
+    """
+    kinds, have_tree = objective.kinds(), [has_tree(sentence) for sentence in train]
+    learns = {kind: [name for name, each in kinds.items() if each == kind] for kind in ("labelled", "unlabelled")}
+    if learns["labelled"] and not any(have_tree):
+        raise TreeparseError(
+            f"The objective {learns['labelled'][0]} learns from trees, but data.train has none: every HEAD is _. Leave "
+            "it out, for one that needs none, such as Entropy, or name files with trees."
+        )
+    if unlabelled and len(learns["labelled"]) == len(kinds):
+        raise TreeparseError(
+            f"The objective {learns['labelled'][0]} learns from trees alone, so that data.unlabelled is of no use: "
+            "train with treeparse self-train, add an objective that needs no trees in a WeightedSum (treeparse config "
+            "semisup shows some), or leave data.unlabelled out."
+        )
+    if learns["unlabelled"] and not unlabelled and all(have_tree):
+        raise TreeparseError(
+            f"The objective {learns['unlabelled'][0]} is for unlabelled sentences, but there are none: name files as "
+            "data.unlabelled, or leave it out."
+        )
 
 
 def held_out(sentences: list[ConlluSentence], share: float) -> tuple[list[ConlluSentence], list[ConlluSentence]]:

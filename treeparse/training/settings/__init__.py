@@ -1,0 +1,1 @@
+"""The settings of a run: their types, how they are read, and what ``auto`` resolves to."""
