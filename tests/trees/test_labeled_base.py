@@ -11,7 +11,7 @@ from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.labels.base import LabeledBase
 
 MEMBERS = {name for name in (*vars(LabeledBase), *LabeledBase.__annotations__) if not name.startswith("_")}
-BASES = {"with_scores", "given", "within", "tempered", "expand"}  # what gives a base again
+BASES = {"with_scores", "given", "within", "tempered", "expand", "of_items"}  # what gives a base again
 
 
 class OtherTrees:

@@ -104,7 +104,7 @@ class ArcScores(Reference):
 
 def of_arcs(own: LabeledCRF, scores: Tensor) -> TreeDistribution:
     """The distribution without labels over the parser's trees under other scores of arcs ``(B, n+1, n+1)``."""
-    return cast(TreeDistribution, own.base.with_scores(scores))
+    return cast(TreeDistribution, own.base.with_scores(own.base.parts.detach().neutral().with_arcs(scores)))
 
 
 def write_arc_scores(path: str | Path, sentences: Sequence[Sentence], scores: Sequence[Tensor]) -> None:

@@ -4,7 +4,7 @@ Batch dimensions are one axis of size B here, and so are the parts of a distribu
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import torch
@@ -18,6 +18,11 @@ class ArcValues(ABC):
     """``count`` values of every part. Parts that are in no tree count 0, whatever they hold."""
 
     count: int
+    width: int  # the number P of parts
+
+    @abstractmethod
+    def widened(self, width: int) -> "ArcValues":
+        """The same values, and 0 for further parts up to so many in all."""
 
     @property
     @abstractmethod
@@ -38,7 +43,13 @@ class DenseValues(ArcValues):
 
     def __init__(self, values: Tensor, possible: Tensor) -> None:
         self.values = torch.where(possible.unsqueeze(-1), values, 0.0)
-        self.count = values.shape[-1]
+        self.width, self.count = values.shape[1:]
+
+    def widened(self, width: int) -> "DenseValues":
+        if width == self.width:
+            return self
+        values = torch.nn.functional.pad(self.values, (0, 0, 0, width - self.width))
+        return DenseValues(values, torch.ones_like(values[..., 0], dtype=torch.bool))
 
     @property
     def ids(self) -> Tensor:
@@ -57,6 +68,14 @@ class SparseValues(ArcValues):
     def __init__(self, places: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
         self.item, self.part, self.column = places
         self.values, self.shape, self.count = values, shape, count
+        self.width = shape[1]
+
+    def widened(self, width: int) -> "SparseValues":
+        if width == self.width:
+            return self
+        return SparseValues(
+            torch.stack([self.item, self.part, self.column]), self.values, (self.shape[0], width), self.count
+        )
 
     @cached_property
     def _used(self) -> tuple[Tensor, Tensor]:
@@ -111,6 +130,24 @@ def arc_values(values: Tensor, shape: Size, possible: Tensor) -> ArcValues:
         entries = torch.where(possible[places[0], places[1]], entries, 0.0)
         return SparseValues(places, entries, (possible.shape[0], possible.shape[1]), count)
     return DenseValues(values.to(torch.float64).reshape(*possible.shape, count), possible)
+
+
+def side_by_side(kinds: Sequence[ArcValues]) -> ArcValues:
+    """Values of several kinds of part as one.
+
+    Raises:
+        TreeparseError: for sparse values of one kind among several.
+    """
+    if len(kinds) == 1:
+        return kinds[0]
+    dense = [values.values for values in kinds if isinstance(values, DenseValues)]
+    if len(dense) < len(kinds):
+        raise TreeparseError("Values of several kinds of part must be dense tensors, got a sparse one: use to_dense().")
+    if len({values.count for values in kinds}) > 1:
+        counts = ", ".join(str(values.count) for values in kinds)
+        raise TreeparseError(f"Values of all kinds of part must have the same last dimension, got {counts}.")
+    values = torch.cat(dense, 1)
+    return DenseValues(values, torch.ones_like(values[..., 0], dtype=torch.bool))
 
 
 def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:

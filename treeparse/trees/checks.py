@@ -12,6 +12,7 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. Of 
   all nodes.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -21,6 +22,7 @@ from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no publ
 from treeparse.batch import moved
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.looks import is_at_hand
+from treeparse.trees.parts import PartKind, Parts, named
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # that of scores which are not checked
@@ -211,18 +213,46 @@ def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     arcs = arc_mask(lengths, scores.shape[lengths.dim()])
     bad = (arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim())) & ~_are_usable(scores.detach())).nonzero()
     if len(bad):
-        place = bad[0].tolist()
-        item, (head, dependent) = place[: lengths.dim()], place[lengths.dim() :][:2]
-        value = scores[tuple(place)].item()
-        what = f"The score of {of}arc {head} -> {dependent}{_of_item(item)} is {value}"
-        if abs(value) < torch.inf:
+        index = bad[0].tolist()
+        item, (head, dependent) = index[: lengths.dim()], index[lengths.dim() :][:2]
+        what = f"The score of {of}arc {head} -> {dependent}{_of_item(item)}"
+        raise _unusable_score(what, scores[tuple(index)].item(), "it" if of else "an arc")
+
+
+def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, *, values: bool) -> None:
+    """Raise unless parts besides arcs have the kinds' shapes, and if ``values`` for what ``check_scores`` refuses."""
+    if len(parts) - 1 != len(kinds):
+        raise TreeparseError(f"These trees need scores of {named(kinds)}, got {len(parts)} tensor(s).")
+    nodes = parts.arcs.shape[-1]
+    for kind, scores in zip(kinds, parts.others, strict=True):
+        if not scores.is_floating_point():
+            raise TreeparseError(f"Scores of {kind.name} must be floating-point numbers, got {scores.dtype}.")
+        shape = (*lengths.shape, *kind.shape(nodes))
+        if tuple(scores.shape) != shape:
+            raise TreeparseError(f"Scores of {kind.name} must have shape {shape}, got {tuple(scores.shape)}.")
+        if scores.device != parts.arcs.device:
             raise TreeparseError(
-                f"{what}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, since rounding hides what "
-                f"sums of larger ones differ by (-inf forbids {'it' if of else 'an arc'})."
+                f"Scores of {kind.name} must be on the device of the arcs' scores, {parts.arcs.device}, "
+                f"got {scores.device}."
             )
-        raise TreeparseError(
-            f"{what}; scores must be below +inf and not NaN (-inf forbids {'it' if of else 'an arc'})."
+        if not values or not _may_be_unusable(scores.detach()):
+            continue
+        mask = kind.mask(lengths.reshape(-1), nodes).expand(lengths.numel(), *shape[lengths.dim() :]).reshape(shape)
+        bad = (mask & ~_are_usable(scores.detach())).nonzero()
+        if len(bad):
+            index = bad[0].tolist()
+            item, part = index[: lengths.dim()], tuple(index[lengths.dim() :])
+            what = f"The score of {kind.name} at {part}{_of_item(item)}"
+            raise _unusable_score(what, scores[tuple(index)].item(), "a part")
+
+
+def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
+    if abs(value) < torch.inf:
+        return TreeparseError(
+            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, since rounding hides "
+            f"what sums of larger ones differ by (-inf forbids {part})."
         )
+    return TreeparseError(f"{what} is {value}; scores must be below +inf and not NaN (-inf forbids {part}).")
 
 
 def _may_be_unusable(scores: Tensor) -> bool:

@@ -9,6 +9,7 @@ from treeparse.names import Combination
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean
 from treeparse.trees.mixture import Mixture, check_alike
+from treeparse.trees.parts import Parts
 
 
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledCRF | Mixture:
@@ -35,7 +36,7 @@ def product(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
     first, *others = check_alike(distributions)
     if not others:
         return first
-    scores = _mean([p.scores.double() for p in distributions])
+    scores = Parts.mean([p.base.parts.to(torch.float64) for p in distributions])
     return LabeledCRF(first.base.with_scores(scores), LabelMean([p.labels.source for p in distributions]))
 
 
@@ -47,7 +48,8 @@ def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
     """
     first = check_alike(distributions)[0]
     flats = [p.arcs.flat for p in distributions]
-    scores = _mean([flat.unflat(flat.log_marginals) for flat in flats])
+    parts = Parts.mean([p.base.parts.to(torch.float64) for p in distributions]).neutral()
+    scores = parts.with_arcs(_mean([flat.unflat(flat.log_marginals) for flat in flats]))
     labels = LabelMean([LabelLogProbs(p.labels.source) for p in distributions])
     return LabeledCRF(first.base.with_scores(scores), labels)
 

@@ -16,17 +16,19 @@ from treeparse.trees.checks import (
     check_head_range,
     check_heads,
     check_mask,
+    check_other_parts,
     check_scores,
     check_shape,
     check_whole_trees,
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.enumeration import check_enumerable, trees_without_forbidden_arcs
+from treeparse.trees.enumeration import check_enumerable, head_lists
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.looks import is_at_hand
+from treeparse.trees.parts import Parts, named
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
@@ -56,6 +58,8 @@ class TreeCRF(TreeDistribution):
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
         lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.
+        others: scores ``(*batch, ...)`` of the family's further kinds of part, in their order. A subclass with such
+            parts takes their scores as further positional arguments, after those of arcs and before ``lengths``.
         single_root: whether exactly one word hangs from the root.
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
 
@@ -71,16 +75,19 @@ class TreeCRF(TreeDistribution):
         scores: Tensor,
         lengths: Tensor | None = None,
         *,
+        others: tuple[Tensor, ...] = (),
         single_root: bool = True,
         validate_args: bool | None = None,
     ) -> None:
         check_shape(scores)
-        self.scores = scores
+        self.scores, self.parts = scores, Parts((scores, *others))
         self.single_root = single_root
         super().__init__(scores.shape[:-2], scores.shape[-1:], validate_args=validate_args)
         self.lengths = full_lengths(scores, lengths, validate=bool(self._validate_args))
         if self._validate_args:
             check_scores(scores, self.lengths)
+        if others:
+            check_other_parts(self.parts, self.family.kinds, self.lengths, values=bool(self._validate_args))
 
     @property
     @abstractmethod
@@ -95,18 +102,21 @@ class TreeCRF(TreeDistribution):
     @cached_property
     def flat(self) -> FlatTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The trees as one flat batch in float64, from which all values are made."""
-        return FlatTrees(self.family, self.scores, self.lengths, validate=bool(self._validate_args))
+        return FlatTrees(self.family, self.parts, self.lengths, validate=bool(self._validate_args))
 
-    def with_scores(self, scores: Tensor, lengths: Tensor | None = None, *, validate_args: bool | None = None) -> Self:
-        """The same kind of distribution, all settings included, over other scores of any batch shape; unchecked.
+    def with_scores(
+        self, scores: Tensor | Parts, lengths: Tensor | None = None, *, validate_args: bool | None = None
+    ) -> Self:
+        """The same kind of distribution, all settings included, with other scores, whose values are not checked.
 
         Args:
-            scores: in the place of these scores.
-            lengths: likewise; the same if None.
+            scores: of all parts, in any batch shape; or of arcs alone, and scores of other parts stay.
+            lengths: ``(*batch,)`` of the new scores; those of this distribution if None.
             validate_args: whether items without a tree raise; as here if None.
         """
         lengths = self.lengths if lengths is None else lengths
-        result = type(self)(scores, lengths, **self.settings, validate_args=False)
+        parts = scores if isinstance(scores, Parts) else self.parts.with_arcs(scores)
+        result = type(self)(*parts, lengths, **self.settings, validate_args=False)  # pyright: ignore[reportCallIssue]
         result._validate_args = self._validate_args if validate_args is None else validate_args
         return result
 
@@ -115,6 +125,12 @@ class TreeCRF(TreeDistribution):
     def marginals(self) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The probability of every arc ``(*batch, n+1, n+1)``, differentiable; 0 at column 0, diagonal and padding."""
         return self._round(self.flat.unflat(self.flat.marginals))
+
+    @cached_property
+    @torch.enable_grad()
+    def part_marginals(self) -> Parts:
+        """The probability of every part, of arcs first and of other kinds after them, ``(*batch, ...)`` each."""
+        return Parts((self.marginals, *(self._round(self.flat.unflat(part)) for part in self.flat.part_marginals[1:])))
 
     @cached_property
     def log_marginals(self) -> Tensor:
@@ -158,7 +174,7 @@ class TreeCRF(TreeDistribution):
         """
         flat = self.flat
         expected = torch.where(flat.arcs > -torch.inf, flat.marginals, -torch.inf).detach()
-        return flat.unflat(flat.with_arcs(expected).heads)
+        return flat.unflat(flat.with_parts(flat.parts.detach().neutral().with_arcs(expected)).heads)
 
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Heads ``(*sample, *batch, n+1)`` of exact, independent samples.
@@ -277,7 +293,11 @@ class TreeCRF(TreeDistribution):
 
     def detach(self) -> Self:
         """The same distribution, a constant for autograd."""
-        return self.with_scores(self.scores.detach())
+        return self.with_scores(self.parts.detach())
+
+    def of_items(self, items: Tensor) -> Self:
+        """The distributions of items ``(I,)`` of a flat batch, in order; there it is no error to have no tree."""
+        return self.with_scores(self.parts.of_items(items), self.lengths[items], validate_args=False)
 
     def tempered(self, temperature: float) -> Self:
         """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.
@@ -287,10 +307,11 @@ class TreeCRF(TreeDistribution):
         """
         if not temperature > 0:
             raise TreeparseError(f"A temperature must be above 0, not {temperature}.")
-        scores = self.scores.double() / temperature
+        parts = self.parts.map(lambda part: part.double() / temperature)
         if self._validate_args:
-            check_scores(scores, self.lengths)
-        return self.with_scores(scores)
+            check_scores(parts.arcs, self.lengths)
+            check_other_parts(parts, self.family.kinds, self.lengths, values=True)
+        return self.with_scores(parts)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree.
@@ -331,14 +352,19 @@ class TreeCRF(TreeDistribution):
             TreeparseError: for more than 7 words, where there are too many trees.
         """
         check_enumerable(self.scores.shape[-1] - 1)
-        items = zip(self.flat.arcs.detach(), self.flat.lengths, strict=True)
-        trees = [trees_without_forbidden_arcs(self.family, *item) for item in items]
+        parts, lengths = self.flat.parts.detach(), self.flat.lengths
+        trees = []
+        for item in map(slice, range(len(lengths)), range(1, len(lengths) + 1)):
+            one = FlatTrees(self.family, parts.of_items(item), lengths[item], validate=False)
+            heads = head_lists(lengths[item], self.scores.shape[-1])
+            _, is_possible = one.scores_of(heads.unsqueeze(1))
+            trees.append(heads[is_possible.squeeze(1)])
         return side_by_side(trees, like=self.scores[..., 0])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with new leading batch dimensions, sharing memory."""
-        scores = self.scores.expand(*batch_shape, *self.scores.shape[-2:])
-        return self.with_scores(scores, self.lengths.expand(batch_shape))
+        parts = self.parts.expand(batch_shape, len(self.batch_shape))
+        return self.with_scores(parts, self.lengths.expand(batch_shape))
 
     def __repr__(self) -> str:
         shape = tuple(self.scores.shape)
@@ -353,4 +379,9 @@ class TreeCRF(TreeDistribution):
             raise TreeparseError(f"The two distributions have scores of different shapes, {shapes}.")
         if self._validate_args or is_at_hand(self.lengths):
             check_equal_lengths(self.lengths, q.lengths)
+        if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:
+            raise TreeparseError(
+                f"-E_p[log q] needs marginals of all parts that q scores: p scores {named(self.family.kinds)}, "
+                f"q scores {named(q.family.kinds)}."
+            )
         return q

@@ -1,16 +1,19 @@
 """A batch of sentences and their trees as one flat batch: sums, best trees and draws, in float64, before rounding."""
 
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
+from treeparse.errors import TreeparseError
 from treeparse.trees import support
-from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form
+from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form, side_by_side
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.looks import is_at_hand
+from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 
@@ -22,25 +25,27 @@ class FlatTrees:
 
     Args:
         family: which trees there are, and how they are computed with.
-        scores: ``(*batch, n+1, n+1)`` log weights of arcs, any floating dtype.
+        scores: log weights of parts, ``(*batch, n+1, n+1)`` of arcs first, any floating dtype.
         lengths: int64 ``(*batch,)``.
         validate: whether items without a tree raise; if not, scores may be anything.
     """
 
-    def __init__(self, family: Family, scores: Tensor, lengths: Tensor, *, validate: bool) -> None:
+    def __init__(self, family: Family, scores: Iterable[Tensor], lengths: Tensor, *, validate: bool) -> None:
         self.family, self.validate = family, validate
         self.shape = lengths.shape
         with torch.enable_grad():  # cached values must have their graph even if first used without one
-            arcs = scores.to(torch.float64)
-            if arcs.dim() != 3:
-                arcs = arcs.reshape(-1, *arcs.shape[-2:])
-            self.arcs = arcs if validate else summable(arcs, scores)
+            self.parts = Parts([_flat(part, lengths.dim(), validate=validate) for part in scores])
+        self.arcs = self.parts[0]
         self.lengths = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
-        """The same trees under other scores of arcs ``(B, n+1, n+1)``; ``validate`` as here if None."""
+        """The same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
+        return self.with_parts(self.parts.with_arcs(arcs), validate=validate)
+
+    def with_parts(self, parts: Parts, *, validate: bool | None = None) -> "FlatTrees":
+        """The same trees under other scores of all parts ``(B, ...)``; ``validate`` as here if None."""
         validate = self.validate if validate is None else validate
-        return FlatTrees(self.family, self.unflat(arcs), self.unflat(self.lengths), validate=validate)
+        return FlatTrees(self.family, parts.map(self.unflat), self.unflat(self.lengths), validate=validate)
 
     def unflat(self, value: Tensor) -> Tensor:
         """A value ``(B, ...)`` as ``(*batch, ...)``."""
@@ -59,7 +64,7 @@ class FlatTrees:
     @cached_property
     def sums(self) -> TreeSums:
         """The differentiable sums of the parts."""
-        return TreeSums(self.family, (self.arcs,), self.lengths)
+        return TreeSums(self.family, self.parts, self.lengths)
 
     @cached_property
     @torch.enable_grad()
@@ -71,18 +76,28 @@ class FlatTrees:
 
     @cached_property
     @torch.enable_grad()
-    def marginals(self) -> Tensor:
-        """The probability of every arc ``(B, n+1, n+1)``."""
-        (result,) = self.sums.marginals()
+    def part_marginals(self) -> Parts:
+        """The probability of every part ``(B, ...)``."""
+        result = Parts(self.sums.marginals())
         self._require_sums(self.sums.constants[0])
         return result
 
+    @property
+    def marginals(self) -> Tensor:
+        """The probability of every arc ``(B, n+1, n+1)``."""
+        return self.part_marginals[0]
+
     @cached_property
+    def part_log_marginals(self) -> Parts:
+        """Log probability of every part ``(B, ...)``, a constant; -inf exactly where no tree has the part."""
+        result = Parts(self.family.log_marginals(self.parts, self.lengths))
+        self.require((result[0] > -torch.inf).any(-1).any(-1))
+        return result
+
+    @property
     def log_marginals(self) -> Tensor:
         """Log probability of every arc ``(B, n+1, n+1)``, a constant; -inf exactly where no tree has the arc."""
-        (result,) = self.family.log_marginals((self.arcs,), self.lengths)
-        self.require((result > -torch.inf).any(-1).any(-1))
-        return result
+        return self.part_log_marginals[0]
 
     def or_none(self, value: Tensor) -> Tensor:
         """A value ``(*batch,)``, -inf for items without a tree."""
@@ -100,104 +115,115 @@ class FlatTrees:
         return self.or_none(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
 
     def _expected_code_length(self, q: "FlatTrees") -> Tensor:
-        """-E_p[log q] over trees that q allows. Columns of q's scores are shifted to maximum 0, so nothing cancels."""
-        shifted, shift = q.shifted_arcs
-        expected = self.unflat(_inner_product(self.marginals, shifted))
+        """-E_p[log q] over trees that q allows. Columns of q's arcs are shifted to maximum 0, so nothing cancels."""
+        shifted, shift = q.shifted_parts
+        expected = self.unflat(shifted.inner_product(self.part_marginals))
         return (q.log_partition - self.unflat(shift)) - expected
 
     @cached_property
     @torch.enable_grad()
-    def shifted_arcs(self) -> tuple[Tensor, Tensor]:
-        """Scores less the best of their column ``(B, n+1, n+1)``, 0 at what is no arc; the sum of the best ``(B,)``.
-
-        -inf stays. The shift is a constant for autograd, as no entropy depends on it.
-        """
-        finite = torch.where(self.is_arc & (self.arcs > -torch.inf), self.arcs.detach(), -torch.inf)
-        best = finite.amax(-2, keepdim=True)
-        best = torch.where(best > -torch.inf, best, 0.0)
-        return torch.where(self.is_arc, self.arcs - best, 0.0), best.sum((-2, -1))
+    def shifted_parts(self) -> tuple[Parts, Tensor]:
+        """Scores with the best arc of every column at 0, which keeps digits of differences; and the shift ``(B,)``."""
+        return self.parts.shifted(self.is_arc)
 
     def _allows_more(self, q: "FlatTrees") -> Tensor:
         """Which items ``(B,)`` have a tree that q forbids."""
         result = q.log_partition.reshape(-1) == -torch.inf
         forbidden = self.is_arc & (self.arcs > -torch.inf) & (q.arcs == -torch.inf)
         result = result | self.allows_some(forbidden)
+        for kind, mask in enumerate(self.other_masks[: len(q.parts) - 1], 1):
+            forbidden = mask & (self.parts[kind] > -torch.inf) & (q.parts[kind] == -torch.inf)
+            result = result | self.allows_some(forbidden, kind)
         own, other = self.family, q.family
-        constants = own, self.arcs.detach(), self.lengths
+        constants = own, self.parts.detach(), self.lengths
         if own.crossing and not other.crossing:
             result = result | support.allows_crossing_arcs(*constants, self.log_marginals > -torch.inf)
         if other.single_root and not own.single_root:
-            if not own.crossing:
+            if not own.crossing or own.kinds:
                 return result | support.allows_several_roots(*constants, self.log_marginals > -torch.inf)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
         return result
 
-    def allows_some(self, arcs: Tensor) -> Tensor:
-        """Which items ``(B,)`` have a tree with one of some arcs ``(B, n+1, n+1)`` bool."""
-        if is_at_hand(arcs) and not bool(arcs.any()):  # as mostly, and log marginals take longer than all else
-            return arcs.any(-1).any(-1)
-        return (arcs & (self.log_marginals > -torch.inf)).any(-1).any(-1)
+    @cached_property
+    def other_masks(self) -> list[Tensor]:
+        """For every kind of part but arcs, the entries ``(B, ...)`` bool that are parts; all others are ignored."""
+        return [kind.mask(self.lengths, self.arcs.shape[-1]) for kind in self.family.kinds]
+
+    def allows_some(self, parts: Tensor, kind: int = 0) -> Tensor:
+        """Which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, arcs by default."""
+        if is_at_hand(parts) and not bool(parts.any()):  # as mostly, and log marginals take longer than all else
+            return parts.flatten(1).any(-1)
+        return (parts & (self.part_log_marginals[kind] > -torch.inf)).flatten(1).any(-1)
 
     def expected_gradient(self) -> Tensor:
-        """The trace of the covariance of arcs: 1 where a tree has them, else 0; ``(*batch,)``."""
-        return self.unflat((self.marginals * (1 - self.marginals)).sum((-2, -1)))
+        """The trace of the covariance of parts: 1 where a tree has them, else 0; ``(*batch,)``."""
+        return self.unflat(self.part_marginals.map(lambda marginals: marginals * (1 - marginals)).total())
 
     def log_power_sum(self, order: float) -> Tensor:
         """Log of the sum over trees of their probability to a power ``(*batch,)``."""
-        shifted, shift = self.shifted_arcs
-        raised = self.with_arcs(power(shifted, order)).log_partition
+        shifted, shift = self.shifted_parts
+        raised = self.with_parts(shifted.power(order)).log_partition
         return raised - order * (self.log_partition - self.unflat(shift))
 
-    @property
-    def possible_arcs(self) -> Tensor:
-        """Which arcs have a probability above 0, ``(B, (n+1)^2)`` bool."""
-        return (self.marginals > 0).flatten(1)
+    def expectation(self, r: Tensor | Parts) -> Tensor:
+        """Expected sums of values of parts, of arcs if a tensor: ``(*batch, n+1, n+1, R) -> (*batch, R)``."""
+        result = self.expectation_of(self._part_values(r))
+        return result.reshape(self.shape + self._columns(r))
 
-    def expectation(self, r: Tensor) -> Tensor:
-        """Expected sums of values of arcs: ``(*batch, n+1, n+1, R) -> (*batch, R)``."""
-        result = self.expectation_of(self._arc_values(r))
-        return result.reshape(self.shape + r.shape[len(self.shape) + 2 :])
-
-    def covariance(self, r: Tensor, s: Tensor) -> Tensor:
+    def covariance(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
         """The covariance of two such sums ``(*batch, R, S)``."""
-        axes = len(self.shape) + 2
-        result = self.covariance_of(self._arc_values(r), self._arc_values(s))
-        return result.reshape(self.shape + r.shape[axes:] + s.shape[axes:])
+        result = self.covariance_of(self._part_values(r), self._part_values(s))
+        return result.reshape(self.shape + self._columns(r) + self._columns(s))
 
     def score_variance(self) -> Tensor:
         """The variance of a tree's score ``(*batch,)``."""
-        shifted, _ = self.shifted_arcs
-        shifted = self.unflat(torch.where(shifted > -torch.inf, shifted, 0.0))
+        shifted, _ = self.shifted_parts
+        shifted = shifted.map(lambda part: self.unflat(torch.where(part > -torch.inf, part, 0.0)))
         return self.covariance(shifted, shifted)
 
-    def _arc_values(self, values: Tensor) -> ArcValues:
-        return arc_values(values, Size((*self.shape, *self.arcs.shape[1:])), self.possible_arcs)
+    def _columns(self, values: Tensor | Parts) -> Size:
+        """``(R,)``, or ``()`` where values of parts lack this axis."""
+        arcs = values[0] if isinstance(values, Parts) else values
+        return arcs.shape[len(self.shape) + 2 :]
+
+    def _part_values(self, values: Tensor | Parts) -> ArcValues:
+        if not isinstance(values, Parts):
+            return self._values_of_kind(values, 0)
+        if len(values) != len(self.parts):
+            raise TreeparseError(
+                f"Values must have one tensor for each of the {len(self.parts)} kinds of part of these trees, got "
+                f"{len(values)}; a tensor alone holds values of arcs."
+            )
+        return side_by_side([self._values_of_kind(part, kind) for kind, part in enumerate(values)])
+
+    def _values_of_kind(self, values: Tensor, kind: int) -> ArcValues:
+        shape = Size((*self.shape, *self.parts[kind].shape[1:]))
+        return arc_values(values, shape, (self.part_marginals[kind] > 0).flatten(1))
 
     def expectation_of(self, values: ArcValues) -> Tensor:
         """Expected sums ``(B, values.count)``."""
-        return values.weighted_sums(self.marginals.flatten(1).unsqueeze(0)).squeeze(1)
+        marginals = self.part_marginals.flatten()
+        return values.widened(marginals.shape[1]).weighted_sums(marginals.unsqueeze(0)).squeeze(1)
 
     def covariance_of(self, left: ArcValues, right: ArcValues) -> Tensor:
         """Covariances of sums ``(B, left.count, right.count)``."""
-        shape = self.arcs.shape[-2:]
 
         def hessian_products(vectors: Tensor) -> Tensor:
-            (products,) = self.sums.hessian_vector_products((vectors.unflatten(-1, shape),))
-            return products.flatten(2)
+            return Parts(self.sums.hessian_vector_products(self.parts.unflatten(vectors))).flatten(2)
 
-        return bilinear_form(left, right, hessian_products)
+        return bilinear_form(left.widened(self.parts.width), right.widened(self.parts.width), hessian_products)
 
     @cached_property
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
-        heads = self.family.best_trees((self.arcs,), self.lengths)
+        heads = self.family.best_trees(self.parts, self.lengths)
         self.require(heads[:, 1] >= 0)
         return heads
 
     def k_best(self, count: int) -> KBest:
         """A new list of the best trees with so many of them made."""
-        found = self.family.k_best((self.arcs,), self.lengths)
+        found = self.family.k_best(self.parts, self.lengths)
         found.extend(count, threads=torch.get_num_threads())
         self.require(torch.from_numpy(found.scores[:, 0] > -np.inf))
         return found
@@ -208,7 +234,7 @@ class FlatTrees:
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Heads ``(B, count, n+1)`` of exact, independent samples by seeds ``(B,)``."""
-        heads = self.family.sample((self.arcs,), self.lengths, seeds, count, method)
+        heads = self.family.sample(self.parts, self.lengths, seeds, count, method)
         if heads.numel():
             self.require(heads[:, 0, 1] >= 0)
         return heads
@@ -217,9 +243,9 @@ class FlatTrees:
         self, seeds: Tensor, count: int, method: DistinctMethod | None = None, labels: LabelDraws | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Rows ``(*batch, k, n+1)`` or, with labels, ``(*batch, k, 2n+2)``; log probabilities and keys."""
-        shifted, _ = self.shifted_arcs  # differences of large scores keep their digits
+        shifted, _ = self.shifted_parts
         draw = self.family.sample_without_replacement
-        rows, log_probs, keys = draw((shifted.detach(),), self.lengths, seeds, count, method=method, labels=labels)
+        rows, log_probs, keys = draw(shifted.detach(), self.lengths, seeds, count, method=method, labels=labels)
         self.require(rows[:, 0, 1] >= 0)
         return self.unflat(rows), self.unflat(log_probs), self.unflat(keys)
 
@@ -235,9 +261,11 @@ class FlatTrees:
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
         total = torch.where(heads >= 0, values, 0.0).sum(-1)
-        repeated = self.lengths.expand(samples, items).reshape(-1)
-        trees = self.family.are_trees(heads.reshape(-1, size), repeated).reshape(total.shape)
-        return total, trees & (total > -torch.inf)
+        trees, repeated = heads.reshape(-1, size), self.lengths.expand(samples, items).reshape(-1)
+        for kind, scores in zip(self.family.kinds, self.parts[1:], strict=True):
+            total = total + sums_of_parts(scores, kind.of_trees(trees, repeated).reshape(samples, items, -1))
+        are_trees = self.family.are_trees(trees, repeated).reshape(total.shape)
+        return total, are_trees & (total > -torch.inf)
 
     def _require_sums(self, log_z: Tensor) -> None:
         """Raise as ``require`` where a log partition ``(B,)`` is -inf."""
@@ -252,13 +280,9 @@ class FlatTrees:
             raise no_tree_error(scores, self.unflat(self.lengths), item, single_root=self.family.single_root)
 
 
-def _inner_product(marginals: Tensor, scores: Tensor) -> Tensor:
-    """Expected scores ``(B,)``; an arc in no tree counts 0, whatever its score."""
-    finite = torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0)
-    return (marginals * finite).sum((-2, -1))
-
-
-def power(scores: Tensor, order: float) -> Tensor:
-    """Log weights to a power; what is forbidden stays so, at order 0 too."""
-    finite = scores > -torch.inf
-    return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
+def _flat(scores: Tensor, axes: int, *, validate: bool) -> Tensor:
+    """Scores ``(*batch, ...)``, with so many batch dimensions, as ``(B, ...)``, float64."""
+    flat = scores.to(torch.float64)
+    if axes != 1:
+        flat = flat.reshape(-1, *flat.shape[axes:])
+    return flat if validate else summable(flat, scores)

@@ -11,6 +11,7 @@ from treeparse.errors import TreeparseError
 from treeparse.trees.checks import BROADCASTING, fits
 from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
 from treeparse.trees.labels.means import MixtureLabels
+from treeparse.trees.parts import Parts
 from treeparse.trees.seeds import Generators, item_seeds
 from treeparse.trees.streams import uniforms
 
@@ -67,7 +68,9 @@ class Mixture:
         marginals = [weight * flat.marginals.detach() for weight, flat in zip(weights, flats, strict=True)]
         possible = torch.stack([flat.arcs > -torch.inf for flat in flats]).any(0)
         arcs = torch.where(possible, torch.stack(marginals).sum(0), -torch.inf)
-        base = first.base.with_scores(arcs.reshape(first.scores.shape))
+        others = zip(*(p.base.parts.neutral().others for p in self.components), strict=True)
+        allowed = (torch.stack(scores).amax(0) for scores in others)
+        base = first.base.with_scores(Parts((arcs.reshape(first.scores.shape), *allowed)))
         return LabeledCRF(base, MixtureLabels([p.labels.source for p in self.components], marginals))
 
     @cached_property

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.families import Family, Parts
+from treeparse.trees.families import Family, Tensors
 
 
 class TreeSums:
@@ -23,12 +23,12 @@ class TreeSums:
         lengths: int64 ``(B,)``.
     """
 
-    def __init__(self, family: Family, parts: Parts, lengths: Tensor) -> None:
+    def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
         self.rest: Any = None  # of what ``constants`` were made from, if it is kept
 
     @cached_property
-    def constants(self) -> tuple[Tensor, Parts]:
+    def constants(self) -> tuple[Tensor, Tensors]:
         """Log partition and marginals without a graph; one elimination gives both."""
         return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
 
@@ -47,11 +47,11 @@ class TreeSums:
         """Log of the summed weight of all trees ``(B,)``, differentiable twice; -inf where there is none."""
         return cast(Tensor, _LogPartition.apply(self, *self.parts))
 
-    def marginals(self) -> Parts:
+    def marginals(self) -> Tensors:
         """The probability of every part, differentiable; 0 where there is no tree."""
         return _marginals(self, self.parts)
 
-    def hessian_vector_products(self, vectors: Parts) -> Parts:
+    def hessian_vector_products(self, vectors: Tensors) -> Tensors:
         """H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors alone."""
         count = len(vectors[0])
         parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
@@ -84,7 +84,7 @@ class _LogPartition(torch.autograd.Function):
 
 class _Marginals(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Parts:
+    def forward(ctx: Any, sums: TreeSums, *parts: Tensor) -> Tensors:
         ctx.sums = sums
         ctx.save_for_backward(*parts)
         if any(ctx.needs_input_grad):
@@ -98,7 +98,7 @@ class _Marginals(torch.autograd.Function):
 
 class _HessianVectorProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, sums: TreeSums, *parts_and_vectors: Tensor) -> Parts:
+    def forward(ctx: Any, sums: TreeSums, *parts_and_vectors: Tensor) -> Tensors:
         parts, vectors = _halves(parts_and_vectors)
         ctx.sums = sums
         ctx.save_for_backward(*parts)
@@ -106,7 +106,7 @@ class _HessianVectorProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        parts: Parts = ctx.saved_tensors
+        parts: Tensors = ctx.saved_tensors
         products = _hessian_vector_product(ctx.sums, parts, grad_outputs)  # the Hessian is symmetric
         return None, *(None for _ in parts), *products
 
@@ -115,33 +115,33 @@ class _NoThirdDerivative(torch.autograd.Function):
     """The identity, in whose place a missing derivative is found as soon as somebody asks for it."""
 
     @staticmethod
-    def forward(ctx: Any, *parts: Tensor) -> Parts:
+    def forward(ctx: Any, *parts: Tensor) -> Tensors:
         return tuple(part.view_as(part) for part in parts)
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Tensor) -> Parts:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> Tensors:
         raise TreeparseError(
             "This gradient needs a third derivative of the log partition in the scores, which is not implemented: "
             "covariances and second moments are differentiable in their arc values only, marginals and entropies once."
         )
 
 
-def _marginals(sums: TreeSums, parts: Parts) -> Parts:
-    return cast(Parts, _Marginals.apply(sums, *parts))
+def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
+    return cast(Tensors, _Marginals.apply(sums, *parts))
 
 
-def _hessian_vector_product(sums: TreeSums, parts: Parts, vectors: Parts) -> Parts:
+def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) -> Tensors:
     if not torch.is_grad_enabled():
         return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.rest)
-    constants = cast(Parts, _NoThirdDerivative.apply(*parts))
-    return cast(Parts, _HessianVectorProduct.apply(sums, *constants, *vectors))
+    constants = cast(Tensors, _NoThirdDerivative.apply(*parts))
+    return cast(Tensors, _HessianVectorProduct.apply(sums, *constants, *vectors))
 
 
-def _halves(tensors: Parts) -> tuple[Parts, Parts]:
+def _halves(tensors: Tensors) -> tuple[Tensors, Tensors]:
     """The parts, and what came behind them, as many."""
     half = len(tensors) // 2
     return tensors[:half], tensors[half:]
 
 
-def _constant(parts: Parts) -> Parts:
+def _constant(parts: Tensors) -> Tensors:
     return tuple(part.detach() for part in parts)

@@ -10,7 +10,7 @@ from treeparse.trees.families.family import Family as Family
 from treeparse.trees.families.family import KBest as KBest
 from treeparse.trees.families.family import LabelDraws as LabelDraws
 from treeparse.trees.families.family import Method as Method
-from treeparse.trees.families.family import Parts as Parts
+from treeparse.trees.families.family import Tensors as Tensors
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_device import nonprojective_on_device
 from treeparse.trees.families.projective import Projective

@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.trees.parts import PartKind
 
-Parts = tuple[Tensor, ...]
-"""Scores of the parts of trees, float64, one tensor a kind of part: arcs ``(B, n+1, n+1)`` come first."""
+Tensors = tuple[Tensor, ...]
+"""Float64 values of a flat batch's parts, one tensor a kind, arcs ``(B, n+1, n+1)`` first: ``Parts``, or a tuple."""
 
 Method = Literal["expansion", "wilson", "wilson_marginal", "wilson_reject", "colbourn"]
 DistinctMethod = Literal["repeat", "trie", "beam"]
@@ -78,46 +79,50 @@ class Family(ABC):
     Attributes:
         single_root: whether exactly one word hangs from node 0.
         crossing: whether arcs may cross.
+        kinds: the kinds of part besides arcs.
         leaves_rest: whether ``log_partition_marginals_and_rest`` may spare products with the Hessian work.
     """
 
     single_root: bool
     crossing: bool
+    kinds: ClassVar[tuple[PartKind, ...]] = ()
     leaves_rest: ClassVar[bool] = False
 
     @abstractmethod
-    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         """Log of the summed weight of all trees ``(B,)``; -inf where there is none."""
 
     @abstractmethod
-    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         """The log partition, and the probability of every part; all 0 where there is no tree."""
 
-    def log_partition_marginals_and_rest(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts, Any]:
+    def log_partition_marginals_and_rest(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
         """The log partition, marginals, and whatever of their making ``hessian_vector_product`` can use, or None."""
         return *self.log_partition_and_marginals(parts, lengths), None
 
     @abstractmethod
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
         """The Hessian of the log partition times vectors: the derivative of the marginals along them.
 
         ``rest`` is what sums of the same parts have left, or of the first of them where they come again in turn.
         """
 
     @abstractmethod
-    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         """Log probability of every part, right to relative accuracy and exact about -inf."""
 
     @abstractmethod
-    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         """Heads of the best trees ``(B, n+1)``, -1 where there is none."""
 
     @abstractmethod
-    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+    def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         """The lazy list of the best trees; it is kept in CPU memory."""
 
     @abstractmethod
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+    def sample(
+        self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
+    ) -> Tensor:
         """Heads ``(B, count, n+1)`` of trees drawn with replacement; -1 where there is none.
 
         Raises:
@@ -127,7 +132,7 @@ class Family(ABC):
     @abstractmethod
     def sample_without_replacement(
         self,
-        parts: Parts,
+        parts: Tensors,
         lengths: Tensor,
         seeds: Tensor,
         count: int,

@@ -16,7 +16,15 @@ from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import beam
 from treeparse.trees.families.arrays import floats, integers, run, seed_bits, tensors
 from treeparse.trees.families.distinct import DrawKernels
-from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import (
+    DistinctMethod,
+    DistinctTrees,
+    Family,
+    KBest,
+    LabelDraws,
+    Method,
+    Tensors,
+)
 from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
 
 MOST_KEPT = 2**25  # numbers, 256 MiB
@@ -30,14 +38,14 @@ class Nonprojective(Family):
     crossing: bool = field(default=True, init=False)
     leaves_rest: ClassVar[bool] = True
 
-    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return run(elimination.log_partition, *parts, lengths, single_root=self.single_root)
 
-    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         log_z, marginals = run(elimination.log_partition_and_marginals, *parts, lengths, single_root=self.single_root)
         return log_z, (marginals,)
 
-    def log_partition_marginals_and_rest(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts, Any]:
+    def log_partition_marginals_and_rest(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
         """The rest is kept only while it is small: three matrices an item."""
         (arcs,) = parts
         if 3 * arcs.numel() > MOST_KEPT:
@@ -48,24 +56,26 @@ class Nonprojective(Family):
         log_z, marginals = tensors(found[:2], arcs.device)
         return log_z, (marginals,), found[2]
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
         options = {"single_root": self.single_root, "eliminated": rest}
         return (run(hessian.hessian_vector_product, *parts, lengths, *vectors, **options),)
 
-    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return (run(conditionals.log_marginals, *parts, lengths, single_root=self.single_root),)
 
-    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         """For one root by Gabow and Tarjan's way; ``arborescence`` has another for it, slower, to check it by."""
         if self.single_root:
             return run(gabow_tarjan.best_trees, *parts, lengths)
         return run(arborescence.best_trees, *parts, lengths, single_root=False)
 
-    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+    def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         (arcs,) = parts
         return NonprojectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
 
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+    def sample(
+        self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
+    ) -> Tensor:
         check_method(method, single_root=self.single_root)
         options = {"single_root": self.single_root, "method": METHODS.index(method)}
         heads, _ = run(sampling.sample_trees, *parts, lengths, seed_bits(seeds), count, **options)
@@ -73,7 +83,7 @@ class Nonprojective(Family):
 
     def sample_without_replacement(
         self,
-        parts: Parts,
+        parts: Tensors,
         lengths: Tensor,
         seeds: Tensor,
         count: int,

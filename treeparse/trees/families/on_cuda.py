@@ -10,7 +10,7 @@ from treeparse.batch import moved
 from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.trees.families.beam import sample_by_beam
-from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method, Parts
+from treeparse.trees.families.family import DistinctMethod, DistinctTrees, LabelDraws, Method, Tensors
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.on_device import OnDevice
 from treeparse.trees.families.projective import Projective
@@ -27,10 +27,10 @@ class OnCuda(OnDevice):
     def options(self) -> dict[str, Any]:
         return {"single_root": self.single_root, "launcher": self.launcher}
 
-    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return (self.sums.log_marginals(*parts, lengths, **self.options),)
 
-    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         (arcs,) = parts
         find = best.best_trees if self.crossing else best.best_projective_trees
         return find(arcs, lengths, **self.options)
@@ -38,7 +38,9 @@ class OnCuda(OnDevice):
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         return best.are_trees(heads, lengths, crossing=self.crossing, **self.options)
 
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+    def sample(
+        self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
+    ) -> Tensor:
         """Walks with rejection and Colbourn's method, which are for comparison, are the CPU's."""
         (arcs,) = parts
         arguments = arcs, lengths, moved(seeds, arcs.device), count
@@ -53,7 +55,7 @@ class OnCuda(OnDevice):
 
     def sample_without_replacement(
         self,
-        parts: Parts,
+        parts: Tensors,
         lengths: Tensor,
         seeds: Tensor,
         count: int,

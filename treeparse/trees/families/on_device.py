@@ -7,7 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from treeparse.trees.families import dense
-from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import (
+    DistinctMethod,
+    DistinctTrees,
+    Family,
+    KBest,
+    LabelDraws,
+    Method,
+    Tensors,
+)
 from treeparse.trees.families.nonprojective import Nonprojective
 
 
@@ -33,31 +41,33 @@ class OnDevice(Family):
         """What the functions take besides tensors."""
         return {"single_root": self.single_root}
 
-    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.sums.log_partition(*parts, lengths, **self.options)
 
-    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         log_z, marginals = self.sums.log_partition_and_marginals(*parts, lengths, **self.options)
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
         return (self.sums.hessian_vector_product(*parts, lengths, *vectors, **self.options),)
 
-    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return self.rest.log_marginals(parts, lengths)
 
-    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.rest.best_trees(parts, lengths)
 
-    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+    def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         return self.rest.k_best(parts, lengths)
 
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+    def sample(
+        self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
+    ) -> Tensor:
         return self.rest.sample(parts, lengths, seeds, count, method)
 
     def sample_without_replacement(
         self,
-        parts: Parts,
+        parts: Tensors,
         lengths: Tensor,
         seeds: Tensor,
         count: int,

@@ -13,7 +13,15 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.trees.families.arrays import floats, integers, run, seed_bits
 from treeparse.trees.families.distinct import DrawKernels
-from treeparse.trees.families.family import DistinctMethod, DistinctTrees, Family, KBest, LabelDraws, Method, Parts
+from treeparse.trees.families.family import (
+    DistinctMethod,
+    DistinctTrees,
+    Family,
+    KBest,
+    LabelDraws,
+    Method,
+    Tensors,
+)
 from treeparse.trees.families.samplers import check_distinct_method, check_projective_method, draw_on_cpu
 
 
@@ -24,35 +32,37 @@ class Projective(Family):
     single_root: bool
     crossing: bool = field(default=False, init=False)
 
-    def log_partition(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return run(inside_outside.log_partition, *parts, lengths, single_root=self.single_root)
 
-    def log_partition_and_marginals(self, parts: Parts, lengths: Tensor) -> tuple[Tensor, Parts]:
+    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         log_z, marginals = run(
             inside_outside.log_partition_and_marginals, *parts, lengths, single_root=self.single_root
         )
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Parts, lengths: Tensor, vectors: Parts, rest: Any = None) -> Parts:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
         return (run(inside_outside.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
 
-    def log_marginals(self, parts: Parts, lengths: Tensor) -> Parts:
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return (run(inside_outside.log_marginals, *parts, lengths, single_root=self.single_root),)
 
-    def best_trees(self, parts: Parts, lengths: Tensor) -> Tensor:
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return run(eisner.best_trees, *parts, lengths, single_root=self.single_root)
 
-    def k_best(self, parts: Parts, lengths: Tensor) -> KBest:
+    def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         (arcs,) = parts
         return ProjectiveKBest(floats(arcs), integers(lengths), single_root=self.single_root)
 
-    def sample(self, parts: Parts, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
+    def sample(
+        self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
+    ) -> Tensor:
         check_projective_method(method)
         return run(sampling.sample_trees, *parts, lengths, seed_bits(seeds), count, single_root=self.single_root)
 
     def sample_without_replacement(
         self,
-        parts: Parts,
+        parts: Tensors,
         lengths: Tensor,
         seeds: Tensor,
         count: int,

@@ -7,6 +7,7 @@ from torch import Size, Tensor
 
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.flat import FlatTrees
+from treeparse.trees.parts import Parts
 
 
 class LabeledBase(Protocol):
@@ -33,8 +34,13 @@ class LabeledBase(Protocol):
 
     def log_prob(self, value: Tensor) -> Tensor: ...
 
-    def with_scores(self, scores: Tensor, lengths: Tensor | None = None, *, validate_args: bool | None = None) -> Self:
-        """The same with other scores of arcs."""
+    @property
+    def parts(self) -> Parts: ...
+
+    def with_scores(
+        self, scores: Tensor | Parts, lengths: Tensor | None = None, *, validate_args: bool | None = None
+    ) -> Self:
+        """The same with other scores of arcs, or of all parts."""
         ...
 
     def given(self, heads: Tensor) -> Self: ...
@@ -42,6 +48,8 @@ class LabeledBase(Protocol):
     def within(self, mask: Tensor) -> Self: ...
 
     def detach(self) -> Self: ...
+
+    def of_items(self, items: Tensor) -> Self: ...
 
     def tempered(self, temperature: float) -> Self: ...
 

@@ -128,9 +128,10 @@ class LabeledCRF(TreeDistribution):
         """Trees by the score of their best labels."""
         return self._over(self.base.flat.arcs.detach() + self.labels.best())
 
-    def _over(self, arcs: Tensor) -> FlatTrees:
-        """The trees under other scores of arcs ``(B, n+1, n+1)``."""
-        return self.base.flat.with_arcs(arcs, validate=bool(self._validate_args))
+    def _over(self, arcs: Tensor, *, alone: bool = False) -> FlatTrees:
+        """The trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
+        parts = self.base.flat.parts.neutral() if alone else self.base.flat.parts
+        return self.base.flat.with_parts(parts.with_arcs(arcs), validate=bool(self._validate_args))
 
     @property
     def _bound(self) -> float | None:
@@ -171,8 +172,8 @@ class LabeledCRF(TreeDistribution):
 
         if self._bound is None:
             every = torch.arange(len(marginals), device=marginals.device)
-            return self._with_best_labels(self._over(worth_of_all(every)).heads)
-        bounds = self._over(torch.where(allowed, marginals, -torch.inf))
+            return self._with_best_labels(self._over(worth_of_all(every), alone=True).heads)
+        bounds = self._over(torch.where(allowed, marginals, -torch.inf), alone=True)
         return self._with_best_labels(best_under_bounds(bounds, worth, worth_of_all))
 
     def _with_best_labels(self, heads: Tensor) -> LabeledTree:
@@ -254,8 +255,7 @@ class LabeledCRF(TreeDistribution):
 
     def of_items(self, items: Tensor) -> Self:
         """The distributions of items ``(I,)`` of a flat batch, in order; there it is no error to have no tree."""
-        base = self.base.with_scores(self.scores[items], self.lengths[items], validate_args=False)
-        result = self._with(base, LabelsOfItems(self.labels.source, items))
+        result = self._with(self.base.of_items(items), LabelsOfItems(self.labels.source, items))
         result._validate_args = False
         return result
 

@@ -5,7 +5,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from treeparse.trees.flat import FlatTrees, power
+from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.values import LabelValues
 
@@ -53,7 +53,8 @@ class FlatLabeledTrees:
 
     def log_power_sum(self, order: float) -> Tensor:
         """Log of the sum over labelled trees of their probability to a power ``(*batch,)``."""
-        arcs = self.arcs.with_arcs(power(self.base.arcs, order) + self.labels.power(order))
+        parts = self.base.parts.power(order)
+        arcs = self.arcs.with_parts(parts.with_arcs(parts.arcs + self.labels.power(order)))
         return arcs.log_partition - order * self.log_partition
 
     def expectation(self, r: Tensor) -> Tensor:

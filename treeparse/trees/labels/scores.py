@@ -6,10 +6,10 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from treeparse.trees.flat import power
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.looks import is_at_hand
+from treeparse.trees.parts import power
 from treeparse.trees.streams import uniforms
 
 SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees

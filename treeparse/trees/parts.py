@@ -1,0 +1,157 @@
+"""The values of a tree's parts as one object: arcs ``(*batch, n+1, n+1)`` first, then whatever other kinds there are.
+
+A tree's score is the sum of the scores of its parts. Every tree has arcs; a family of trees may have further kinds of
+part, such as pairs of adjacent siblings, each described by a :class:`PartKind`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+class PartKind(ABC):
+    """A kind of part besides arcs. The heads of a tree determine its parts of every kind.
+
+    A kind depends neither on the scores nor on how a family computes with them, so that several families may share it.
+
+    Attributes:
+        name: what error messages call the kind, in the plural: "siblings".
+    """
+
+    name: str
+
+    @abstractmethod
+    def shape(self, nodes: int) -> tuple[int, ...]:
+        """Return the shape of one sentence's scores, with so many nodes, the root included."""
+
+    @abstractmethod
+    def mask(self, lengths: Tensor, nodes: int) -> Tensor:
+        """``(B, *shape)`` bool: the entries that are parts of some tree of ``lengths`` words; others are ignored."""
+
+    @abstractmethod
+    def of_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        """Return the parts ``(T, W)`` of trees ``(T, n+1)``: indices into the flattened shape, -1 for no part.
+
+        W is any width that the trees' parts fit in. Heads that form no tree may give any indices of the shape.
+        """
+
+
+def named(kinds: Sequence[PartKind]) -> str:
+    """The kinds of part of a family as messages name them."""
+    return " and ".join(["arcs", *(kind.name for kind in kinds)])
+
+
+class Parts(tuple[Tensor, ...]):
+    """One tensor ``(*batch, *part)`` for each kind of part: scores, marginals, or any other values of parts.
+
+    The arcs ``(*batch, n+1, n+1)`` come first, the other kinds in the order of their family. A score of -inf forbids a
+    part, and no method here unforbids it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def arcs(self) -> Tensor:
+        """``(*batch, n+1, n+1)``."""
+        return self[0]
+
+    @property
+    def others(self) -> tuple[Tensor, ...]:
+        """The tensors of all kinds but arcs."""
+        return self[1:]
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Parts":
+        """Apply a function to the tensor of each kind."""
+        return Parts([function(part) for part in self])
+
+    def with_arcs(self, arcs: Tensor) -> "Parts":
+        """Replace the arcs; all other kinds stay."""
+        return Parts((arcs, *self[1:]))
+
+    def detach(self) -> "Parts":
+        """The same values as constants for autograd."""
+        return self.map(Tensor.detach)
+
+    def to(self, *args: Any) -> "Parts":
+        """Convert every tensor as ``Tensor.to`` does: to a device, a dtype, or both."""
+        return self.map(lambda part: part.to(*args))
+
+    def of_items(self, items: Tensor | slice) -> "Parts":
+        """Select items of a flat batch."""
+        return self.map(lambda part: part[items])
+
+    def expand(self, batch_shape: Sequence[int], axes: int) -> "Parts":
+        """Expand the first ``axes`` dimensions, the batch, to another shape; memory is shared."""
+        return self.map(lambda part: part.expand(*batch_shape, *part.shape[axes:]))
+
+    def power(self, order: float) -> "Parts":
+        """Multiply log weights by ``order``; what is forbidden stays forbidden, at order 0 too."""
+        return self.map(lambda part: power(part, order))
+
+    def neutral(self) -> "Parts":
+        """Score 0 for all parts that are allowed, so that all trees of the support have equal scores."""
+        return self.power(0.0)
+
+    def inner_product(self, marginals: "Parts") -> Tensor:
+        """Expected scores ``(B,)`` under marginals of these kinds, or of more; parts of marginal 0 count 0."""
+        return Parts(map(_expected_scores, self, marginals)).total()
+
+    def total(self) -> Tensor:
+        """Sum the values of each item ``(B,)``."""
+        result, *more = (part.sum(tuple(range(1, part.dim()))) for part in self)
+        for each in more:
+            result = result + each
+        return result
+
+    def shifted(self, is_arc: Tensor) -> tuple["Parts", Tensor]:
+        """Subtract from every column of arcs its maximum; return the sum of the maxima ``(B,)`` too.
+
+        A tree has one arc of every column, so its score falls by that sum. The maxima are constants for autograd. Arcs
+        where ``is_arc`` is False get 0, and -inf stays.
+        """
+        finite = torch.where(is_arc & (self[0] > -torch.inf), self[0].detach(), -torch.inf)
+        best = finite.amax(-2, keepdim=True)
+        best = torch.where(best > -torch.inf, best, 0.0)
+        return self.with_arcs(torch.where(is_arc, self[0] - best, 0.0)), best.sum((-2, -1))
+
+    @property
+    def width(self) -> int:
+        """The number of values of an item of a flat batch, all kinds together."""
+        return sum(part.shape[1:].numel() for part in self)
+
+    def flatten(self, axes: int = 1) -> Tensor:
+        """All values of an item in one row: ``(..., P)`` after so many dimensions of a batch."""
+        rows = [part.flatten(axes) for part in self]
+        return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
+
+    def unflatten(self, rows: Tensor) -> "Parts":
+        """Undo ``flatten``, for values ``(..., P)`` of parts of the shapes that these have after one dimension."""
+        shapes = [part.shape[1:] for part in self]
+        columns = rows.split([shape.numel() for shape in shapes], -1) if len(shapes) > 1 else [rows]
+        return Parts([column.unflatten(-1, shape) for column, shape in zip(columns, shapes, strict=True)])
+
+    @staticmethod
+    def mean(items: "Sequence[Parts]") -> "Parts":
+        """The mean of several scores of the same kinds of part; a part that one of them forbids is forbidden."""
+        return Parts([torch.stack(part).mean(0) for part in zip(*items, strict=True)])
+
+
+def power(scores: Tensor, order: float) -> Tensor:
+    """Log weights times ``order``; -inf stays -inf, at order 0 too."""
+    finite = scores > -torch.inf
+    return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
+
+
+def sums_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
+    """Sum scores ``(B, ...)`` of one kind over the parts of trees, indices ``(S, B, W)``: ``(S, B)``."""
+    samples, items, width = parts.shape
+    columns = parts.clamp_min(0).transpose(0, 1).reshape(items, samples * width)
+    values = scores.flatten(1).gather(1, columns).reshape(items, samples, width).transpose(0, 1)
+    return torch.where(parts >= 0, values, 0.0).sum(-1)
+
+
+def _expected_scores(scores: Tensor, marginals: Tensor) -> Tensor:
+    return marginals * torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0)
