@@ -226,9 +226,11 @@ def test_what_cannot_be_asked_of_an_ensemble() -> None:
     with pytest.raises(TreeparseError, match="one folder, but a list of folders"):
         Ensemble.from_pretrained("model")
     mixture = Ensemble([parser, other_parser()], "marginals")
-    with pytest.raises(TreeparseError, match=r"no list of the best: .* Combine them by scores or log_probs"):
+    with pytest.raises(
+        TreeparseError, match=r"Lists of the best trees need .* marginals: combine them by scores or log"
+    ):
         mixture.kbest(SENTENCES, 3)
-    with pytest.raises(TreeparseError, match="are drawn from at the temperature 1, not 2"):
+    with pytest.raises(TreeparseError, match=r"Temperatures other than 1, here 2, need .* marginals: combine them"):
         mixture.sample(SENTENCES, 3, temperature=2)
     with pytest.raises(TreeparseError, match="The model reads UPOS"):
         mixture.check(Sentence(("a",)))

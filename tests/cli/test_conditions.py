@@ -106,7 +106,10 @@ def test_what_is_whole_before_the_fault_is_written(model: str, monkeypatch: pyte
         (["--opened", "5"], "--opened bounds the search for trees that satisfy rules: give --rules, too."),
         (["--rules", "missing.yaml"], "missing.yaml: No such file or directory."),
         (["--rules", "RULES", "--decoder", "minimum_risk"], "but the decoder minimum_risk chooses another one"),
-        (["--rules", "RULES", "--combine", "marginals"], "Models combined by marginals have no order of trees"),
+        (
+            ["--rules", "RULES", "--combine", "marginals"],
+            "Rules need a tree's log probability to be a sum over its arcs",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_refused(

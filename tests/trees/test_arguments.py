@@ -10,8 +10,7 @@ from helpers.tree_cases import every_case_and_emulated as every_case
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, TreeparseError
-from treeparse.trees.mixture import Mixture
-from treeparse.trees.tree_marginals import tree_marginals
+from treeparse.trees import Mixture
 
 LENGTHS = torch.tensor([3, 1, 2])
 PADDING = pytest.mark.parametrize("padding", [-100, 0, 2, 99])
@@ -30,7 +29,7 @@ def values_of_trees(p: Any, trees: list[Tensor]) -> Iterator[tuple[str, Tensor]]
     if len(trees) == 2:
         yield "label_log_prob", p.label_log_prob(*trees)
         yield "expected_las", p.expected_las(*trees)
-        yield from zip(("arcs", "labeled"), tree_marginals(p, trees[0], trees[1]), strict=True)
+        yield from zip(("arcs", "labeled"), p.tree_marginals(trees[0], trees[1]), strict=True)
 
 
 def a_tree(p: Any) -> list[Tensor]:
@@ -95,7 +94,7 @@ def test_heads_that_no_tree_has(case: Case, item: int, word: int, head: int) -> 
     tree[0][item, word] = head
     methods: list[Callable[..., Any]] = [p.risk, p.given, lambda h, *_: p.expected_uas(h)]
     if case.labels:
-        methods += [p.label_log_prob, p.expected_las, lambda h, names: tree_marginals(p, h, names)]
+        methods += [p.label_log_prob, p.expected_las, p.tree_marginals]
     problem = f"^Word {word} in batch item {item} is given the head {head}, but .* nodes 0 to {LENGTHS[item]} other"
     for method in methods:
         with pytest.raises(TreeparseError, match=problem):

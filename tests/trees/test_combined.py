@@ -12,11 +12,9 @@ from torch import Tensor
 
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.names import COMBINATIONS, DECODERS, combination_named
-from treeparse.trees import LabelSource
-from treeparse.trees.combined import combined, product
-from treeparse.trees.decoders import decoded, searched
+from treeparse.trees import LabeledDistribution, LabelSource, Mixture, combined
+from treeparse.trees.labels.combined import product
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean, MixtureLabels
-from treeparse.trees.mixture import Mixture
 
 LABELS, WORDS = 2, 3
 CASES = [Case(single_root, kind, LABELS) for kind in (NUMBA, PROJECTIVE) for single_root in (True, False)]
@@ -77,7 +75,7 @@ class Enumerated:
         return places_in(np.concatenate([self.heads, self.labels], 1), rows)
 
 
-def log_probs_of(p: LabeledCRF | Mixture, trees: Enumerated, item: int) -> np.ndarray:
+def log_probs_of(p: LabeledDistribution, trees: Enumerated, item: int) -> np.ndarray:
     own = (torch.arange(len(LENGTHS)) == item).unsqueeze(-1)  # other items have other lengths
     heads, labels = (torch.where(own, part.unsqueeze(1), -1) for part in trees.padded())
     return p.log_prob(heads, labels)[:, item].numpy()
@@ -96,11 +94,11 @@ def test_log_probabilities_and_trees_by_enumeration(case: Case, how: Any) -> Non
         words = len(marginals)
         np.testing.assert_allclose(p.marginals[item, :words, :words].numpy(), marginals, atol=1e-9)
         scores, accuracy = trees.scores(how), trees.of_trees(marginals)
-        best, likely = (trees.places(*(part[item] for part in decoded(p, name))) for name in ("best", "minimum_risk"))
+        best, likely = (trees.places(*(part[item] for part in p.decode(name))) for name in ("best", "minimum_risk"))
         assert scores[best] == pytest.approx(scores.max())
         assert expected[best] > -np.inf or how == "marginals"  # of arcs that different components allow
         assert accuracy[likely] == pytest.approx(accuracy.max())
-        found = p.score(*decoded(p, "best"))[item]
+        found = p.score(*p.decode("best"))[item]
         assert found.item() == pytest.approx(scores.max(), abs=1e-9)
         if isinstance(p, LabeledCRF):
             assert p.log_partition[item].item() == pytest.approx(np.logaddexp.reduce(scores))
@@ -152,9 +150,9 @@ def test_a_mixture_is_drawn_from_without_replacement(case: Case) -> None:
 @pytest.mark.parametrize("single_root", [True, False])
 def test_trees_without_crossing_arcs_keep_their_ratios_in_a_mixture(single_root: bool) -> None:
     distributions, parameters = components(Case(single_root, NUMBA, LABELS))
-    p = searched(Mixture(distributions), "projective")
-    assert searched(p, "projective") is p
-    back = searched(p, "nonprojective")
+    p = Mixture(distributions).for_decoder("projective")
+    assert p.for_decoder("projective") is p
+    back = p.for_decoder("nonprojective")
     for item in ITEMS:
         every = Enumerated(Case(single_root, NUMBA, LABELS), parameters, item, int(LENGTHS[item]))
         some = Enumerated(Case(single_root, PROJECTIVE, LABELS), parameters, item, int(LENGTHS[item]))
@@ -173,7 +171,7 @@ def test_one_alone_and_one_twice(case: Case) -> None:
     for found in (Mixture([p]).minimum_risk(), Mixture([p, p]).minimum_risk()):
         assert all(torch.equal(*pair) for pair in zip(found, p.minimum_risk(), strict=True))
     for name in DECODERS:
-        assert all(torch.equal(*pair) for pair in zip(decoded(product([p, p]), name), decoded(p, name), strict=True))
+        assert all(torch.equal(*pair) for pair in zip(product([p, p]).decode(name), p.decode(name), strict=True))
 
 
 def test_sources_say_the_same_in_every_way() -> None:

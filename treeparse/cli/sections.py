@@ -179,10 +179,8 @@ def _marginals(parser: "Parser", words: "Sentence") -> list[list[float]]:
     """The probability of every arc, head first."""
     import torch
 
-    from treeparse.trees.tree_marginals import arc_marginals
-
     with torch.inference_mode():
-        return arc_marginals(parser.distribution(parser.collate([words])))[0].tolist()
+        return parser.distribution(parser.collate([words])).arc_marginals()[0].tolist()
 
 
 def tree_of(words: "Sentence") -> "Tree":

@@ -25,9 +25,7 @@ from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.names import Combination, Decoder, DecoderName, Precision, combination_named, decoder_named
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import ROOT_LABEL, Sentence
-from treeparse.trees import LabeledCRF
-from treeparse.trees.combined import combined
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledDistribution, combined
 
 
 class Ensemble:
@@ -134,11 +132,11 @@ class Ensemble:
         given = as_sentences(sentences)
         return tuple(parser.collate(given, indices) for parser in self.parsers)
 
-    def distribution(self, batches: Sequence[Batch]) -> LabeledCRF | Mixture:
+    def distribution(self, batches: Sequence[Batch]) -> LabeledDistribution:
         """The combined distribution of each sentence's labelled trees, in float64, from a batch of each model."""
         return self.distribution_and_tags(batches)[0]
 
-    def distribution_and_tags(self, batches: Sequence[Batch]) -> tuple[LabeledCRF | Mixture, Tagging]:
+    def distribution_and_tags(self, batches: Sequence[Batch]) -> tuple[LabeledDistribution, Tagging]:
         """:meth:`distribution`, and the combined probabilities of the tags that all models predict."""
         found = [parser.distribution_and_tags(batch) for parser, batch in zip(self.parsers, batches, strict=True)]
         trees, taggings = zip(*found, strict=True)

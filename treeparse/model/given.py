@@ -11,8 +11,7 @@ from treeparse.data.features.indexer import allowed_arcs
 from treeparse.data.features.padding import padded
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, ROOT_LABEL, Sentence
-from treeparse.trees import LabeledCRF
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledCRF, LabeledDistribution
 
 
 class UnfitSentenceError(TreeparseError):
@@ -60,18 +59,17 @@ class Given:
         return [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
 
     def conditioned(
-        self, p: LabeledCRF | Mixture, sentences: Sequence[Sentence], names: Sequence[str]
-    ) -> LabeledCRF | Mixture:
+        self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str]
+    ) -> LabeledDistribution:
         """The distribution given what is known of the sentences, whose labels have these names."""
         heads, labels, mask = self._known(sentences, names)
-        device = (p.components[0] if isinstance(p, Mixture) else p).scores.device
-        heads, labels, mask = (moved(part, device) for part in (heads, labels, mask))
+        heads, labels, mask = (moved(part, p.device) for part in (heads, labels, mask))
 
         def condition(each: LabeledCRF) -> LabeledCRF:
             known = each.within(mask)
             return known.given(heads, labels) if self.heads else known
 
-        return p.conditioned([*map(condition, p.components)]) if isinstance(p, Mixture) else condition(p)
+        return p.conditioned(condition)
 
     def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
         """Heads and labels ``(B, n+1)``, and the arcs ``(B, n+1, n+1)`` that are possible."""

@@ -12,8 +12,7 @@ from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.ruled import RuledBatch
 from treeparse.names import Decoder
 from treeparse.sentence import Sentence, tree_problem
-from treeparse.trees import LabeledCRF
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledCRF, LabeledDistribution
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,9 @@ class GivenTrees(ListFinder):
         heads = [sentence.heads or () for sentence in sentences]
         return cls(heads, [[ids.get(label, -1) for label in sentence.labels or ()] for sentence in sentences])
 
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
-        scores = (p.components[0] if isinstance(p, Mixture) else p).scores
+    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
         heads, labels = (
-            _as_nodes((rows[place] for place in places), scores.shape[-1]).to(scores.device)
-            for rows in (self.heads, self.labels)
+            _as_nodes((rows[place] for place in places), p.shape[-2]).to(p.device) for rows in (self.heads, self.labels)
         )
         return ChosenTree.listed(p, heads, labels)
 

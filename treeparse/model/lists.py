@@ -19,9 +19,7 @@ from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
 from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import decoded, searched
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledCRF, LabeledDistribution
 
 LONGEST_LIST = 2**27  # words of the trees of one sentence
 
@@ -100,7 +98,7 @@ class ListFinder(ABC):
         """The lists of a batch, of trees that satisfy rules, made :meth:`under` them; the rest as for a call."""
 
     @abstractmethod
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
         """The lists of a batch.
 
         Args:
@@ -119,14 +117,14 @@ class ChosenTree(ListFinder):
     holds_labels: ClassVar[bool] = False
     k: int = field(default=1, init=False)
 
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int] = ()) -> TreeLists:
-        return self.listed(p, *decoded(p, self.decoder))
+    def __call__(self, p: LabeledDistribution, places: Sequence[int] = ()) -> TreeLists:
+        return self.listed(p, *p.decode(self.decoder))
 
     @staticmethod
-    def listed(p: LabeledCRF | Mixture, heads: Tensor, labels: Tensor) -> TreeLists:
+    def listed(p: LabeledDistribution, heads: Tensor, labels: Tensor) -> TreeLists:
         """Lists of one tree from heads and labels ``(B, n+1)``."""
         scores = p.score(heads, labels)
-        log_probs = p.log_prob(heads, labels) if isinstance(p, Mixture) else scores - p.log_partition
+        log_probs = p.log_prob_of_scored(heads, labels, scores)
         return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))
 
     def under(self, rules: Rules) -> ListFinder:
@@ -149,14 +147,10 @@ class BestLists(ListFinder):
         listing_decoder_named(self.decoder)
         super().__post_init__()
 
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
-        if isinstance(p, Mixture):
-            raise TreeparseError(
-                "Models combined by marginals have one best tree but no list of the best: a mean of marginals is no "
-                "distribution over trees. Combine them by scores or log_probs."
-            )
-        heads, labels, scores = searched(p, self.decoder).topk(list_length(self.k, p, different=True))
-        return TreeLists(heads, labels, scores - p.log_partition.unsqueeze(-1), scores)
+    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
+        crf = p.as_crf("Lists of the best trees")
+        heads, labels, scores = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
+        return TreeLists(heads, labels, scores - crf.log_partition.unsqueeze(-1), scores)
 
     def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
         return _mended(self(p, places), p, self, batch)
@@ -165,16 +159,15 @@ class BestLists(ListFinder):
 def _mended(found: TreeLists, p: LabeledCRF, finder: ListFinder, batch: RuledBatch) -> TreeLists:
     """The lists of the best trees, those with a tree that breaks a rule by search."""
     before = found.items()
-    lists = mended_lists(before, searched(p, finder.decoder), finder.k, batch)
+    lists = mended_lists(before, p.for_decoder(finder.decoder), finder.k, batch)
     if all(map(operator.is_, lists, before)):
         return found
     return TreeLists.of(lists, p.log_partition, found.heads.shape[-1])
 
 
-def list_length(k: int, p: LabeledCRF | Mixture, *, different: bool) -> int:
+def list_length(k: int, p: LabeledDistribution, *, different: bool) -> int:
     """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
-    shape = (p.components[0] if isinstance(p, Mixture) else p).label_scores.shape
-    words, labels = shape[1] - 1, shape[3]
+    words, labels = p.shape[1] - 1, p.shape[3]
     if different:
         k = min(k, (words + 1) ** (words - 1) * labels**words)
     if k * words > LONGEST_LIST:

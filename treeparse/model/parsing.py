@@ -15,7 +15,7 @@ from torch import nn
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
-from treeparse.errors import NoTreeError, TreeparseError
+from treeparse.errors import NoTreeError
 from treeparse.model.given import Given, UnfitSentenceError
 from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities
@@ -24,8 +24,7 @@ from treeparse.model.tagging import Tagging
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledCRF
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledDistribution
 
 LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
 ON_DEVICE = 2  # batches that are in work where a device computes
@@ -137,7 +136,7 @@ class Model(Protocol):
         """What ``distribution_and_tags`` takes."""
         ...
 
-    def distribution_and_tags(self, batch: Any, /) -> tuple[LabeledCRF | Mixture, Tagging]:
+    def distribution_and_tags(self, batch: Any, /) -> tuple[LabeledDistribution, Tagging]:
         """The distribution of each sentence's labelled trees, and the probabilities of its tags."""
         ...
 
@@ -211,19 +210,14 @@ def _check_found(parses: Sequence[Sequence[Parse]], places: Sequence[int]) -> No
             )
 
 
-def _lists(finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None) -> TreeLists:
+def _lists(finder: ListFinder, p: LabeledDistribution, places: Sequence[int], batch: RuledBatch | None) -> TreeLists:
     if batch is None:
         return finder(p, places)
-    if isinstance(p, Mixture):
-        raise TreeparseError(
-            "Models combined by marginals have no order of trees in which the best one that satisfies rules could be "
-            "found: combine them by scores or log_probs."
-        )
-    return finder.ruled(p, places, batch)
+    return finder.ruled(p.as_crf("Rules"), places, batch)
 
 
 def _fitting_lists(
-    finder: ListFinder, p: LabeledCRF | Mixture, places: Sequence[int], batch: RuledBatch | None, first: int
+    finder: ListFinder, p: LabeledDistribution, places: Sequence[int], batch: RuledBatch | None, first: int
 ) -> TreeLists:
     """The same of a distribution given what is known; the sentence that no tree fits is named, counted from first."""
     named = [first + place for place in places]
@@ -236,11 +230,11 @@ def _fitting_lists(
     return lists
 
 
-def _unfit(p: LabeledCRF | Mixture, places: Sequence[int]) -> UnfitSentenceError | None:
+def _unfit(p: LabeledDistribution, places: Sequence[int]) -> UnfitSentenceError | None:
     """The error for the first sentence of a batch without a tree, if there is one."""
-    one = p.components[0] if isinstance(p, Mixture) else p
+    one = p.components[0]
     for item, place in enumerate(places):
-        heads, _ = one.of_items(torch.tensor([item], device=one.scores.device)).mode
+        heads, _ = one.of_items(torch.tensor([item], device=p.device)).mode
         if bool((heads < 0).all()):
             return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", place)
     return None

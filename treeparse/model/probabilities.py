@@ -9,13 +9,11 @@ from torch import Tensor
 
 from treeparse.data.parses import Parse
 from treeparse.model.lists import TreeLists
-from treeparse.trees import LabeledCRF
-from treeparse.trees.mixture import Mixture
-from treeparse.trees.tree_marginals import arc_marginals, tree_marginals
+from treeparse.trees import LabeledDistribution
 
 
 def with_probabilities(
-    p: LabeledCRF | Mixture, found: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
+    p: LabeledDistribution, found: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
 ) -> list[list[Parse]]:
     """The parses of a batch with the marginals of their arcs and labelled arcs, and the entropy.
 
@@ -23,11 +21,12 @@ def with_probabilities(
         p: the distribution of all trees.
         found: heads and labels of the parses.
         lists: the parses of each sentence, as many as there are trees.
-        label_powers: of P(label | arc), of each model, as for `tree_marginals`.
+        label_powers: of P(label | arc), of each model, as for `LabeledDistribution.tree_marginals`.
     """
-    marginals = tree_marginals(p, found.heads.transpose(0, 1), found.labels.transpose(0, 1), label_powers)
+    marginals = p.tree_marginals(found.heads.transpose(0, 1), found.labels.transpose(0, 1), label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
-    entropies = repeat(None, len(lists)) if isinstance(p, Mixture) else p.entropy().clamp_min(0.0).tolist()
+    entropy = p.entropy_or_none()
+    entropies = repeat(None, len(lists)) if entropy is None else entropy.clamp_min(0.0).tolist()
     return [
         [
             replace(parse, arc_probs=_of_words(arcs, parse), label_probs=_of_words(labels, parse), entropy=entropy)
@@ -37,23 +36,24 @@ def with_probabilities(
     ]
 
 
-def with_expected_gradients(p: LabeledCRF | Mixture, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
-    """The parses of a batch with the expected squared length of the gradient; of a mixture as they are."""
-    if isinstance(p, Mixture):
+def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+    """The parses of a batch with the expected squared length of the gradient, where it is known."""
+    gradients = p.expected_gradient_or_none()
+    if gradients is None:
         return [[*parses] for parses in lists]
-    lengths = p.expected_gradient().clamp_min(0.0).tolist()
+    lengths = gradients.clamp_min(0.0).tolist()
     return [
         [replace(parse, expected_gradient=length) for parse in parses]
         for parses, length in zip(lists, lengths, strict=True)
     ]
 
 
-def with_head_sets(p: LabeledCRF | Mixture, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
+def with_head_sets(p: LabeledDistribution, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
     """The parses of a batch with the set of each word's heads whose probability is the threshold's or more.
 
     A parse's own heads are in its sets too.
     """
-    marginals = arc_marginals(p).transpose(1, 2).cpu()
+    marginals = p.arc_marginals().transpose(1, 2).cpu()
     return [
         [replace(parse, head_sets=_head_sets(parse, rows >= threshold)) for parse in parses]
         for parses, rows in zip(lists, marginals, strict=True)

@@ -11,9 +11,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.drawing import DifferentDrawing, Drawing
 from treeparse.model.lists import ListFinder, TreeLists, list_length
 from treeparse.model.ruled import ItemList, RuledBatch, accepted_lists
-from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import searched
-from treeparse.trees.mixture import Mixture
+from treeparse.trees import LabeledCRF, LabeledDistribution
 
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
 
@@ -52,9 +50,9 @@ class SampledLists(ListFinder):
         if not isinstance(self.first, int) and len(self.first) != sentences:
             raise TreeparseError(f"{sentences} sentences came with {len(self.first)} places: give one a sentence.")
 
-    def __call__(self, p: LabeledCRF | Mixture, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
         k = list_length(self.k, p, different=not self.replacement)
-        p = searched(p, self.decoder)
+        p = p.for_decoder(self.decoder)
         drawn_from = p if self.temperature == 1 else self._tempered(p)
         generators = self._generators(places)
         if self.replacement:
@@ -66,7 +64,7 @@ class SampledLists(ListFinder):
 
     def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
         """Trees are drawn until enough of them satisfy the rules, in rounds that do not depend on how many that is."""
-        p = searched(p, self.decoder)
+        p = p.for_decoder(self.decoder)
         drawn_from = p if self.temperature == 1 else self._tempered(p)
         most = list_length(batch.search.opened + self.k, p, different=not self.replacement)
         drawing = (
@@ -79,14 +77,11 @@ class SampledLists(ListFinder):
         return self._lists(p, drawn_from, *(part.transpose(0, 1) for part in found[:2]))
 
     def _lists(
-        self, p: LabeledCRF | Mixture, drawn_from: LabeledCRF | Mixture, heads: Tensor, labels: Tensor
+        self, p: LabeledDistribution, drawn_from: LabeledDistribution, heads: Tensor, labels: Tensor
     ) -> TreeLists:
         """Lists of trees ``(K, B, n+1)`` that were drawn from the distribution, or from that at the temperature."""
         scores = p.score(heads, labels)
-        if isinstance(drawn_from, Mixture):
-            log_probs = drawn_from.log_prob(heads, labels).clamp_max(0.0)
-        else:
-            log_probs = (scores / self.temperature - drawn_from.log_partition).clamp_max(0.0)
+        log_probs = drawn_from.log_prob_of_scored(heads, labels, scores / self.temperature).clamp_max(0.0)
         return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
 
     def _generators(self, places: Sequence[int]) -> list[Generator]:
@@ -96,15 +91,11 @@ class SampledLists(ListFinder):
         """The place of a sentence that is the ``index``-th of those given."""
         return self.first + index if isinstance(self.first, int) else self.first[index]
 
-    def _tempered(self, p: LabeledCRF | Mixture) -> LabeledCRF:
+    def _tempered(self, p: LabeledDistribution) -> LabeledCRF:
         """The distribution at the temperature; raises where scores become so large that rounding would decide."""
-        if isinstance(p, Mixture):
-            raise TreeparseError(
-                f"Models combined by marginals are drawn from at the temperature 1, not {self.temperature}: combine "
-                "them by scores or log_probs."
-            )
+        crf = p.as_crf(f"Temperatures other than 1, here {self.temperature},")
         try:
-            return p.tempered(self.temperature)
+            return crf.tempered(self.temperature)
         except TreeparseError as error:
             raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 

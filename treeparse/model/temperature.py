@@ -22,7 +22,6 @@ from treeparse.model.parser import Parser
 from treeparse.model.parsing import evaluating
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import decoded
 from treeparse.trees.labels import sums
 
 WIDEST = math.log(16)  # of the logs of temperatures that are searched, to either side of what the parser has
@@ -182,7 +181,7 @@ def _choices(parser: Parser, sentences: Sequence[Sentence], batch_words: int) ->
     """The labels of the parser's own parses of the sentences where the arc is right and another label is possible."""
     parts = []
     for given in _given(parser, sentences, batch_words):
-        heads, labels = decoded(given.p, parser.config.decoder)
+        heads, labels = given.p.decode(parser.config.decoder)
         scores = given.p.labels.of_trees(heads) * parser.config.temperature
         counted = (heads >= 0) & (heads == given.heads) & ((scores > -torch.inf).sum(-1) > 1)
         parts.append((scores[counted], labels[counted], (labels == given.labels)[counted]))

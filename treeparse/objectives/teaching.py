@@ -51,7 +51,7 @@ class Divergence(Objective):
         return torch.where(best >= self.least_log_prob * batch.lengths, values, 0.0)
 
     def _value(self, own: LabeledCRF, q: TreeDistribution) -> Tensor:
-        p = own if isinstance(q, LabeledCRF) else cast(TreeDistribution, own.arcs)
+        p = own if q.has_labels else cast(TreeDistribution, own.arcs)
         check_same_trees(own, q)
         if self.measure == "cross_entropy":
             return q.cross_entropy(p)
@@ -91,9 +91,10 @@ class SilverTrees(Objective):
         return torch.stack([self._value(distribution, q, batch) for q in others]).mean(0)
 
     def _value(self, own: LabeledCRF, q: TreeDistribution, batch: Batch) -> Tensor:
-        if not isinstance(q, LabeledCRF):
+        if not q.has_labels:
             raise TreeparseError("The reference of silver trees has no labels: take a teacher, or the parser itself.")
         check_same_trees(own, q)
+        q = cast(LabeledCRF, q)
         heads, labels, weights = self._found(q)
         if self.least_log_prob is not None:
             sure = q.log_prob(heads, labels) >= self.least_log_prob * batch.lengths
@@ -116,14 +117,8 @@ class SilverTrees(Objective):
 
 def check_same_trees(own: LabeledCRF, other: TreeDistribution) -> None:
     """Raise where two distributions are not over the same trees: one alone is projective, or has one root."""
-    base = other.base if isinstance(other, LabeledCRF) else other
-    mine, its = ((type(trees).__name__, getattr(trees, "single_root", None)) for trees in (own.base, base))
-    if mine != its:
+    if own.kind_of_trees != other.kind_of_trees:
         raise TreeparseError(
-            f"The parser's trees are those of {_named(*mine)}, the reference's those of {_named(*its)}: give both the "
-            "same model.trees and model.single_root."
+            f"The parser has the trees of {own.kind_of_trees}, the reference those of {other.kind_of_trees}: give both "
+            "the same model.trees and model.single_root."
         )
-
-
-def _named(family: str, single_root: bool | None) -> str:
-    return f"{family} with {'one root' if single_root else 'many roots'}"

@@ -8,7 +8,7 @@ Which distribution::
     scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
     too many labels to be held        the same, over a LabelSource: slices of heads, and chosen arcs
     arcs or labels that cannot be     the same, with -inf at them
-    several distributions as one      ``treeparse.trees.combined``: the product of experts, or a mixture
+    several distributions as one      ``combined``: the product of experts, or a ``Mixture``
     heads or labels that are known    ``given``; ``within`` where several heads are possible
     several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds,
                                       in scores and in lists of heads and labels
@@ -75,7 +75,11 @@ from treeparse.trees.distribution import TreeDistribution as TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
 from treeparse.trees.estimators import sample_mean as sample_mean
 from treeparse.trees.estimators import unordered_set as unordered_set
+from treeparse.trees.labels.combined import combined as combined
 from treeparse.trees.labels.crf import LabeledCRF as LabeledCRF
+from treeparse.trees.labels.distribution import LabeledDistribution as LabeledDistribution
+from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
+from treeparse.trees.labels.trees import LabeledTree as LabeledTree
 from treeparse.trees.nonprojective import NonProjectiveCRF as NonProjectiveCRF
 from treeparse.trees.projective import ProjectiveCRF as ProjectiveCRF

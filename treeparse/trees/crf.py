@@ -95,6 +95,10 @@ class TreeCRF(TreeDistribution):
         """Which trees these are, and how they are computed with."""
 
     @property
+    def kind_of_trees(self) -> str:
+        return f"{type(self).__name__} with {'one root' if self.single_root else 'many roots'}"
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments besides scores, lengths and ``validate_args``."""
         return {"single_root": self.single_root}

@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -60,6 +60,7 @@ class TreeDistribution(Distribution, ABC):
     """
 
     has_enumerate_support = True
+    has_labels: ClassVar[bool] = False
     scores: Tensor
     lengths: Tensor
 
@@ -77,6 +78,11 @@ class TreeDistribution(Distribution, ABC):
     def dtype(self) -> torch.dtype:
         """The dtype of values: that of the scores, but float32 at least. Gradients have that of the scores."""
         return torch.promote_types(self.scores.dtype, torch.float32)
+
+    @property
+    @abstractmethod
+    def kind_of_trees(self) -> str:
+        """The trees in words, such as "ProjectiveCRF with one root": the same for all distributions over them."""
 
     @cached_property
     def word_mask(self) -> Tensor:

@@ -1,4 +1,1 @@
 """Distributions over labelled trees."""
-
-from treeparse.trees.labels.crf import LabeledCRF as LabeledCRF
-from treeparse.trees.labels.sources import LabelSource as LabelSource

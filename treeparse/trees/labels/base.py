@@ -21,6 +21,9 @@ class LabeledBase(Protocol):
     single_root: bool
 
     @property
+    def kind_of_trees(self) -> str: ...
+
+    @property
     def batch_shape(self) -> Size: ...
 
     @property

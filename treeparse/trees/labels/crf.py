@@ -1,6 +1,7 @@
 """Distributions over labelled trees: any distribution over trees, with labels that are independent given the tree."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.names import Decoder
 from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,
@@ -19,6 +21,7 @@ from treeparse.trees.checks import (
     check_whole_trees,
     labeled_tree,
 )
+from treeparse.trees.decoders import DISTRIBUTIONS
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.flat import FlatTrees
@@ -39,12 +42,12 @@ from treeparse.trees.labels.sources import (
     LabelsScaled,
     LabelTensor,
 )
+from treeparse.trees.labels.tree_marginals import TreeMarginals, tree_marginals
+from treeparse.trees.labels.trees import BestLabeledTrees, DistinctLabeledTrees, LabeledPair, LabeledTree
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.looks import is_at_hand
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
-
-LabeledTree = tuple[Tensor, Tensor]
 
 
 class LabeledCRF(TreeDistribution):
@@ -69,6 +72,8 @@ class LabeledCRF(TreeDistribution):
         NoTreeError: as the base does.
     """
 
+    has_labels = True
+
     def __init__(
         self, base: LabeledBase, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None
     ) -> None:
@@ -77,6 +82,29 @@ class LabeledCRF(TreeDistribution):
         validate = base.flat.validate if validate_args is None else validate_args
         super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
         check_label_scores(label_scores, base.scores, base.lengths, values=validate)
+
+    @property
+    def kind_of_trees(self) -> str:
+        return self.base.kind_of_trees
+
+    @property
+    def components(self) -> tuple[Self]:
+        """This distribution: it is no mixture of others."""
+        return (self,)
+
+    @property
+    def shape(self) -> Size:
+        """``(*batch, n+1, n+1, L)``, one number a labelled arc."""
+        return self.label_scores.shape
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the scores."""
+        return self.scores.device
+
+    def as_crf(self, purpose: str) -> Self:
+        """Return this distribution, in which a tree's score is a sum over its arcs."""
+        return self
 
     def _with(self, base: LabeledBase, label_scores: Tensor | LabelSource) -> Self:
         """The same with another base and other label scores, which are not checked."""
@@ -179,9 +207,23 @@ class LabeledCRF(TreeDistribution):
     def _with_best_labels(self, heads: Tensor) -> LabeledTree:
         """Trees ``(B, n+1)`` and the best label of each of their arcs, ``(*batch, n+1)`` both."""
         labels = torch.where(heads >= 0, self.labels.of_trees(heads).argmax(-1), -1)
-        return self.base.flat.unflat(heads), self.base.flat.unflat(labels)
+        return LabeledTree(self.base.flat.unflat(heads), self.base.flat.unflat(labels))
 
-    def topk(self, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    def decode(self, decoder: Decoder) -> LabeledTree:
+        """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
+        return self.minimum_risk() if decoder == "minimum_risk" else self.for_decoder(decoder).mode
+
+    def for_decoder(self, decoder: Decoder) -> "LabeledCRF":
+        """Return the distribution over the trees among which a decoder searches, with the same scores."""
+        if decoder in ("best", "minimum_risk") or isinstance(self.base, DISTRIBUTIONS[decoder]):
+            return self
+        validate = self.base.flat.validate
+        base = DISTRIBUTIONS[decoder](
+            self.base.scores, self.lengths, single_root=self.base.single_root, validate_args=validate
+        )
+        return LabeledCRF(base, self.label_scores)
+
+    def topk(self, k: int) -> BestLabeledTrees:
         """The k best labelled trees: heads and labels ``(*batch, k, n+1)``, unnormalised scores ``(*batch, k)``.
 
         Best first, exact and distinct: trees that differ in a label alone count too. Past the number of labelled trees
@@ -190,19 +232,21 @@ class LabeledCRF(TreeDistribution):
         """
         found = self._make_best(check_count(k))
         scores, heads, labels = in_order(found.scores, found.heads, found.labels)
-        return self._best.as_batch(heads), self._best.as_batch(labels), self._round(self._best.as_batch(scores))
+        return self._listed(heads, labels, scores)
 
-    def best_first(self) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    def best_first(self) -> Iterator[BestLabeledTrees]:
         """All labelled trees, best first, made as they are asked for: heads, labels ``(*batch, n+1)``, scores.
 
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
         found = self._make_best(1)
         for place in places(found):
-            heads, labels, scores = (
-                self._best.as_batch(column[:, place]) for column in (found.heads, found.labels, found.scores)
-            )
-            yield heads, labels, self._round(scores)
+            yield self._listed(*(column[:, place] for column in (found.heads, found.labels, found.scores)))
+
+    def _listed(self, heads: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> BestLabeledTrees:
+        """Return arrays ``(B, ...)`` of a list of trees as tensors ``(*batch, ...)``."""
+        as_batch = self._best.as_batch
+        return BestLabeledTrees(as_batch(heads), as_batch(labels), self._round(as_batch(scores)))
 
     def _make_best(self, count: int) -> LabeledKBest:
         """A new list of the best labelled trees with so many of them made."""
@@ -229,6 +273,10 @@ class LabeledCRF(TreeDistribution):
             if isinstance(self.label_scores, Tensor):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
+
+    def conditioned(self, condition: Callable[["LabeledCRF"], "LabeledCRF"]) -> "LabeledCRF":
+        """Return ``condition`` of this distribution."""
+        return condition(self)
 
     def _known_labels(self, labels: Tensor) -> Tensor:
         """Labels ``(*batch, n+1)``, -1 where open, at node 0 and at padding."""
@@ -294,7 +342,7 @@ class LabeledCRF(TreeDistribution):
         heads = self.arcs.flat.sample(seeds, shape.numel()).transpose(0, 1)
         labels = self.labels.sample_of_trees(heads, seeds)
         full = shape + self.scores.shape[:-1]
-        return heads.reshape(full), labels.reshape(full)
+        return LabeledTree(heads.reshape(full), labels.reshape(full))
 
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
         """A random labelled tree made soft ``(*batch, n+1, n+1, L)``: noise comes to every labelled arc.
@@ -312,7 +360,7 @@ class LabeledCRF(TreeDistribution):
 
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    ) -> DistinctLabeledTrees:
         """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
 
         Trees that differ in a label alone count too. Everything else is as for the base.
@@ -321,9 +369,9 @@ class LabeledCRF(TreeDistribution):
         draw = self.arcs.flat.sample_without_replacement
         rows, log_probs, keys = draw(seeds, check_count(k), method, self.labels)
         heads, labels = rows.chunk(2, -1)
-        return heads, labels, self._round(log_probs), self._round(keys)
+        return DistinctLabeledTrees(heads, labels, self._round(log_probs), self._round(keys))
 
-    def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+    def log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``; a pair is taken too.
 
         It is -inf for what is not in the support: where a word of a tree has no label, or one that does not exist, too.
@@ -334,10 +382,14 @@ class LabeledCRF(TreeDistribution):
         total, possible = self._checked_score(*labeled_tree(value, labels))
         return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
 
-    def score(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+    def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Summed scores ``(*sample, *batch)`` of arcs and labels; the rest as for ``log_prob``."""
         total, possible = self._checked_score(*labeled_tree(value, labels))
         return self._round(torch.where(possible, total, -torch.inf))
+
+    def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
+        """Return log probabilities ``(*sample, *batch)`` of trees whose scores are known: scores less log partition."""
+        return scores - self.log_partition
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Log probability ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
@@ -362,7 +414,33 @@ class LabeledCRF(TreeDistribution):
             self.labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
         ]
         heads, labels = ([pair[part] for pair in pairs] for part in range(2))
-        return side_by_side(heads, like=self.scores[..., 0]), side_by_side(labels, like=self.scores[..., 0])
+        return LabeledTree(*(side_by_side(part, like=self.scores[..., 0]) for part in (heads, labels)))
+
+    def entropy_or_none(self) -> Tensor:
+        """Return the entropy ``(*batch,)``."""
+        return self.entropy()
+
+    def expected_gradient_or_none(self) -> Tensor:
+        """Return `expected_gradient` ``(*batch,)``."""
+        return self.expected_gradient()
+
+    def arc_marginals(self) -> Tensor:
+        """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
+        return self.arcs.flat.marginals.detach()
+
+    def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
+        """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
+
+        `LabeledDistribution.tree_marginals` documents the arguments; the power is the geometric mean of the powers.
+        """
+        heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
+        flat = self.base.flat
+        if flat.validate:
+            check_head_range(heads, self.lengths)
+        trees, names = map(flat.samples_of, (heads, labels))
+        power = math.prod(label_powers) ** (1 / len(label_powers))
+        marginals = tree_marginals(self.arc_marginals(), self.labels, trees, names, power)
+        return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
     def expected_uas(self, heads: Tensor) -> Tensor:
         """The share ``(*batch,)`` of words with a known head whose head is expected to be right, whatever its label."""
@@ -402,7 +480,7 @@ class LabeledCRF(TreeDistribution):
             raise TreeparseError(f"The two distributions have different numbers of labels, {counts}.")
         return q
 
-    def _in_support(self, value: LabeledTree) -> Tensor:
+    def _in_support(self, value: LabeledPair) -> Tensor:
         """Which pairs of heads and labels are a tree and hold nothing forbidden."""
         return self._score(*check_trees(*labeled_tree(value), self.word_mask, samples=True))[1]
 

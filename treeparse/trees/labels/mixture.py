@@ -1,6 +1,6 @@
 """A mixture of distributions over labelled trees: whatever tree one of them allows, it allows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -8,9 +8,12 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
+from treeparse.names import Decoder
 from treeparse.trees.checks import BROADCASTING, fits
-from treeparse.trees.labels.crf import LabeledCRF, LabeledTree
+from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.means import MixtureLabels
+from treeparse.trees.labels.tree_marginals import TreeMarginals
+from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree
 from treeparse.trees.parts import Parts
 from treeparse.trees.seeds import Generators, item_seeds
 from treeparse.trees.streams import uniforms
@@ -46,15 +49,52 @@ class Mixture:
             )
         self.log_weights = weights.double().expand(shape).log_softmax(0)
 
-    def conditioned(self, components: Sequence[LabeledCRF]) -> "Mixture":
-        """The mixture given that the tree is one of those of ``components``.
+    @property
+    def shape(self) -> Size:
+        """``(*batch, n+1, n+1, L)``, one number a labelled arc."""
+        return self.components[0].shape
 
-        Each is one of the components here over some of its trees, with the same scores; how probable these are to it is
-        what it counts for.
+    @property
+    def device(self) -> torch.device:
+        """The device of the components."""
+        return self.components[0].device
+
+    def as_crf(self, purpose: str) -> LabeledCRF:
+        """Raise, because a tree's log probability is no sum over its arcs; ``purpose``, a plural, begins the message.
+
+        Raises:
+            TreeparseError: always.
         """
+        raise TreeparseError(
+            f"{purpose} need a tree's log probability to be a sum over its arcs, which it is not in a mixture, as of "
+            "models combined by marginals: combine them by scores or log_probs."
+        )
+
+    def conditioned(self, condition: Callable[[LabeledCRF], LabeledCRF]) -> "Mixture":
+        """Return the mixture given that the tree is in the support of ``condition`` of its components.
+
+        ``condition`` may forbid trees, and keeps the scores of the others. A component's weight is multiplied by its
+        probability of the trees that are left.
+        """
+        return self._with_trees_of([condition(p) for p in self.components])
+
+    def _with_trees_of(self, components: Sequence[LabeledCRF]) -> "Mixture":
+        """Return the mixture of the components with other supports and equal scores."""
         pairs = zip(components, self.components, strict=True)
         shifts = torch.stack([some.log_partition - every.log_partition for some, every in pairs])
         return Mixture(components, self.log_weights + shifts)
+
+    def for_decoder(self, decoder: Decoder) -> "Mixture":
+        """Return the mixture over the trees among which a decoder searches.
+
+        A component's weight is multiplied by the ratio of the weights of its new and its old trees.
+        """
+        components = [p.for_decoder(decoder) for p in self.components]
+        return self if components[0] is self.components[0] else self._with_trees_of(components)
+
+    def decode(self, decoder: Decoder) -> LabeledTree:
+        """Return the tree of the highest expected LAS among those that a decoder searches, whichever the decoder."""
+        return self.expected.for_decoder(decoder).mode
 
     @cached_property
     def expected(self) -> LabeledCRF:
@@ -86,7 +126,7 @@ class Mixture:
         """
         return self.expected.mode
 
-    def log_prob(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+    def log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Log probability ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``; -inf for what is none.
 
         Heads and labels are given as for a ``LabeledCRF``.
@@ -96,7 +136,11 @@ class Mixture:
         weights = self.log_weights.reshape(len(values), *samples, *self.log_weights.shape[1:])
         return (values + weights).logsumexp(0)
 
-    def score(self, value: Tensor | LabeledTree, labels: Tensor | None = None) -> Tensor:
+    def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
+        """Return `log_prob`: scores do not say how probable a tree is."""
+        return self.log_prob(heads, labels)
+
+    def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """The words that are expected to be right, head and label, of such trees; -inf for what is none."""
         return self.expected.score(value, labels)
 
@@ -110,8 +154,7 @@ class Mixture:
         chosen = self._choices(seeds, shape.numel()).reshape(1, *shape, *self.log_weights.shape[1:], 1)
         heads, labels = zip(*(p.sample(shape, generator=generator) for p in self.components), strict=True)
         pairs = (torch.stack(trees) for trees in (heads, labels))
-        heads, labels = (trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs)
-        return heads, labels
+        return LabeledTree(*(trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs))
 
     def _choices(self, seeds: Tensor, count: int) -> Tensor:
         """The component of each sample ``(count, B)``."""
@@ -120,9 +163,7 @@ class Mixture:
         last = (bounds < bounds[-1:]).sum(0)  # the last possible one, should rounding lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
-    def sample_without_replacement(
-        self, k: int, *, generator: Generators = None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DistinctLabeledTrees:
         """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
 
         Pairs of a component and a tree are drawn so, k of each component; a tree that comes again is left out, as if
@@ -143,7 +184,31 @@ class Mixture:
         )
         log_probs = self.log_prob(heads.movedim(-2, 0), labels.movedim(-2, 0)).movedim(0, -1)
         keys = keys.take_along_dim(places, -1)
-        return heads, labels, log_probs.masked_fill(missing, -torch.inf), keys.masked_fill(missing, -torch.inf)
+        log_probs, keys = (values.masked_fill(missing, -torch.inf) for values in (log_probs, keys))
+        return DistinctLabeledTrees(heads, labels, log_probs, keys)
+
+    def arc_marginals(self) -> Tensor:
+        """Return the probability of every arc, whatever its label, ``(B, n+1, n+1)``: float64 constants."""
+        weights = self.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
+        return torch.stack([w * p.arc_marginals() for w, p in zip(weights, self.components, strict=True)]).sum(0)
+
+    def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
+        """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
+
+        `LabeledDistribution.tree_marginals` documents the arguments; each component has its power.
+        """
+        weights = self.log_weights.exp().unsqueeze(-1)
+        powers = label_powers if len(label_powers) > 1 else [*label_powers] * len(self.components)
+        pairs = zip(self.components, powers, strict=True)
+        columns = zip(*(p.tree_marginals(heads, labels, (power,)) for p, power in pairs), strict=True)
+        means = (torch.stack([w * each for w, each in zip(weights, part, strict=True)]).sum(0) for part in columns)
+        return TreeMarginals(*means)
+
+    def entropy_or_none(self) -> None:
+        """Return None: no sum over arcs gives the entropy of a mixture."""
+
+    def expected_gradient_or_none(self) -> None:
+        """Return None: a mixture has no scores of arcs to take a gradient in."""
 
 
 def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
@@ -156,16 +221,12 @@ def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
     first, *others = distributions
     for p in others:
         first.comparable(p)
-        if (type(p.base), p.base.single_root) != (type(first.base), first.base.single_root):
+        if p.kind_of_trees != first.kind_of_trees:
             raise TreeparseError(
-                f"The distributions are over different trees, {_named(first)} and {_named(p)}: combine those over the "
-                "same."
+                f"The distributions are over different trees, {first.kind_of_trees} and {p.kind_of_trees}: combine "
+                "distributions over the same trees."
             )
     return tuple(distributions)
-
-
-def _named(p: LabeledCRF) -> str:
-    return f"{type(p.base).__name__} with {'one root' if p.base.single_root else 'many roots'}"
 
 
 def _first_of_each(rows: Tensor, keys: Tensor, k: int) -> Tensor:

@@ -7,12 +7,13 @@ from torch import Tensor
 
 from treeparse.names import Combination
 from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels.distribution import LabeledDistribution
 from treeparse.trees.labels.means import LabelLogProbs, LabelMean
-from treeparse.trees.mixture import Mixture, check_alike
+from treeparse.trees.labels.mixture import Mixture, check_alike
 from treeparse.trees.parts import Parts
 
 
-def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledCRF | Mixture:
+def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
     """One distribution of several over the same labelled trees.
 
     - "scores": :func:`product`, the normalised geometric mean;
