@@ -80,11 +80,8 @@ class Case:
     ) -> list[Tensor]:
         """Random scores of arcs and, with labels, of labels; what must be ignored is NaN."""
         generator = torch.Generator().manual_seed(seed)
-        shapes = [(*batch, words + 1, words + 1)]
-        if self.labels:
-            shapes.append((*shapes[0], self.labels))
         result = []
-        for shape in shapes:
+        for shape in self.shapes(words, batch):
             scores = scale * torch.randn(shape, generator=generator, dtype=torch.float64)
             scores[torch.rand(shape, generator=generator) < forbidden] = -torch.inf
             result.append(scores)
@@ -94,6 +91,11 @@ class Case:
             arcs[..., 0] = torch.nan
         return result
 
+    def shapes(self, words: int, batch: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The shapes of the parameters."""
+        arcs = (*batch, words + 1, words + 1)
+        return [arcs, (*arcs, self.labels)] if self.labels else [arcs]
+
     def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Distribution:
         base = self.kind.distribution(parameters[0], lengths, single_root=self.single_root, **options)
         return LabeledCRF(base, parameters[1]) if self.labels else base
@@ -101,6 +103,17 @@ class Case:
     def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
         """Scores of one item's parts ``(*part)``."""
         return parameters[0].unsqueeze(-1) + parameters[1] if self.labels else parameters[0]
+
+    def enumerated(self, parameters: Sequence[Tensor]) -> "Enumerated":
+        return Enumerated(self, parameters)
+
+    def marginals(self, p: Distribution) -> Tensor:
+        """Marginals of one item's parts, in the shape of ``part_scores``."""
+        return p.marginals
+
+    def random_values(self, p: Distribution, count: int, seed: int) -> Any:
+        """Values of all parts, as ``expectation`` takes them."""
+        return random_values(p, count, seed)
 
     def trees(self, words: int) -> list[Tensor]:
         """All values of one item of so many words: heads ``(trees, words + 1)`` and, with labels, labels."""
@@ -138,6 +151,11 @@ EMULATED_CASES = [
     Case(True, EMULATED_PROJECTIVE),
 ]
 every_case_and_emulated = pytest.mark.parametrize("case", CASES + EMULATED_CASES, ids=lambda case: case.name)
+
+
+def random_values(p: Distribution, count: int, seed: int) -> Tensor:
+    """Random values of arcs, labelled ones of a labelled distribution, ``(*batch, *part, count)``."""
+    return torch.randn(*p.marginals.shape, count, generator=generator(seed), dtype=torch.float64)
 
 
 def generator(seed: int) -> torch.Generator:

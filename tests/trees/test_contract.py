@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 from helpers.derivatives import assert_derivatives
-from helpers.tree_cases import CASES, NUMBA, TORCH, Case, Distribution, Enumerated
+from helpers.tree_cases import CASES, NUMBA, TORCH, Case, random_values
 from helpers.tree_cases import every_case_and_emulated as every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
@@ -32,11 +32,6 @@ def largest(case: Case) -> int:
     return 3 if case.labels else 5
 
 
-def random_values(p: Distribution, count: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*p.marginals.shape, count, generator=generator, dtype=torch.float64)
-
-
 @every_case
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("forbidden", [0.0, 0.3])
@@ -44,19 +39,19 @@ def test_every_quantity_equals_enumeration(case: Case, scale: float, forbidden: 
     for words in range(1, largest(case) + 1):
         seed = 10 * words + int(10 * forbidden)
         parameters = case.parameters(words, seed=seed, scale=scale, forbidden=forbidden)
-        oracle = Enumerated(case, parameters)
+        oracle = case.enumerated(parameters)
         if not oracle.exists:
             continue
         p, c = case.make(parameters), oracle.scale
         assert_near(p.log_partition, oracle.log_partition, 1e-12 * c)
-        assert_near(p.marginals, oracle.marginals, 1e-14 * c)
-        assert (p.marginals >= 0).all()
+        assert_near(case.marginals(p), oracle.marginals, 1e-14 * c)
+        assert (case.marginals(p) >= 0).all()
         assert_near(p.log_prob(as_value(oracle.values)), oracle.log_probs, 1e-12 * c)
         assert_near(p.entropy(), oracle.entropy, 1e-9 * c)
         for order in ORDERS:
             assert_near(p.renyi_entropy(order), oracle.renyi_entropy(order), 1e-9 * c)
         assert_near(p.expected_gradient(), oracle.expected_gradient, 1e-13 * c)
-        r, s = random_values(p, 3, 1), random_values(p, 2, 2)
+        r, s = case.random_values(p, 3, 1), case.random_values(p, 2, 2)
         assert_near(p.expectation(r), oracle.expectation(r), 1e-9 * c)
         assert_near(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * c)
         best = p.mode if isinstance(p.mode, Tensor) else p.mode[0]
@@ -69,7 +64,7 @@ def test_every_quantity_equals_enumeration(case: Case, scale: float, forbidden: 
 def test_cross_entropy_and_divergence_equal_enumeration(case: Case, scale: float) -> None:
     for words in range(1, largest(case) + 1):
         first, second = (case.parameters(words, seed=seed, scale=scale) for seed in (words, 100 + words))
-        own, other = Enumerated(case, first), Enumerated(case, second)
+        own, other = case.enumerated(first), case.enumerated(second)
         p, q = case.make(first), case.make(second)
         c = own.scale + other.scale
         expected = own.code_length(other.log_probs)
@@ -82,10 +77,10 @@ def test_cross_entropy_and_divergence_equal_enumeration(case: Case, scale: float
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_largest_enumerable_sentence(case: Case, scale: float) -> None:
     parameters = case.parameters(4 if case.labels else 6, seed=7, scale=scale)
-    oracle, p = Enumerated(case, parameters), case.make(parameters)
+    oracle, p = case.enumerated(parameters), case.make(parameters)
     assert_near(p.log_partition, oracle.log_partition, 1e-12 * oracle.scale)
-    assert_near(p.marginals, oracle.marginals, 1e-14 * oracle.scale)
-    r, s = random_values(p, 2, 1), random_values(p, 1, 2)
+    assert_near(case.marginals(p), oracle.marginals, 1e-14 * oracle.scale)
+    r, s = case.random_values(p, 2, 1), case.random_values(p, 1, 2)
     assert_near(p.entropy(), oracle.entropy, 1e-9 * oracle.scale)
     assert_near(p.second_moment(r, s), oracle.second_moment(r, s), 1e-9 * oracle.scale)
 
@@ -93,7 +88,7 @@ def test_the_largest_enumerable_sentence(case: Case, scale: float) -> None:
 @every_case
 def test_norms_equal_enumeration(case: Case) -> None:
     parameters = case.parameters(3, seed=8)
-    oracle, p = Enumerated(case, parameters), case.make(parameters)
+    oracle, p = case.enumerated(parameters), case.make(parameters)
     for order in (0.5, 1.0, 2.0, 3.5, math.inf):
         assert_near(p.log_norm(order), torch.linalg.vector_norm(oracle.probs, order).log(), 1e-13)
 
@@ -110,7 +105,7 @@ def test_the_support_is_all_trees_without_a_forbidden_part(case: Case) -> None:
     for item in itertools.product(range(2), range(3)):
         n = int(lengths[item])
         own = [part[item][: n + 1, : n + 1] for part in parameters]
-        oracle = Enumerated(case, own)
+        oracle = case.enumerated(own)
         trees = torch.cat(oracle.values, -1)[oracle.log_probs > -torch.inf]
         expected = set(map(tuple, trees.tolist()))
         rows = torch.stack([column[(slice(None), *item)] for column in columns], 1)
@@ -459,7 +454,7 @@ def test_expand_and_repr(case: Case) -> None:
 @every_case
 def test_expected_accuracy_equals_enumeration(case: Case) -> None:
     parameters = case.parameters(3, seed=18)
-    oracle, p = Enumerated(case, parameters), case.make(parameters)
+    oracle, p = case.enumerated(parameters), case.make(parameters)
     gold = [column[5].clone() for column in oracle.values]
     gold[0][2] = -1  # unknown
     known = torch.tensor([False, True, False, True])
@@ -521,8 +516,7 @@ def test_slices_of_heads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 def smooth(case: Case, lengths: Tensor) -> list[Tensor]:
     """Parameters for derivatives: everything finite, as numeric differences need it."""
     generator = torch.Generator().manual_seed(2)
-    size = int(lengths.max()) + 1
-    shapes = [(len(lengths), size, size)] + [(len(lengths), size, size, case.labels)] * bool(case.labels)
+    shapes = case.shapes(int(lengths.max()), (len(lengths),))
     return [torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
 

@@ -41,7 +41,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
-from treeparse.trees.decoders import DISTRIBUTIONS
+from treeparse.trees.registry import DISTRIBUTIONS
 
 ENCODER = "scorer.encoder."  # in front of the names of the encoder's weights
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which

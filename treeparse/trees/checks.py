@@ -13,7 +13,7 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. Of 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -311,26 +311,36 @@ def check_label_scores(label_scores: Shaped, scores: Tensor, lengths: Tensor, *,
         check_scores(label_scores, lengths, of="a label of ")
 
 
-def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool) -> NoTreeError:
-    """The error for one batch item without a tree, projective or not; names the words that cannot be reached."""
+class TreeRules(Protocol):
+    """The rules by which a family counts trees, as far as errors name them."""
+
+    single_root: bool
+    crossing: bool
+    kinds: ClassVar[tuple[PartKind, ...]]
+
+
+def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], rules: TreeRules) -> NoTreeError:
+    """Make the error for one batch item without a tree; it names the words that cannot be reached."""
     count = int(lengths[tuple(item)]) + 1
     allowed = (scores[tuple(item)][:count, :count] > -torch.inf).tolist()
-    kind = "single-root tree" if single_root else "tree"
+    kind = "single-root tree" if rules.single_root else "tree"
     start = f"There is no {kind}{_of_item(item)}: "
     missed = _unreached(allowed, [0])
     if missed:
         return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
     # Every word is reached, but maybe from several words below the root: name what the best of them leaves out.
-    tops = [word for word in range(1, count) if allowed[0][word]] if single_root else [0]
+    tops = [word for word in range(1, count) if allowed[0][word]] if rules.single_root else [0]
     top, missed = min(((top, _unreached(allowed, [top])) for top in tops), key=lambda pair: len(pair[1]))
-    if not missed:
+    if missed:
         return NoTreeError(
-            f"There is no projective {kind}{_of_item(item)}: arcs of finite score lead from the root to all words, but "
-            f"every {kind} of such arcs has some that cross."
+            f"{start}no word below the root reaches all others by arcs of finite score; word {top}, the best, does not "
+            f"reach {_words(missed)}."
         )
+    reach = "arcs of finite score lead from the root to all words"
+    if rules.kinds:
+        return NoTreeError(f"{start}{reach}, but no {kind} has finite scores of its {named(rules.kinds)}.")
     return NoTreeError(
-        f"{start}no word below the root reaches all others by arcs of finite score; word {top}, the best, does not "
-        f"reach {_words(missed)}."
+        f"There is no projective {kind}{_of_item(item)}: {reach}, but every {kind} of such arcs has some that cross."
     )
 
 

@@ -13,7 +13,7 @@ from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form, sid
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.looks import is_at_hand
-from treeparse.trees.parts import Parts, sums_of_parts
+from treeparse.trees.parts import Parts, named, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 
@@ -221,12 +221,25 @@ class FlatTrees:
         self.require(heads[:, 1] >= 0)
         return heads
 
+    def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
+        """Heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other scores of their arcs ``(I, n+1, n+1)``."""
+        parts = Parts((arcs, *(part[items] for part in self.parts[1:])))
+        return self.family.best_trees(parts, self.lengths[items])
+
+    def check_arcs_alone(self, what: str) -> None:
+        """Raise where trees have parts besides arcs, for what is implemented for arcs alone."""
+        if self.family.kinds:
+            raise TreeparseError(
+                f"{what} are implemented for trees that score arcs alone; {self.family.name} trees score "
+                f"{named(self.family.kinds)}."
+            )
+
     def k_best(self, count: int) -> KBest:
-        """A new list of the best trees with so many of them made."""
-        found = self.family.k_best(self.parts, self.lengths)
-        found.extend(count, threads=torch.get_num_threads())
-        self.require(torch.from_numpy(found.scores[:, 0] > -np.inf))
-        return found
+        """A new list of the best trees, ``count`` of them made."""
+        trees = self.family.k_best(self.parts, self.lengths)
+        trees.extend(count, threads=torch.get_num_threads())
+        self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
+        return trees
 
     def as_batch(self, array: np.ndarray) -> Tensor:
         """An array ``(B, ...)`` as a tensor ``(*batch, ...)``."""
@@ -277,7 +290,7 @@ class FlatTrees:
         if self.validate and not bool(exist.all()):
             item = self.unflat(~exist).nonzero()[0].tolist()
             scores = self.unflat(self.arcs.detach())
-            raise no_tree_error(scores, self.unflat(self.lengths), item, single_root=self.family.single_root)
+            raise no_tree_error(scores, self.unflat(self.lengths), item, self.family)
 
 
 def _flat(scores: Tensor, axes: int, *, validate: bool) -> Tensor:

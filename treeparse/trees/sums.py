@@ -1,7 +1,7 @@
 """The three primitives of every sum over trees as autograd functions, each the derivative of the one before.
 
-``log_partition`` has the derivative ``marginals``, whose derivative is the Hessian of the log partition, met only as a
-product with a vector. All three take and give one tensor a kind of part.
+``log_partition`` has the derivative ``marginals``, whose derivative is the Hessian of the log partition, used only as a
+product with a vector. All three take and return one tensor for each kind of part.
 """
 
 from functools import cached_property
@@ -25,22 +25,22 @@ class TreeSums:
 
     def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
-        self.rest: Any = None  # of what ``constants`` were made from, if it is kept
+        self.saved: Any = None  # the family's state for Hessian products, if it saved one
 
     @cached_property
     def constants(self) -> tuple[Tensor, Tensors]:
-        """Log partition and marginals without a graph; one elimination gives both."""
+        """Log partition and marginals without a graph, both from one call."""
         return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
 
     def prepare_products(self) -> None:
-        """Have ``constants`` made, if they are not there, where products with the Hessian can go on from them."""
-        if self.family.leaves_rest and not self.has_constants:
-            found = self.family.log_partition_marginals_and_rest(_constant(self.parts), self.lengths)
-            self.constants, self.rest = found[:2], found[2]
+        """Compute ``constants`` with the state that spares Hessian products work, if the family saves one."""
+        if self.family.saves_for_hessian and not self.has_constants:
+            log_z, marginals, self.saved = self.family.sums_saved_for_hessian(_constant(self.parts), self.lengths)
+            self.constants = log_z, marginals
 
     @property
     def has_constants(self) -> bool:
-        """Whether they are there already."""
+        """Whether ``constants`` are computed already."""
         return "constants" in self.__dict__
 
     def log_partition(self) -> Tensor:
@@ -57,7 +57,7 @@ class TreeSums:
         parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
         repeated = TreeSums(self.family, parts, self.lengths.expand(count, -1).reshape(-1))
         self.prepare_products()
-        repeated.rest = self.rest
+        repeated.saved = self.saved
         flat = tuple(vector.reshape(part.shape) for vector, part in zip(vectors, parts, strict=True))
         products = _hessian_vector_product(repeated, parts, flat)
         return tuple(product.reshape(vector.shape) for product, vector in zip(products, vectors, strict=True))
@@ -70,13 +70,13 @@ class _LogPartition(torch.autograd.Function):
             return sums.family.log_partition(parts, sums.lengths)
         log_z, marginals = sums.constants
         ctx.sums = sums
-        ctx.save_for_backward(*parts, *marginals)  # saved, so that a change in place is found
+        ctx.save_for_backward(*parts, *marginals)  # saved, so that torch detects changes in place
         return log_z.detach()
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         parts, marginals = _halves(ctx.saved_tensors)
-        if torch.is_grad_enabled():  # somebody wants to differentiate again
+        if torch.is_grad_enabled():  # a second derivative may follow
             marginals = _marginals(ctx.sums, parts)
         (grad,) = grad_outputs
         return None, *(part * grad.reshape(-1, *[1] * (part.dim() - 1)) for part in marginals)
@@ -102,7 +102,7 @@ class _HessianVectorProduct(torch.autograd.Function):
         parts, vectors = _halves(parts_and_vectors)
         ctx.sums = sums
         ctx.save_for_backward(*parts)
-        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.rest)
+        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
@@ -112,7 +112,7 @@ class _HessianVectorProduct(torch.autograd.Function):
 
 
 class _NoThirdDerivative(torch.autograd.Function):
-    """The identity, in whose place a missing derivative is found as soon as somebody asks for it."""
+    """The identity, whose derivative raises: it marks where a third derivative would be needed."""
 
     @staticmethod
     def forward(ctx: Any, *parts: Tensor) -> Tensors:
@@ -132,13 +132,13 @@ def _marginals(sums: TreeSums, parts: Tensors) -> Tensors:
 
 def _hessian_vector_product(sums: TreeSums, parts: Tensors, vectors: Tensors) -> Tensors:
     if not torch.is_grad_enabled():
-        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.rest)
+        return sums.family.hessian_vector_product(parts, sums.lengths, vectors, sums.saved)
     constants = cast(Tensors, _NoThirdDerivative.apply(*parts))
     return cast(Tensors, _HessianVectorProduct.apply(sums, *constants, *vectors))
 
 
 def _halves(tensors: Tensors) -> tuple[Tensors, Tensors]:
-    """The parts, and what came behind them, as many."""
+    """Split tensors into the parts and the same number of tensors after them."""
     half = len(tensors) // 2
     return tensors[:half], tensors[half:]
 

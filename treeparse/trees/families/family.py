@@ -1,15 +1,17 @@
-"""What distributions ask of a family of trees: sums, best trees, lists and draws, of flat batches.
+"""The interface of a family of trees: what sums, best trees, lists and draws of flat batches are computed by.
 
-A family says which trees there are (crossing arcs, one root or many) and how they are computed with (compiled kernels,
-torch). Everything that depends on either is here behind one object; a new backend is one more of them.
+A family says which trees there are (crossing arcs, one root or many, kinds of part) and how they are computed with
+(compiled kernels, torch). Distributions reach all that depends on either through one object; a new backend is one more.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
+from treeparse.errors import TreeparseError
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.trees.parts import PartKind
 
@@ -21,7 +23,7 @@ DistinctMethod = Literal["repeat", "trie", "beam"]
 
 
 class KBest(Protocol):
-    """A list of trees, best first, that grows where more are asked for; what is done is kept."""
+    """A list of trees, best first, that grows on request; trees made before stay."""
 
     @property
     def heads(self) -> IntArray:
@@ -34,16 +36,16 @@ class KBest(Protocol):
         ...
 
     def extend(self, count: int, threads: int = 1) -> None:
-        """Make ``count`` trees an item, with those made before."""
+        """Make the list ``count`` trees an item long; trees made before count too."""
         ...
 
 
 class LabelDraws(Protocol):
-    """What draws of labelled trees need to know of the labels of arcs."""
+    """The labels of arcs, as far as draws of labelled trees need them."""
 
     @property
     def device(self) -> torch.device:
-        """Where the scores are."""
+        """The device of the scores."""
         ...
 
     def log_probs(self) -> Tensor:
@@ -55,11 +57,11 @@ class LabelDraws(Protocol):
         ...
 
     def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
-        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)``."""
+        """Draw a label for every word of trees ``(S, B, n+1)``, given its arc, by a seed an item ``(B,)``."""
         ...
 
     def of_items(self, items: Tensor) -> "LabelDraws":
-        """Those of some items ``(I,)``, in order."""
+        """Select the labels of some items ``(I,)``, in order."""
         ...
 
 
@@ -74,62 +76,72 @@ class DistinctTrees(NamedTuple):
 class Family(ABC):
     """Plain functions of float64 scores of parts and int64 lengths ``(B,)``, without autograd.
 
-    Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on whatever device.
+    Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on any device.
+
+    Abstract methods and ``kinds`` are what every family has: sums, best trees, membership, and the parts of a tree,
+    from which its score follows. All other methods are capabilities: a family without one inherits a method that raises
+    an error, which names the families that have it.
 
     Attributes:
         single_root: whether exactly one word hangs from node 0.
         crossing: whether arcs may cross.
+        name: what error messages call these trees.
         kinds: the kinds of part besides arcs.
-        leaves_rest: whether ``log_partition_marginals_and_rest`` may spare products with the Hessian work.
+        saves_for_hessian: whether ``sums_saved_for_hessian`` may save ``hessian_vector_product`` work.
     """
 
     single_root: bool
     crossing: bool
+    name: str
     kinds: ClassVar[tuple[PartKind, ...]] = ()
-    leaves_rest: ClassVar[bool] = False
-
-    @abstractmethod
-    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
-        """Log of the summed weight of all trees ``(B,)``; -inf where there is none."""
+    saves_for_hessian: ClassVar[bool] = False
 
     @abstractmethod
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        """The log partition, and the probability of every part; all 0 where there is no tree."""
-
-    def log_partition_marginals_and_rest(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
-        """The log partition, marginals, and whatever of their making ``hessian_vector_product`` can use, or None."""
-        return *self.log_partition_and_marginals(parts, lengths), None
-
-    @abstractmethod
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
-        """The Hessian of the log partition times vectors: the derivative of the marginals along them.
-
-        ``rest`` is what sums of the same parts have left, or of the first of them where they come again in turn.
-        """
-
-    @abstractmethod
-    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
-        """Log probability of every part, right to relative accuracy and exact about -inf."""
+        """Return the log partition ``(B,)`` and the probability of every part; -inf and 0 where there is no tree."""
 
     @abstractmethod
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
-        """Heads of the best trees ``(B, n+1)``, -1 where there is none."""
+        """Return heads of the best trees ``(B, n+1)``, -1 where there is none."""
 
     @abstractmethod
+    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        """Tell which head lists ``(B, n+1)`` are trees of this family, whatever their scores: ``(B,)`` bool."""
+
+    def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
+        """Return the log of the summed weight of all trees ``(B,)``; -inf where there is none."""
+        return self.log_partition_and_marginals(parts, lengths)[0]
+
+    def sums_saved_for_hessian(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
+        """Return log partition, marginals, and a state that spares ``hessian_vector_product`` work, or None."""
+        return *self.log_partition_and_marginals(parts, lengths), None
+
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
+        """Multiply the Hessian of the log partition by vectors: the derivative of the marginals along them.
+
+        ``saved`` is the state of ``sums_saved_for_hessian`` for the same parts, or for their first items, where parts
+        repeat these items in turn.
+        """
+        raise self._lacking(Family.hessian_vector_product, "Derivatives of marginals, entropies, and covariances")
+
+    def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
+        """Return the log probability of every part, right to relative accuracy and exact about -inf."""
+        raise self._lacking(Family.log_marginals, "Log marginals, and exact tests of what a distribution allows,")
+
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
-        """The lazy list of the best trees; it is kept in CPU memory."""
+        """Return the lazy list of the best trees, in CPU memory."""
+        raise self._lacking(Family.k_best, "Lists of the k best trees")
 
-    @abstractmethod
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
     ) -> Tensor:
-        """Heads ``(B, count, n+1)`` of trees drawn with replacement; -1 where there is none.
+        """Draw trees with replacement: heads ``(B, count, n+1)``, -1 where there is none.
 
         Raises:
             TreeparseError: for a method that does not exist or does not draw these trees.
         """
+        raise self._lacking(Family.sample, "Samples")
 
-    @abstractmethod
     def sample_without_replacement(
         self,
         parts: Tensors,
@@ -140,12 +152,24 @@ class Family(ABC):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        """Different trees in the order drawn, each from all that are left; with ``labels``, different labelled trees.
+        """Draw different trees in order, each from all that are left; with ``labels``, different labelled trees.
 
         Raises:
             TreeparseError: as ``sample``.
         """
+        raise self._lacking(Family.sample_without_replacement, "Samples without replacement")
 
-    @abstractmethod
-    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        """Which head lists ``(B, n+1)`` are trees of this family, whatever their scores, ``(B,)`` bool."""
+    def _lacking(self, capability: Callable[..., Any], what: str) -> TreeparseError:
+        name = capability.__name__
+        able = sorted({each.name for each in _families(Family) if getattr(each, name) is not capability})
+        return TreeparseError(
+            f"{what} are not implemented for {self.name} trees. Trees that have them: {', '.join(able)}."
+        )
+
+
+def _families(base: type[Family]) -> Iterator[type[Family]]:
+    """All named classes of families below a class."""
+    for family in base.__subclasses__():
+        if hasattr(family, "name"):
+            yield family
+        yield from _families(family)

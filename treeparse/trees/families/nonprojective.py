@@ -27,7 +27,7 @@ from treeparse.trees.families.family import (
 )
 from treeparse.trees.families.samplers import METHODS, check_distinct_method, check_method, draw_on_cpu
 
-MOST_KEPT = 2**25  # numbers, 256 MiB
+MOST_SAVED = 2**25  # numbers, 256 MiB
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class Nonprojective(Family):
 
     single_root: bool
     crossing: bool = field(default=True, init=False)
-    leaves_rest: ClassVar[bool] = True
+    name: str = field(default="nonprojective", init=False)
+    saves_for_hessian: ClassVar[bool] = True
 
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return run(elimination.log_partition, *parts, lengths, single_root=self.single_root)
@@ -45,26 +46,26 @@ class Nonprojective(Family):
         log_z, marginals = run(elimination.log_partition_and_marginals, *parts, lengths, single_root=self.single_root)
         return log_z, (marginals,)
 
-    def log_partition_marginals_and_rest(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
-        """The rest is kept only while it is small: three matrices an item."""
+    def sums_saved_for_hessian(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors, Any]:
+        """The saved state is the elimination, three matrices an item; of large batches nothing is saved."""
         (arcs,) = parts
-        if 3 * arcs.numel() > MOST_KEPT:
+        if 3 * arcs.numel() > MOST_SAVED:
             return *self.log_partition_and_marginals(parts, lengths), None
-        found = elimination.log_partition_marginals_and_elimination(
+        *sums, eliminated = elimination.log_partition_marginals_and_elimination(
             floats(arcs), integers(lengths), single_root=self.single_root, threads=torch.get_num_threads()
         )
-        log_z, marginals = tensors(found[:2], arcs.device)
-        return log_z, (marginals,), found[2]
+        log_z, marginals = tensors(tuple(sums), arcs.device)
+        return log_z, (marginals,), eliminated
 
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
-        options = {"single_root": self.single_root, "eliminated": rest}
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
+        options = {"single_root": self.single_root, "eliminated": saved}
         return (run(hessian.hessian_vector_product, *parts, lengths, *vectors, **options),)
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         return (run(conditionals.log_marginals, *parts, lengths, single_root=self.single_root),)
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
-        """For one root by Gabow and Tarjan's way; ``arborescence`` has another for it, slower, to check it by."""
+        """Return heads of the best trees ``(B, n+1)``: for a single root by the algorithm of Gabow and Tarjan."""
         if self.single_root:
             return run(gabow_tarjan.best_trees, *parts, lengths)
         return run(arborescence.best_trees, *parts, lengths, single_root=False)
@@ -91,14 +92,15 @@ class Nonprojective(Family):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        """None takes "repeat" for scores in CPU memory, "beam", which stays on their device, for others."""
+        """Draw different trees; the method None takes "repeat" on the CPU and "beam" on other devices."""
         check_distinct_method(method, crossing=True)
         (arcs,) = parts
         method = method or ("repeat" if arcs.device.type == "cpu" else "beam")
         if method == "beam":
             logs = None if labels is None else labels.log_probs()
-            found = beam.sample_by_beam(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
-            return DistinctTrees(*found)
+            return DistinctTrees(
+                *beam.sample_by_beam(arcs, lengths, seeds, count, single_root=self.single_root, label_logs=logs)
+            )
         kernels = DrawKernels.of(
             _sample, elimination.log_partition, without_replacement.sample_distinct_trees, single_root=self.single_root
         )

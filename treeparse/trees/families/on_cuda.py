@@ -19,7 +19,7 @@ from treeparse.trees.families.samplers import check_method, check_projective_met
 
 @dataclass(frozen=True)
 class OnCuda(OnDevice):
-    """Sums, best trees, samples with replacement and the beam by kernels; all else as ``OnDevice`` says."""
+    """Sums, best trees, samples with replacement and the beam by CUDA kernels; everything else by the CPU's family."""
 
     launcher: Launcher
 
@@ -41,14 +41,14 @@ class OnCuda(OnDevice):
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
     ) -> Tensor:
-        """Walks with rejection and Colbourn's method, which are for comparison, are the CPU's."""
+        """Draw trees with replacement; walks with rejection and Colbourn's method run on the CPU."""
         (arcs,) = parts
         arguments = arcs, lengths, moved(seeds, arcs.device), count
         if not self.crossing:
             check_projective_method(method)
             return samples.sample_projective_trees(*arguments, **self.options)
         if method in ("wilson_reject", "colbourn"):
-            return self.rest.sample(parts, lengths, seeds, count, method)
+            return self.cpu.sample(parts, lengths, seeds, count, method)
         check_method(method, single_root=self.single_root)
         way = "walks" if method in ("wilson", "wilson_marginal") else method
         return samples.sample_trees(*arguments, method=way, **self.options)
@@ -63,13 +63,13 @@ class OnCuda(OnDevice):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        """Non-projective trees, unless asked otherwise, by the beam on the device; others in CPU memory.
+        """Draw different trees: non-projective ones by the beam on the device unless a method is named.
 
-        "repeat" and "trie" draw until enough trees differ, which only a look can tell, and walk tries of all that was
-        drawn; trees without crossing arcs have no beam.
+        The methods "repeat" and "trie" run on the CPU, because each round needs a device sync. Trees without crossing
+        arcs have no beam.
         """
         if not self.crossing or method not in (None, "beam"):
-            return self.rest.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+            return self.cpu.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
         (arcs,) = parts
         reach = partial(nonprojective.reach, launcher=self.launcher)
         logs = None if labels is None else labels.log_probs()
@@ -79,9 +79,9 @@ class OnCuda(OnDevice):
 
 def nonprojective_on_cuda(launcher: Launcher, *, single_root: bool) -> OnCuda:
     """All dependency trees, crossing arcs included."""
-    return OnCuda(single_root, True, nonprojective, Nonprojective(single_root), launcher)
+    return OnCuda(single_root, True, "nonprojective", nonprojective, Nonprojective(single_root), launcher)
 
 
 def projective_on_cuda(launcher: Launcher, *, single_root: bool) -> OnCuda:
     """Dependency trees without crossing arcs."""
-    return OnCuda(single_root, False, projective, Projective(single_root), launcher)
+    return OnCuda(single_root, False, "projective", projective, Projective(single_root), launcher)

@@ -1,4 +1,4 @@
-"""Families whose sums are found where the scores are."""
+"""Families whose sums are computed on the scores' device."""
 
 from dataclasses import dataclass
 from types import ModuleType
@@ -21,24 +21,25 @@ from treeparse.trees.families.nonprojective import Nonprojective
 
 @dataclass(frozen=True)
 class OnDevice(Family):
-    """Sums of a module's functions on the scores' device; for all else another family of the same trees serves.
+    """Sums by a module's functions on the scores' device; everything else by the CPU's family of the same trees.
 
-    Lists of the best trees are always that family's: they grow by a heap a sentence, one tree after the other, which is
-    work for a CPU, and are read there. For them the scores are copied to the CPU once.
+    Lists of the best trees are always the CPU's: a list grows by one heap a sentence, one tree after another, and is
+    read on the CPU. The scores are copied there once.
 
     Attributes:
         sums: ``log_partition``, ``log_partition_and_marginals`` and ``hessian_vector_product``.
-        rest: the other family.
+        cpu: the CPU's family.
     """
 
     single_root: bool
     crossing: bool
+    name: str
     sums: ModuleType
-    rest: Family
+    cpu: Family
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the functions take besides tensors."""
+        """The functions' arguments besides tensors."""
         return {"single_root": self.single_root}
 
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
@@ -48,22 +49,22 @@ class OnDevice(Family):
         log_z, marginals = self.sums.log_partition_and_marginals(*parts, lengths, **self.options)
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
         return (self.sums.hessian_vector_product(*parts, lengths, *vectors, **self.options),)
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
-        return self.rest.log_marginals(parts, lengths)
+        return self.cpu.log_marginals(parts, lengths)
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
-        return self.rest.best_trees(parts, lengths)
+        return self.cpu.best_trees(parts, lengths)
 
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
-        return self.rest.k_best(parts, lengths)
+        return self.cpu.k_best(parts, lengths)
 
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
     ) -> Tensor:
-        return self.rest.sample(parts, lengths, seeds, count, method)
+        return self.cpu.sample(parts, lengths, seeds, count, method)
 
     def sample_without_replacement(
         self,
@@ -75,12 +76,12 @@ class OnDevice(Family):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        return self.rest.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
+        return self.cpu.sample_without_replacement(parts, lengths, seeds, count, method=method, labels=labels)
 
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
-        return self.rest.are_trees(heads, lengths)
+        return self.cpu.are_trees(heads, lengths)
 
 
 def nonprojective_on_device(*, single_root: bool) -> OnDevice:
     """All dependency trees, crossing arcs included, with sums in torch operations, for any device."""
-    return OnDevice(single_root, True, dense, Nonprojective(single_root))
+    return OnDevice(single_root, True, "nonprojective", dense, Nonprojective(single_root))

@@ -31,6 +31,7 @@ class Projective(Family):
 
     single_root: bool
     crossing: bool = field(default=False, init=False)
+    name: str = field(default="projective", init=False)
 
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return run(inside_outside.log_partition, *parts, lengths, single_root=self.single_root)
@@ -41,7 +42,7 @@ class Projective(Family):
         )
         return log_z, (marginals,)
 
-    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, rest: Any = None) -> Tensors:
+    def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
         return (run(inside_outside.hessian_vector_product, *parts, lengths, *vectors, single_root=self.single_root),)
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
@@ -70,7 +71,7 @@ class Projective(Family):
         method: DistinctMethod | None = None,
         labels: LabelDraws | None = None,
     ) -> DistinctTrees:
-        """None takes "repeat"."""
+        """Draw different trees; the method None takes "repeat"."""
         check_distinct_method(method, crossing=False)
         (arcs,) = parts
         trie = partial(without_replacement.sample_distinct_trees, projective=True)

@@ -39,6 +39,6 @@ def best_under_bounds(trees: FlatTrees, look_up: LookUp, look_up_all: LookUpAll)
         items = item[lower].unique()
         if not len(items):
             return heads
-        heads[items] = trees.family.best_trees((bounds[items],), trees.lengths[items])
-    heads[items] = trees.family.best_trees((look_up_all(items),), trees.lengths[items])
+        heads[items] = trees.best_of_items(items, bounds[items])
+    heads[items] = trees.best_of_items(items, look_up_all(items))
     return heads

@@ -21,7 +21,6 @@ from treeparse.trees.checks import (
     check_whole_trees,
     labeled_tree,
 )
-from treeparse.trees.decoders import DISTRIBUTIONS
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.flat import FlatTrees
@@ -46,6 +45,7 @@ from treeparse.trees.labels.tree_marginals import TreeMarginals, tree_marginals
 from treeparse.trees.labels.trees import BestLabeledTrees, DistinctLabeledTrees, LabeledPair, LabeledTree
 from treeparse.trees.lists import in_order, places, side_by_side
 from treeparse.trees.looks import is_at_hand
+from treeparse.trees.registry import DISTRIBUTIONS
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.seeds import Generators, item_seeds
 
@@ -251,7 +251,8 @@ class LabeledCRF(TreeDistribution):
     def _make_best(self, count: int) -> LabeledKBest:
         """A new list of the best labelled trees with so many of them made."""
         best = self._best
-        trees = best.family.k_best((best.arcs,), best.lengths)
+        best.check_arcs_alone("Lists of the best labelled trees")
+        trees = best.family.k_best(best.parts, best.lengths)
         found = LabeledKBest(trees, self.base.flat.arcs, best.lengths, self.labels)
         found.extend(count, threads=torch.get_num_threads())
         best.require(torch.from_numpy(found.scores[:, 0] > -np.inf))

@@ -1,4 +1,4 @@
-"""The distributions over trees by the names of their trees."""
+"""The distributions over trees by the names of their trees: the one table from a name to a class."""
 
 from treeparse.names import TreeKind
 from treeparse.trees.crf import TreeCRF
