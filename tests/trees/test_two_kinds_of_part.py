@@ -149,7 +149,8 @@ class ToyCase(Case):
         return [arcs, valencies.nan_to_num(0.5 * scale, neginf=-torch.inf)]
 
     def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> ToyCRF:
-        return ToyCRF(*parameters, lengths, single_root=self.single_root, **options)
+        arcs, valencies = parameters
+        return ToyCRF(arcs, valencies, lengths, single_root=self.single_root, **options)
 
     def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
         return torch.cat([part.flatten(-2) for part in parameters], -1)
@@ -423,7 +424,7 @@ def test_labels_over_two_kinds_of_part(case: ToyCase) -> None:
     assert torch.equal(torch.stack(labelled.mode), torch.stack([heads[best], labels[best]]))
     accuracy = torch.stack([labelled.expected_las(*pair) for pair in zip(heads, labels, strict=True)])
     torch.testing.assert_close(labelled.expected_las(*labelled.minimum_risk()), accuracy.max())
-    torch.testing.assert_close(labelled.arcs.part_marginals[1].sum(-1), torch.ones(4, dtype=torch.float64))
+    torch.testing.assert_close(labelled.arcs.flat.part_marginals[1].sum((0, 2)), torch.ones(4, dtype=torch.float64))
     other = LabeledCRF(ToyCRF(arcs, 0.5 * valencies, single_root=case.single_root), label_scores)
     product = combined([labelled, other], "scores")
     torch.testing.assert_close(

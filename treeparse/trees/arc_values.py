@@ -155,6 +155,8 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
 
     Dimensions of size 1 broadcast, but not those of sparse values.
     """
+    if not isinstance(values, Tensor):
+        raise TreeparseError(f"Values must be a tensor, got a {type(values).__name__}.")
     own, axes = tuple(values.shape), len(shape)
     if len(own) > axes + 1 or not fits(own[:axes], tuple(shape)):
         raise TreeparseError(

@@ -12,6 +12,7 @@ from torch.distributions import Distribution, constraints, register_kl
 
 from treeparse.batch import word_mask
 from treeparse.errors import TreeparseError
+from treeparse.trees.parts import Parts
 
 NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
 
@@ -33,9 +34,9 @@ class Expectations(Protocol):
 
     def expected_gradient(self) -> Tensor: ...
 
-    def expectation(self, r: Tensor) -> Tensor: ...
+    def expectation(self, r: Any) -> Tensor: ...
 
-    def covariance(self, r: Tensor, s: Tensor) -> Tensor: ...
+    def covariance(self, r: Any, s: Any) -> Tensor: ...
 
     def score_variance(self) -> Tensor:
         """The variance of a tree's score ``(*batch,)``."""
@@ -157,16 +158,17 @@ class TreeDistribution(Distribution, ABC):
         """
         return self._round(self.flat.expected_gradient())
 
-    def expectation(self, r: Tensor) -> Tensor:
+    def expectation(self, r: Tensor | Parts) -> Tensor:
         """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
 
         Dimensions of size 1 broadcast. ``r`` may be a sparse COO tensor, of the full shape; beside the marginals, time
-        is then that of its entries ([Exp] §5.1, T1). Parts of probability 0 count 0 whatever ``r`` holds.
+        is then that of its entries ([Exp] §5.1, T1). Parts of probability 0 count 0 whatever ``r`` holds. For trees
+        with parts besides arcs, ``Parts`` hold values of every kind, while a tensor holds values of arcs alone.
         Differentiable in scores and ``r``.
         """
         return self._round(self.flat.expectation(r))
 
-    def covariance(self, r: Tensor, s: Tensor) -> Tensor:
+    def covariance(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
         """The covariance of two sums over a tree: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
 
         Either may lack its last axis, which the result then lacks too; else shapes are as for ``expectation``. This
@@ -175,7 +177,7 @@ class TreeDistribution(Distribution, ABC):
         """
         return self._round(self.flat.covariance(r, s))
 
-    def second_moment(self, r: Tensor, s: Tensor) -> Tensor:
+    def second_moment(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
         """``E[r(tree) s(tree)^T]``: shapes, time and derivatives as for ``covariance``."""
         first, second = self.flat.expectation(r), self.flat.expectation(s)
         batch = len(self.batch_shape)
