@@ -223,12 +223,12 @@ class Enumerated:
         differing = torch.cdist(self.parts.double(), self.parts.double(), p=0)  # Hamming's distance
         return self.probs @ differing @ self.probs
 
-    def sums(self, values: Tensor) -> Tensor:
+    def sums(self, values: Any) -> Tensor:
         """Every tree's sum ``(trees, R)`` of values ``(*part, R)``."""
         return values.flatten(0, -2)[self.parts].sum(1)
 
-    def expectation(self, values: Tensor) -> Tensor:
+    def expectation(self, values: Any) -> Tensor:
         return self.probs @ self.sums(values)
 
-    def second_moment(self, r: Tensor, s: Tensor) -> Tensor:
+    def second_moment(self, r: Any, s: Any) -> Tensor:
         return torch.einsum("t,tr,ts->rs", self.probs, self.sums(r), self.sums(s))
