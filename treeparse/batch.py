@@ -108,6 +108,14 @@ def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None
     return tensor.to(dtype).pin_memory().to(device, non_blocking=True)
 
 
+def readable_without_sync(tensor: Tensor) -> bool:
+    """Whether reading the values needs no device sync, nor breaks a graph that torch compiles.
+
+    A call that causes no sync can be captured in a CUDA graph.
+    """
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors in CPU memory, without a graph; those of a CUDA device are waited for once, all together.
 

@@ -9,8 +9,8 @@ from helpers.tree_cases import Case, Enumerated, every_case, generator
 from torch import Size, Tensor
 
 from treeparse import TreeparseError
+from treeparse.trees.randomness import item_seeds
 from treeparse.trees.relaxed import gumbel_noise
-from treeparse.trees.seeds import item_seeds
 
 LENGTHS, CPU = torch.tensor([4, 2, 3]), torch.device("cpu")
 

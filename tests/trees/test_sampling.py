@@ -71,7 +71,7 @@ def test_what_cannot_be_sampled(case: Case) -> None:
         case.make(parameters).sample()
     drawn = columns(case.make(parameters, validate_args=False).sample((3,)))
     assert all((column[:, 1] == -1).all() and (column[:, 0, 1:] >= 0).all() for column in drawn)
-    with pytest.raises(TreeparseError, match="There are 3 generators for 2 batch items"):
+    with pytest.raises(TreeparseError, match="one for each of the 2 batch items, got 3"):
         case.make(parameters).sample(generator=[generator(seed) for seed in range(3)])
 
 

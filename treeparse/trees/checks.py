@@ -19,9 +19,8 @@ import torch
 from torch import Tensor
 from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no public name for it
 
-from treeparse.batch import moved
+from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
-from treeparse.trees.looks import is_at_hand
 from treeparse.trees.parts import PartKind, Parts, named
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
@@ -65,7 +64,7 @@ def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> T
         raise TreeparseError(f"Lengths must be integers, not {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
         raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, not {tuple(lengths.shape)}.")
-    if not (validate or is_at_hand(lengths)):
+    if not (validate or readable_without_sync(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(1, words)
     least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (1, words)  # one sync for both
     if not 1 <= least <= most <= words:
@@ -279,7 +278,7 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
     Most of them are summable as they are; to look takes a fifth of the time, but waits for a device. A look at what
     they were made from, ``narrow``, is the cheaper one: whatever is finite in a shorter dtype can be summed.
     """
-    if scores.numel() > 0 and is_at_hand(scores):
+    if scores.numel() > 0 and readable_without_sync(scores):
         narrow = narrow.detach()
         if narrow.dtype == torch.float64:
             least, most = narrow.aminmax()

@@ -8,8 +8,8 @@ from typing import Any, Self
 import torch
 from torch import Size, Tensor
 
+from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
-from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,
     check_equal_lengths,
@@ -23,14 +23,13 @@ from treeparse.trees.checks import (
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
-from treeparse.trees.enumeration import check_enumerable, head_lists
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
-from treeparse.trees.lists import in_order, places, side_by_side
-from treeparse.trees.looks import is_at_hand
+from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
+from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
-from treeparse.trees.seeds import Generators, item_seeds
+from treeparse.trees.tree_lists import check_enumerable, growing_indices, head_lists, pad_lists, sort_by_score
 
 
 class TreeCRF(TreeDistribution):
@@ -159,7 +158,7 @@ class TreeCRF(TreeDistribution):
             TreeparseError: unless k is a whole number, 1 or more.
         """
         found = self.flat.k_best(check_count(k))
-        scores, heads = in_order(found.scores[:, :k], found.heads[:, :k])
+        scores, heads = sort_by_score(found.scores[:, :k], found.heads[:, :k])
         return self.flat.as_batch(heads), self._round(self.flat.as_batch(scores))
 
     def best_first(self) -> Iterator[tuple[Tensor, Tensor]]:
@@ -168,8 +167,8 @@ class TreeCRF(TreeDistribution):
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
         found = self.flat.k_best(1)
-        for place in places(found):
-            yield self.flat.as_batch(found.heads[:, place]), self._round(self.flat.as_batch(found.scores[:, place]))
+        for index in growing_indices(found):
+            yield self.flat.as_batch(found.heads[:, index]), self._round(self.flat.as_batch(found.scores[:, index]))
 
     def minimum_risk(self) -> Tensor:
         """Heads ``(*batch, n+1)`` of the tree of the support with the highest expected UAS, the MBR tree.
@@ -277,7 +276,7 @@ class TreeCRF(TreeDistribution):
             TreeparseError: for heads that are no integers, have another shape, or lie beyond the words.
         """
         heads = check_heads(heads, self.word_mask, name="Known heads")
-        if self._validate_args or is_at_hand(heads):
+        if self._validate_args or readable_without_sync(heads):
             check_head_range(heads, self.lengths)
         competing = (heads >= 0).unsqueeze(-2) & ~arcs_of(heads)
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
@@ -363,7 +362,7 @@ class TreeCRF(TreeDistribution):
             heads = head_lists(lengths[item], self.scores.shape[-1])
             _, is_possible = one.scores_of(heads.unsqueeze(1))
             trees.append(heads[is_possible.squeeze(1)])
-        return side_by_side(trees, like=self.scores[..., 0])
+        return pad_lists(trees, like=self.scores[..., 0])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
         """The same distribution with new leading batch dimensions, sharing memory."""
@@ -381,7 +380,7 @@ class TreeCRF(TreeDistribution):
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
             raise TreeparseError(f"The two distributions have scores of different shapes, {shapes}.")
-        if self._validate_args or is_at_hand(self.lengths):
+        if self._validate_args or readable_without_sync(self.lengths):
             check_equal_lengths(self.lengths, q.lengths)
         if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:
             raise TreeparseError(

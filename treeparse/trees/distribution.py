@@ -26,7 +26,7 @@ class Expectations(Protocol):
     @property
     def entropy(self) -> Tensor: ...
 
-    def or_none(self, value: Tensor) -> Tensor:
+    def minus_inf_without_tree(self, value: Tensor) -> Tensor:
         """The value ``(*batch,)``, -inf for items without a tree."""
         ...
 
@@ -134,7 +134,7 @@ class TreeDistribution(Distribution, ABC):
             return -self.log_prob(self.mode)
         if abs(1 - alpha) < NEAR_ONE:
             return self._round(self.flat.entropy - (alpha - 1) / 2 * self.flat.score_variance())
-        return self._round(self.flat.or_none(self.flat.log_power_sum(alpha) / (1 - alpha)))
+        return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(alpha) / (1 - alpha)))
 
     def log_norm(self, order: float) -> Tensor:
         """Log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
@@ -146,7 +146,7 @@ class TreeDistribution(Distribution, ABC):
             raise TreeparseError(f"The order of a norm must be above 0, not {order}.")
         if math.isinf(order):
             return self.log_prob(self.mode)
-        return self._round(self.flat.or_none(self.flat.log_power_sum(order) / order))
+        return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(order) / order))
 
     def expected_gradient(self) -> Tensor:
         """The expected squared length of the gradient of a tree's log probability ``(*batch,)``, differentiable.
@@ -219,4 +219,4 @@ class _Support(constraints.Constraint):
 def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
     """KL divergence in nats: +inf where q forbids what p allows, -inf where p has no tree."""
     divergence = p.flat.cross_entropy(p.comparable(q).flat) - p.flat.entropy
-    return p.flat.or_none(divergence).to(p.dtype)
+    return p.flat.minus_inf_without_tree(divergence).to(p.dtype)

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
+from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
-from treeparse.trees import support
-from treeparse.trees.arc_values import ArcValues, arc_values, bilinear_form, side_by_side
+from treeparse.trees import arc_conflicts
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
-from treeparse.trees.looks import is_at_hand
+from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, named, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
@@ -99,7 +99,7 @@ class FlatTrees:
         """Log probability of every arc ``(B, n+1, n+1)``, a constant; -inf exactly where no tree has the arc."""
         return self.part_log_marginals[0]
 
-    def or_none(self, value: Tensor) -> Tensor:
+    def minus_inf_without_tree(self, value: Tensor) -> Tensor:
         """A value ``(*batch,)``, -inf for items without a tree."""
         return torch.where(self.log_partition > -torch.inf, value, -torch.inf)
 
@@ -107,12 +107,12 @@ class FlatTrees:
     @torch.enable_grad()
     def entropy(self) -> Tensor:
         """Entropy ``(*batch,)``."""
-        return self.or_none(self._expected_code_length(self))
+        return self.minus_inf_without_tree(self._expected_code_length(self))
 
     def cross_entropy(self, q: "FlatTrees") -> Tensor:
         """``-E_p[log q]`` ``(*batch,)``; +inf where q forbids what p allows."""
         forbidden = self.unflat(self._allows_more(q))
-        return self.or_none(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
+        return self.minus_inf_without_tree(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
 
     def _expected_code_length(self, q: "FlatTrees") -> Tensor:
         """-E_p[log q] over trees that q allows. Columns of q's arcs are shifted to maximum 0, so nothing cancels."""
@@ -137,10 +137,10 @@ class FlatTrees:
         own, other = self.family, q.family
         constants = own, self.parts.detach(), self.lengths
         if own.crossing and not other.crossing:
-            result = result | support.allows_crossing_arcs(*constants, self.log_marginals > -torch.inf)
+            result = result | arc_conflicts.allows_crossing_arcs(*constants, self.log_marginals > -torch.inf)
         if other.single_root and not own.single_root:
             if not own.crossing or own.kinds:
-                return result | support.allows_several_roots(*constants, self.log_marginals > -torch.inf)
+                return result | arc_conflicts.allows_several_roots(*constants, self.log_marginals > -torch.inf)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
         return result
@@ -152,7 +152,7 @@ class FlatTrees:
 
     def allows_some(self, parts: Tensor, kind: int = 0) -> Tensor:
         """Which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, arcs by default."""
-        if is_at_hand(parts) and not bool(parts.any()):  # as mostly, and log marginals take longer than all else
+        if readable_without_sync(parts) and not bool(parts.any()):  # the usual case, without log marginals
             return parts.flatten(1).any(-1)
         return (parts & (self.part_log_marginals[kind] > -torch.inf)).flatten(1).any(-1)
 
@@ -187,7 +187,7 @@ class FlatTrees:
         arcs = values[0] if isinstance(values, Parts) else values
         return arcs.shape[len(self.shape) + 2 :]
 
-    def _part_values(self, values: Tensor | Parts) -> ArcValues:
+    def _part_values(self, values: Tensor | Parts) -> PartValues:
         if not isinstance(values, Parts):
             return self._values_of_kind(values, 0)
         if len(values) != len(self.parts):
@@ -195,18 +195,18 @@ class FlatTrees:
                 f"Values must have one tensor for each of the {len(self.parts)} kinds of part of these trees, got "
                 f"{len(values)}; a tensor alone holds values of arcs."
             )
-        return side_by_side([self._values_of_kind(part, kind) for kind, part in enumerate(values)])
+        return join_values([self._values_of_kind(part, kind) for kind, part in enumerate(values)])
 
-    def _values_of_kind(self, values: Tensor, kind: int) -> ArcValues:
+    def _values_of_kind(self, values: Tensor, kind: int) -> PartValues:
         shape = Size((*self.shape, *self.parts[kind].shape[1:]))
-        return arc_values(values, shape, (self.part_marginals[kind] > 0).flatten(1))
+        return read_values(values, shape, (self.part_marginals[kind] > 0).flatten(1))
 
-    def expectation_of(self, values: ArcValues) -> Tensor:
+    def expectation_of(self, values: PartValues) -> Tensor:
         """Expected sums ``(B, values.count)``."""
         marginals = self.part_marginals.flatten()
         return values.widened(marginals.shape[1]).weighted_sums(marginals.unsqueeze(0)).squeeze(1)
 
-    def covariance_of(self, left: ArcValues, right: ArcValues) -> Tensor:
+    def covariance_of(self, left: PartValues, right: PartValues) -> Tensor:
         """Covariances of sums ``(B, left.count, right.count)``."""
 
         def hessian_products(vectors: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from torch import Size, Tensor
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
-from treeparse.trees.seeds import Generators
+from treeparse.trees.randomness import Generators
 
 
 class NonProjectiveCRF(TreeCRF):

@@ -4,8 +4,7 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.trees.seeds import Generators, item_seeds
-from treeparse.trees.streams import uniforms
+from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
 SALT = 0x67756D62656C  # sets this noise apart from the random numbers of samples
 SMALLEST = 2.0**-54  # half of the smallest step of uniform numbers: noise is finite

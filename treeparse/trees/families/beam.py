@@ -18,7 +18,7 @@ from torch import Tensor
 
 from treeparse.batch import moved
 from treeparse.trees.checks import arc_mask
-from treeparse.trees.streams import uniforms_by_tensors
+from treeparse.trees.randomness import uniforms_by_tensors
 
 LABEL_STEPS = 1 << 24  # steps below are those of heads
 SALT = 0x6265616D  # sets streams apart from those of other draws by a seed

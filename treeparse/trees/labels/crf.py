@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Size, Tensor
 
+from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder
-from treeparse.trees.accuracy import expected_accuracy
 from treeparse.trees.checks import (
     check_count,
     check_head_range,
@@ -43,11 +43,11 @@ from treeparse.trees.labels.sources import (
 )
 from treeparse.trees.labels.tree_marginals import TreeMarginals, tree_marginals
 from treeparse.trees.labels.trees import BestLabeledTrees, DistinctLabeledTrees, LabeledPair, LabeledTree
-from treeparse.trees.lists import in_order, places, side_by_side
-from treeparse.trees.looks import is_at_hand
+from treeparse.trees.part_values import expected_accuracy
+from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.registry import DISTRIBUTIONS
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
-from treeparse.trees.seeds import Generators, item_seeds
+from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
 
 class LabeledCRF(TreeDistribution):
@@ -164,7 +164,7 @@ class LabeledCRF(TreeDistribution):
     @property
     def _bound(self) -> float | None:
         """The bound of label scores by which best trees are searched for; on a device each round would wait for it."""
-        return self.labels.source.bound if is_at_hand(self.base.flat.arcs) else None
+        return self.labels.source.bound if readable_without_sync(self.base.flat.arcs) else None
 
     @property
     def mode(self) -> LabeledTree:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -231,7 +231,7 @@ class LabeledCRF(TreeDistribution):
         then the better labels of the earlier words; of an arc's equal labels the lowest comes first.
         """
         found = self._make_best(check_count(k))
-        scores, heads, labels = in_order(found.scores, found.heads, found.labels)
+        scores, heads, labels = sort_by_score(found.scores, found.heads, found.labels)
         return self._listed(heads, labels, scores)
 
     def best_first(self) -> Iterator[BestLabeledTrees]:
@@ -240,8 +240,8 @@ class LabeledCRF(TreeDistribution):
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
         found = self._make_best(1)
-        for place in places(found):
-            yield self._listed(*(column[:, place] for column in (found.heads, found.labels, found.scores)))
+        for index in growing_indices(found):
+            yield self._listed(*(column[:, index] for column in (found.heads, found.labels, found.scores)))
 
     def _listed(self, heads: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> BestLabeledTrees:
         """Return arrays ``(B, ...)`` of a list of trees as tensors ``(*batch, ...)``."""
@@ -282,7 +282,7 @@ class LabeledCRF(TreeDistribution):
     def _known_labels(self, labels: Tensor) -> Tensor:
         """Labels ``(*batch, n+1)``, -1 where open, at node 0 and at padding."""
         labels = check_heads(labels, self.word_mask, name="Known labels")
-        if (self._validate_args or is_at_hand(labels)) and bool((labels >= self.labels.count).any()):
+        if (self._validate_args or readable_without_sync(labels)) and bool((labels >= self.labels.count).any()):
             raise TreeparseError(
                 f"Known labels must lie below the number of labels, {self.labels.count}; -1 leaves one open."
             )
@@ -415,7 +415,7 @@ class LabeledCRF(TreeDistribution):
             self.labels.labelings(heads[(heads >= 0).any(-1)], item, lengths[item]) for item, heads in enumerate(trees)
         ]
         heads, labels = ([pair[part] for pair in pairs] for part in range(2))
-        return LabeledTree(*(side_by_side(part, like=self.scores[..., 0]) for part in (heads, labels)))
+        return LabeledTree(*(pad_lists(part, like=self.scores[..., 0]) for part in (heads, labels)))
 
     def entropy_or_none(self) -> Tensor:
         """Return the entropy ``(*batch,)``."""

@@ -11,7 +11,7 @@ from treeparse.names import Decoder
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.tree_marginals import TreeMarginals
 from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree
-from treeparse.trees.seeds import Generators
+from treeparse.trees.randomness import Generators
 
 
 class LabeledDistribution(Protocol):

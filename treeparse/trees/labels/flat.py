@@ -27,9 +27,9 @@ class FlatLabeledTrees:
         """Log partition ``(*batch,)``."""
         return self.arcs.log_partition
 
-    def or_none(self, value: Tensor) -> Tensor:
+    def minus_inf_without_tree(self, value: Tensor) -> Tensor:
         """A value ``(*batch,)``, -inf for items without a tree."""
-        return self.arcs.or_none(value)
+        return self.arcs.minus_inf_without_tree(value)
 
     @cached_property
     @torch.enable_grad()

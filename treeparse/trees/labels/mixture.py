@@ -15,8 +15,7 @@ from treeparse.trees.labels.means import MixtureLabels
 from treeparse.trees.labels.tree_marginals import TreeMarginals
 from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree
 from treeparse.trees.parts import Parts
-from treeparse.trees.seeds import Generators, item_seeds
-from treeparse.trees.streams import uniforms
+from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
 SALT = 0x6D697874757265  # sets the random numbers for components apart from those for trees
 

@@ -6,11 +6,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from treeparse.batch import readable_without_sync
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.looks import is_at_hand
 from treeparse.trees.parts import power
-from treeparse.trees.streams import uniforms
+from treeparse.trees.randomness import uniforms
 
 SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
 
@@ -133,7 +133,7 @@ class FlatLabels:
     def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
         """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
         item, head, node = _arcs_of(heads)
-        if is_at_hand(heads):  # most arcs are in many trees: their labels' scores are looked up once
+        if readable_without_sync(heads):  # most arcs are in many trees: their labels' scores are looked up once
             size = heads.shape[-1]
             arcs, which = ((item * size + head) * size + node).unique(return_inverse=True)
             bounds = self._bounds(arcs // (size * size), arcs // size % size, arcs % size)[which]

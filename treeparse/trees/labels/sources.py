@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Size, Tensor
 
-from treeparse.trees.looks import is_at_hand
+from treeparse.batch import readable_without_sync
 
 FLOAT64 = torch.finfo(torch.float64).eps
 
@@ -152,7 +152,7 @@ class LabelsGiven:
 
     def log_sums(self, arcs: Tensor) -> Tensor | None:
         sums = self.source.log_sums(arcs)
-        if sums is None or not is_at_hand(arcs):  # to pick out the known ones would wait for a device
+        if sums is None or not readable_without_sync(arcs):  # to pick out the known ones would wait for a device
             return None
         item, head, dependent = (arcs & (self.labels >= 0).unsqueeze(1)).nonzero(as_tuple=True)
         known = self.labels[item, dependent]

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.utils.checkpoint import checkpoint
 
+from treeparse.batch import readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
-from treeparse.trees.looks import is_at_hand
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
 DENSE = 2**23  # the same on devices, and where few of them are read: what a batch of usual sentences has
@@ -70,7 +70,7 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
     counting = marginals.detach() > resolution / nodes
 
     def of_slice(first: int, last: int) -> Tensor:
-        if not is_at_hand(marginals):
+        if not readable_without_sync(marginals):
             part = counting[:, first:last]
             values = function(*(real_scores(part, source.from_heads(first, last)) for source in scores))
             return torch.where(part, marginals[:, first:last] * values, 0.0).sum((1, 2))

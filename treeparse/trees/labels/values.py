@@ -5,9 +5,9 @@ from functools import cached_property
 import torch
 from torch import Size, Tensor
 
-from treeparse.trees.arc_values import ArcValues, DenseValues, SparseValues, full_values, sparse_entries
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.part_values import DenseValues, PartValues, SparseValues, full_values, sparse_entries
 
 
 class LabelValues:
@@ -28,7 +28,7 @@ class LabelValues:
         self.values = values if self.sparse else values.reshape(*marginals.shape, labels.count, self.count)
 
     @cached_property
-    def over_arcs(self) -> ArcValues:
+    def over_arcs(self) -> PartValues:
         """The expected values of every arc's label."""
         if self.sparse:
             return self._mean_entries

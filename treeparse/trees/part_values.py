@@ -1,6 +1,7 @@
-"""Values of arcs whose sums over a tree have expectations: dense, or sparse at a cost of what is there ([Exp] §5).
+"""Values of parts whose sums over a tree have expectations: dense, or sparse at the cost of their entries ([Exp] §5).
 
-Batch dimensions are one axis of size B here, and so are the parts of a distribution, arcs or labelled arcs: P.
+Batch dimensions are one axis of size B here. The P parts of a distribution, arcs of all heads or labelled arcs, and
+parts of other kinds after them, are one axis too.
 """
 
 from abc import ABC, abstractmethod
@@ -14,20 +15,20 @@ from treeparse.errors import TreeparseError
 from treeparse.trees.checks import BROADCASTING, fits
 
 
-class ArcValues(ABC):
-    """``count`` values of every part. Parts that are in no tree count 0, whatever they hold."""
+class PartValues(ABC):
+    """``count`` values of every part. Parts of no tree count 0, whatever they hold."""
 
     count: int
     width: int  # the number P of parts
 
     @abstractmethod
-    def widened(self, width: int) -> "ArcValues":
-        """The same values, and 0 for further parts up to so many in all."""
+    def widened(self, width: int) -> "PartValues":
+        """Append parts of value 0, to ``width`` parts in all."""
 
     @property
     @abstractmethod
     def ids(self) -> Tensor:
-        """The columns ``(C,)`` that may hold anything but 0."""
+        """The indices ``(C,)`` of the columns that are not 0 throughout."""
 
     @abstractmethod
     def columns(self) -> Tensor:
@@ -38,7 +39,7 @@ class ArcValues(ABC):
         """Sums of the values over the parts under each of V weightings ``(V, B, P) -> (B, V, count)``."""
 
 
-class DenseValues(ArcValues):
+class DenseValues(PartValues):
     """Values ``(B, P, count)``."""
 
     def __init__(self, values: Tensor, possible: Tensor) -> None:
@@ -62,11 +63,11 @@ class DenseValues(ArcValues):
         return weights.transpose(0, 1) @ self.values
 
 
-class SparseValues(ArcValues):
-    """Values ``(nnz,)`` at places ``(3, nnz)``, item, part and column, in the shape (B, P). Repeated places add up."""
+class SparseValues(PartValues):
+    """Values ``(nnz,)`` at indices ``(3, nnz)``: item, part and column. Values of equal indices add up."""
 
-    def __init__(self, places: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
-        self.item, self.part, self.column = places
+    def __init__(self, indices: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
+        self.item, self.part, self.column = indices
         self.values, self.shape, self.count = values, shape, count
         self.width = shape[1]
 
@@ -100,39 +101,39 @@ class SparseValues(ArcValues):
     def products(self, right: "SparseValues", weights: Tensor) -> Tensor:
         """Sums over the parts of ``left right^T``, the left's entries weighted ``(nnz,)``: ``(B, count, count)``."""
         keys, order = (right.item * self.shape[1] + right.part).sort()
-        wanted = self.item * self.shape[1] + self.part
+        own_keys = self.item * self.shape[1] + self.part
         # The right's entries of a left entry's part are one range of the sorted ones.
-        first = torch.searchsorted(keys, wanted)
-        matches = torch.searchsorted(keys, wanted, right=True) - first
+        first = torch.searchsorted(keys, own_keys)
+        matches = torch.searchsorted(keys, own_keys, right=True) - first
         left = torch.repeat_interleave(matches)
         before = matches.cumsum(0) - matches
         other = order[first[left] + torch.arange(len(left), device=left.device) - before[left]]
-        place = (self.item[left] * self.count + self.column[left]) * right.count + right.column[other]
+        index = (self.item[left] * self.count + self.column[left]) * right.count + right.column[other]
         terms = (self.values * weights)[left] * right.values[other]
-        sums = terms.new_zeros(self.shape[0] * self.count * right.count).index_add(0, place, terms)
+        sums = terms.new_zeros(self.shape[0] * self.count * right.count).index_add(0, index, terms)
         return sums.reshape(self.shape[0], self.count, right.count)
 
 
-def arc_values(values: Tensor, shape: Size, possible: Tensor) -> ArcValues:
-    """Values ``(*shape)`` or ``(*shape, R)``, dense or sparse COO, of the parts of a batch as float64.
+def read_values(values: Tensor, shape: Size, possible: Tensor) -> PartValues:
+    """Return values ``(*shape)`` or ``(*shape, R)`` of parts, dense or sparse COO, in float64.
 
     Args:
         values: one or R numbers for every part.
-        shape: that of the distribution's parts: batch dimensions, then one part's.
-        possible: ``(B, P)``, which parts are in some tree.
+        shape: the batch dimensions, and the shape of one item's parts.
+        possible: which parts are in some tree, ``(B, P)`` bool.
 
     Raises:
         TreeparseError: for any other shape.
     """
     values, count = full_values(values, shape)
     if values.layout == torch.sparse_coo:
-        places, entries = sparse_entries(values, shape, possible.shape[1])
-        entries = torch.where(possible[places[0], places[1]], entries, 0.0)
-        return SparseValues(places, entries, (possible.shape[0], possible.shape[1]), count)
+        indices, entries = sparse_entries(values, shape, possible.shape[1])
+        entries = torch.where(possible[indices[0], indices[1]], entries, 0.0)
+        return SparseValues(indices, entries, (possible.shape[0], possible.shape[1]), count)
     return DenseValues(values.to(torch.float64).reshape(*possible.shape, count), possible)
 
 
-def side_by_side(kinds: Sequence[ArcValues]) -> ArcValues:
+def join_values(kinds: Sequence[PartValues]) -> PartValues:
     """Values of several kinds of part as one.
 
     Raises:
@@ -151,9 +152,12 @@ def side_by_side(kinds: Sequence[ArcValues]) -> ArcValues:
 
 
 def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
-    """Values ``(*shape)`` or ``(*shape, R)`` in full, and R, 1 where there is no such dimension; an error for others.
+    """Expand values to ``(*shape)`` or ``(*shape, R)``; return R too, which is 1 without that dimension.
 
-    Dimensions of size 1 broadcast, but not those of sparse values.
+    Dimensions of size 1 broadcast, but sparse values must have the full shape.
+
+    Raises:
+        TreeparseError: for any other shape.
     """
     if not isinstance(values, Tensor):
         raise TreeparseError(f"Values must be a tensor, got a {type(values).__name__}.")
@@ -171,29 +175,45 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
 
 
 def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Tensor]:
-    """Item, part and column of every entry ``(3, nnz)``, and the entries ``(nnz,)``."""
+    """Return item, part and column of every entry ``(3, nnz)``, and the entries ``(nnz,)``."""
     if values.sparse_dim() < len(shape):
         raise TreeparseError(f"Sparse values of arcs must be sparse in their first {len(shape)} dimensions.")
     values = values.coalesce()
     indices, entries = values.indices(), values.values().to(torch.float64)
-    place = torch.zeros_like(indices[0])
+    flat = torch.zeros_like(indices[0])
     for axis, size in enumerate(shape):
-        place = place * size + indices[axis]
-    if entries.dim() == 2:  # a dense row of columns at every place
-        column = torch.arange(entries.shape[1], device=place.device).repeat(len(place))
-        place, entries = place.repeat_interleave(entries.shape[1]), entries.reshape(-1)
+        flat = flat * size + indices[axis]
+    if entries.dim() == 2:  # a dense row of columns for every part
+        column = torch.arange(entries.shape[1], device=flat.device).repeat(len(flat))
+        flat, entries = flat.repeat_interleave(entries.shape[1]), entries.reshape(-1)
     else:
-        column = indices[len(shape)] if len(indices) > len(shape) else torch.zeros_like(place)
-    return torch.stack([place // parts, place % parts, column]), entries
+        column = indices[len(shape)] if len(indices) > len(shape) else torch.zeros_like(flat)
+    return torch.stack([flat // parts, flat % parts, column]), entries
 
 
-def bilinear_form(left: ArcValues, right: ArcValues, products: Callable[[Tensor], Tensor]) -> Tensor:
+def bilinear_form(left: PartValues, right: PartValues, products: Callable[[Tensor], Tensor]) -> Tensor:
     """``left^T H right`` of every item ``(B, left.count, right.count)`` for a symmetric H.
 
-    ``products`` gives H v for vectors ``(C, B, P)``: as many as the fewer columns of the two ([Exp] §5.2, T2).
+    ``products`` returns H v for vectors ``(C, B, P)``, one for each column of the side with fewer ([Exp] §5.2, T2).
     """
     if len(left.ids) < len(right.ids):
         return bilinear_form(right, left, products).transpose(1, 2)
     form = left.weighted_sums(products(right.columns())).transpose(1, 2)
     result = form.new_zeros(*form.shape[:2], right.count)
     return result.index_copy(2, right.ids, form)
+
+
+def expected_accuracy(marginals: Tensor, heads: Tensor, weights: Tensor | float = 1.0) -> Tensor:
+    """Return the mean probability of the known heads ``(*batch,)``, each times its word's weight; 1 without any.
+
+    Args:
+        marginals: of arcs, ``(*batch, n+1, n+1)``.
+        heads: ``(*batch, n+1)``, negative where unknown, at node 0 and at padding. A head that is no node is never
+            right.
+        weights: ``(*batch, n+1)``, or one number.
+    """
+    last = heads.shape[-1] - 1
+    right = marginals.gather(-2, heads.clamp(0, last).unsqueeze(-2)).squeeze(-2) * weights
+    total = (heads >= 0).sum(-1)
+    right = torch.where((heads >= 0) & (heads <= last), right, 0.0)
+    return torch.where(total > 0, right.sum(-1) / total.clamp_min(1), 1.0)

@@ -1,0 +1,62 @@
+"""Lists of trees: the best ones in order, or all that there are."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from treeparse.errors import TreeparseError
+from treeparse.kernels.arrays import FloatArray
+from treeparse.trees.families import KBest
+
+MAX_ENUMERATED_WORDS = 7
+
+
+def growing_indices(trees: KBest) -> Iterator[int]:
+    """Yield the indices of a list up to the end of the longest item, and extend the list on the way."""
+    for index in itertools.count():
+        if index == trees.scores.shape[1]:
+            trees.extend(max(1, 2 * index), threads=torch.get_num_threads())
+        if (trees.scores[:, index] == -np.inf).all():
+            return
+        yield index
+
+
+def pad_lists(items: Sequence[Tensor], like: Tensor) -> Tensor:
+    """Pad the items' trees ``(trees, n+1)`` by -1 and stack them: ``(trees, *batch, n+1)``, as ``like`` without trees.
+
+    For a batch of no items there are no trees.
+    """
+    if not items:
+        return torch.empty(0, *like.shape, dtype=torch.int64, device=like.device)
+    return torch.nn.utils.rnn.pad_sequence(list(items), padding_value=-1).reshape(-1, *like.shape)
+
+
+def sort_by_score(scores: FloatArray, *columns: np.ndarray) -> list[np.ndarray]:
+    """Sort scores ``(B, K)`` and columns ``(B, K, n+1)`` by descending score: rounding alone may have swapped trees."""
+    if not (scores[:, 1:] > scores[:, :-1]).any():
+        return [scores, *columns]
+    order = (-scores).argsort(1, kind="stable")
+    return [
+        np.take_along_axis(scores, order, 1),
+        *(np.take_along_axis(column, order[..., None], 1) for column in columns),
+    ]
+
+
+def check_enumerable(words: int) -> None:
+    """Raise for a number of words that has too many trees."""
+    if words > MAX_ENUMERATED_WORDS:
+        raise TreeparseError(f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, got {words}.")
+
+
+def head_lists(length: Tensor, size: int) -> Tensor:
+    """Return all lists of heads of the first ``length`` ``(1,)`` words ``(lists, size)``, trees or not; -1 pads them.
+
+    The order is by head of word 1, then of word 2, and so on.
+    """
+    words = int(length)
+    choices = [[head for head in range(words + 1) if head != word] for word in range(1, words + 1)]
+    grid = torch.cartesian_prod(*map(torch.tensor, choices)).reshape(-1, words)
+    return torch.nn.functional.pad(grid, (1, size - 1 - words), value=-1).to(length.device)
