@@ -191,7 +191,7 @@ def test_cuda_tensors_take_the_kernels(driver: Driver, monkeypatch: pytest.Monke
 
 def test_scores_elsewhere_cannot_take_them() -> None:
     p = NonProjectiveCRF(torch.zeros(3, 3), backend="cuda")
-    with pytest.raises(TreeparseError, match="on a CUDA device, not for 'cpu'"):
+    with pytest.raises(TreeparseError, match="on a CUDA device, got 'cpu'"):
         _ = p.log_partition
 
 

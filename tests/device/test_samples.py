@@ -110,7 +110,7 @@ def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: 
         own_seeds = torch.from_numpy(seeds.view(np.int64))
         found = projective_on_cuda(launcher, single_root=single_root).sample(parts, words, own_seeds, count)
         np.testing.assert_array_equal(found.cpu().numpy(), expected)
-    with pytest.raises(TreeparseError, match="drawn in one way"):
+    with pytest.raises(TreeparseError, match="have one sampler"):
         projective_on_cuda(launcher, single_root=single_root).sample(parts, words, words, 1, "expansion")
 
 

@@ -74,7 +74,7 @@ def test_heads_that_are_not_known(case: Case, unknown: int) -> None:
     assert torch.equal(p.risk(*partial), p.risk(*same)) and torch.equal(
         p.expected_uas(partial[0]), p.expected_uas(same[0])
     )
-    problem = rf"^Word 2 in batch item 0 is given the head {unknown}, but others of its 3 .* p\.given\(heads\)"
+    problem = rf"^The head of word 2 in batch item 0 must be a node, got {unknown}: .*'s 3 have.* p\.given\(heads\)"
     for method in (p.log_prob, p.score):
         with pytest.raises(TreeparseError, match=problem):
             method(*partial)
@@ -95,13 +95,14 @@ def test_heads_that_no_tree_has(case: Case, item: int, word: int, head: int) -> 
     methods: list[Callable[..., Any]] = [p.risk, p.given, lambda h, *_: p.expected_uas(h)]
     if case.labels:
         methods += [p.label_log_prob, p.expected_las, p.tree_marginals]
-    problem = f"^Word {word} in batch item {item} is given the head {head}, but .* nodes 0 to {LENGTHS[item]} other"
+    problem = f"^The head of word {word} in batch item {item} must be .* nodes 0 to {LENGTHS[item]} other.* got {head};"
     for method in methods:
         with pytest.raises(TreeparseError, match=problem):
             method(*tree)
     if head > 3:
         with pytest.raises(
-            TreeparseError, match=f"^Word {word} in batch item {item} is given the head {head}, but nodes"
+            TreeparseError,
+            match=rf"^The head of word {word} in batch item {item} must be .* 0 to \d+, got {head}\.",
         ):
             p.log_prob(*(part.unsqueeze(0) for part in tree))
     else:
@@ -136,9 +137,9 @@ def test_heads_without_labels_are_no_labelled_tree(case: Case) -> None:
     for method in methods:
         assert torch.equal(method((heads, labels)), method(heads, labels))
         for value in (heads, torch.stack([heads, labels]), (heads,), (heads, labels, labels), None):
-            with pytest.raises(TreeparseError, match=r"two tensors: p.log_prob\(heads, labels\), not a .*without"):
+            with pytest.raises(TreeparseError, match=r"two tensors, p.log_prob\(heads, labels\), got a .*without"):
                 method(value)
-        with pytest.raises(TreeparseError, match=r"not a tuple and labels"):
+        with pytest.raises(TreeparseError, match=r"got a tuple and labels"):
             method((heads, labels), labels)
     for value in (heads, torch.stack([heads, labels])):
         with pytest.raises(TreeparseError, match="two tensors"):
@@ -150,12 +151,12 @@ def test_heads_without_labels_are_no_labelled_tree(case: Case) -> None:
 def test_what_is_no_tensor_is_refused(case: Case) -> None:
     p = case.make(case.parameters(3, seed=6, batch=(3,)), LENGTHS)
     rows = [part.tolist() for part in a_tree(p)]
-    with pytest.raises(TreeparseError, match="Heads must be a tensor of integers, not a list"):
+    with pytest.raises(TreeparseError, match="Heads must be a tensor of integers, got a list"):
         p.expected_uas(rows[0])
-    with pytest.raises(TreeparseError, match="Known heads must be a tensor of integers, not a tuple"):
+    with pytest.raises(TreeparseError, match="Known heads must be a tensor of integers, got a tuple"):
         p.given((rows[0], rows[-1]))
     if not case.labels:
-        with pytest.raises(TreeparseError, match="Heads must be a tensor of integers, not a tuple"):
+        with pytest.raises(TreeparseError, match="Heads must be a tensor of integers, got a tuple"):
             p.log_prob((p.mode, p.mode))
 
 
@@ -187,7 +188,7 @@ def test_no_dimension_is_left_out(case: Case) -> None:
     p = case.make(case.parameters(3, seed=8, batch=(2, 3)))
     shape, heads = p.marginals.shape, a_tree(p)[0]
     labels = [heads] * bool(case.labels)
-    wanted = r"here \(2, 3, 4\), not \({}\): dimensions of size 1 broadcast, but none is left out"
+    wanted = r"here \(2, 3, 4\), got \({}\): dimensions of size 1 broadcast, but none may be left out"
     for wrong, named in ((heads[0], "3, 4"), (heads[..., 1:], "2, 3, 3"), (heads[:, :2], "2, 2, 4")):
         with pytest.raises(
             TreeparseError, match=r"Known heads must have the shape \(\*batch, n\+1\), " + wanted.format(named)
@@ -198,19 +199,19 @@ def test_no_dimension_is_left_out(case: Case) -> None:
         ):
             p.expected_uas(wrong)
         with pytest.raises(
-            TreeparseError, match=rf"\(\*sample, \*batch, n\+1\), here ending in \(2, 3, 4\), not \({named}"
+            TreeparseError, match=rf"\(\*sample, \*batch, n\+1\), here ending in \(2, 3, 4\), got \({named}"
         ):
             p.log_prob(wrong, *labels)
     with pytest.raises(TreeparseError, match=wanted.format("5, 2, 3, 4")):
         p.expected_uas(heads.expand(5, 2, 3, 4))
     for size in ((4, 4), (3, 4, 4), (2, 2, 4, 4), (1, 2, 3, 4, 4)):
-        with pytest.raises(TreeparseError, match=r"A mask .* shape \(2, 3, 4, 4\), here it is torch.bool .*left out"):
+        with pytest.raises(TreeparseError, match=r"A mask .* shape \(2, 3, 4, 4\), got torch.bool .*left out"):
             p.within(torch.ones(size, dtype=torch.bool))
     for size in (shape[1:], (3, *shape[1:]), (*shape, 2, 2)):
         with pytest.raises(TreeparseError, match=r"Values must have the shape .* or one dimension more.*left out"):
             p.expectation(torch.zeros(size))
     narrow = torch.zeros(1, *shape[1:]).to_sparse()
-    with pytest.raises(TreeparseError, match=r"Sparse values must have the shape .* in full, not .*: expand them"):
+    with pytest.raises(TreeparseError, match=r"Sparse values must have the shape .* in full, got .*: expand them"):
         p.expectation(narrow)
 
 

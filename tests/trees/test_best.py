@@ -102,7 +102,7 @@ def test_lists_of_a_batch_and_what_is_ignored(case: Case) -> None:
 @tree_cases
 @pytest.mark.parametrize("k", [0, -1, 2.0, True])
 def test_a_list_of_no_length(case: Case, k: int) -> None:
-    with pytest.raises(TreeparseError, match="must be a whole number, 1 or more"):
+    with pytest.raises(TreeparseError, match="must be an integer, 1 or more"):
         case.make(case.parameters(2, seed=1)).topk(k)
 
 
@@ -177,10 +177,12 @@ def test_given_heads_that_cannot_be(case: Case) -> None:
     p = case.make(case.parameters(3, seed=3, batch=(2,)), torch.tensor([3, 2]), validate_args=True)
     known = torch.full((2, 4), -1)
     known[1, 1] = 3
-    with pytest.raises(TreeparseError, match=r"Word 1 in batch item 1 is given the head 3, .* nodes 0 to 2 other"):
+    with pytest.raises(
+        TreeparseError, match=r"The head of word 1 in batch item 1 must be .* nodes 0 to 2 other.*got 3"
+    ):
         p.given(known)
     known[1, 1] = 1
-    with pytest.raises(TreeparseError, match="Word 1 in batch item 1 is given the head 1"):
+    with pytest.raises(TreeparseError, match=r"The head of word 1 in batch item 1 must be .*, got 1;"):
         p.given(known)
     with pytest.raises(TreeparseError, match=r"Known heads must have the shape \(\*batch, n\+1\), here \(2, 4\)"):
         p.given(known.expand(3, 2, 4))

@@ -274,7 +274,7 @@ def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
         p.given(cycle, open_).topk(1)
     for wrong, problem in (
         (open_[:, 1:], "Known labels must have the shape"),
-        (open_.expand(3, 2, 4), r"Known labels must have the shape \(\*batch, n\+1\), here \(2, 4\), not \(3, 2, 4\)"),
+        (open_.expand(3, 2, 4), r"Known labels must have the shape \(\*batch, n\+1\), here \(2, 4\), got \(3, 2, 4\)"),
         (open_.double(), "Known labels must be integers"),
         (torch.full((2, 4), case.labels), "Known labels must lie below the number of labels, 2"),
     ):

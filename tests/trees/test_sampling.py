@@ -87,5 +87,5 @@ def test_every_method_draws_by_the_same_law(single_root: bool) -> None:
         assert chi_square_z(counts, oracle.probs.numpy()) < LIMIT
     other = ("wilson",) if single_root else ("wilson_marginal", "wilson_reject")
     for method in (*other, "guess"):
-        with pytest.raises(TreeparseError, match="choose"):
+        with pytest.raises(TreeparseError, match=r"Samplers: |; use 'wilson"):
             p.sample(method=method)

@@ -1,15 +1,14 @@
-"""Checks of arguments, of a distribution and of its methods, and the sentence that says why an item has no tree.
+"""Checks of the arguments of distributions and their methods, and the error for an item without a tree.
 
-One rule holds for all tensors that methods take. They have every dimension that a docstring names; those of size 1
-broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. Of heads and labels:
+One rule holds for all tensors that methods take. They have every dimension that a docstring names; dimensions of size 1
+broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. For heads and labels:
 
-- What stands at node 0 and beyond an item's length is not read: -1, -100, 0 or anything else may pad them.
-- At a word, a negative number says that its head or label is not known.
-- A known head is one of the nodes 0 to the item's length, other than the word itself. Where arguments are validated,
-  any other raises in ``given``, ``risk`` and all that compares with heads; otherwise it is never right.
-- ``log_prob`` and ``score`` take whole trees. They are -inf for what is no tree, such as the lists without any head by
-  which lists of trees are padded. Where arguments are validated, a list of some heads raises, and so does a head beyond
-  all nodes.
+- Entries at node 0 and beyond an item's length are not read: -1, -100, 0 or anything else may pad them.
+- At a word, a negative number means that the head or label is unknown.
+- A known head is one of the nodes 0 to the item's length, but not the word itself. With validated arguments, any other
+  head raises in ``given``, ``risk`` and all methods that compare with heads; without, such a head is never right.
+- ``log_prob`` and ``score`` take whole trees. They return -inf for other lists, such as the lists without any head that
+  pad lists of trees. With validated arguments, a list that lacks some heads raises, and so does a head that is no node.
 """
 
 from collections.abc import Sequence
@@ -24,12 +23,12 @@ from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.parts import PartKind, Parts, named
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
-MAX_SUMMABLE = 1e300  # that of scores which are not checked
-BROADCASTING = "dimensions of size 1 broadcast, but none is left out"
+MAX_SUMMABLE = 1e300  # the largest magnitude of a score that is not checked
+BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
 
 
 class Shaped(Protocol):
-    """What has a shape, a dtype and a device, as tensors do."""
+    """An object with a shape, a dtype and a device, such as a tensor."""
 
     @property
     def shape(self) -> torch.Size: ...
@@ -42,42 +41,42 @@ class Shaped(Protocol):
 
 
 def check_shape(scores: Tensor) -> None:
-    """Raise for what cannot be scores of arcs, whatever they hold."""
+    """Raise unless scores of arcs have a floating dtype and the shape ``(*batch, n+1, n+1)``."""
     check_outside_transforms(scores)
     shape = tuple(scores.shape)
     if not scores.is_floating_point():
-        raise TreeparseError(f"Scores must be floating-point numbers, not {scores.dtype}.")
+        raise TreeparseError(f"Scores must be floating-point numbers, got {scores.dtype}.")
     if len(shape) < 2 or shape[-1] != shape[-2] or shape[-1] < 2:
-        raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, not {shape}.")
+        raise TreeparseError(f"Scores must have shape (*batch, n+1, n+1) with n >= 1 words, got {shape}.")
 
 
 def full_lengths(scores: Tensor, lengths: Tensor | None, *, validate: bool) -> Tensor:
-    """Lengths as int64 ``(*batch,)`` on the scores' device.
+    """Return lengths as int64 ``(*batch,)`` on the scores' device.
 
-    Kernels trust them, so they are checked; those that are not at hand, unless they are to be validated, are forced
-    into range instead, for which nothing waits.
+    Lengths out of range raise, because kernels trust them. Lengths on a device that are not to be validated are clamped
+    instead, which causes no device sync.
     """
     batch, words = tuple(scores.shape[:-2]), scores.shape[-1] - 1
     if lengths is None:
         return torch.full(batch, words, device=scores.device)
     if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
-        raise TreeparseError(f"Lengths must be integers, not {lengths.dtype}.")
+        raise TreeparseError(f"Lengths must be integers, got {lengths.dtype}.")
     if tuple(lengths.shape) != batch:
-        raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, not {tuple(lengths.shape)}.")
+        raise TreeparseError(f"Lengths must have the scores' batch shape {batch}, got {tuple(lengths.shape)}.")
     if not (validate or readable_without_sync(lengths)):
         return moved(lengths, scores.device, torch.int64).clamp(1, words)
     least, most = torch.stack(lengths.aminmax()).tolist() if lengths.numel() else (1, words)  # one sync for both
     if not 1 <= least <= most <= words:
         raise TreeparseError(
-            f"Lengths must lie between 1 and the {words} words of the scores, not between {least} and {most} (the root "
-            "is not a word)."
+            f"Lengths must lie between 1 and the {words} words of the scores, got lengths from {least} to {most}; the "
+            "root is not a word."
         )
     return moved(lengths, scores.device, torch.int64)
 
 
 def check_outside_transforms(scores: Tensor) -> None:
-    """Raise inside ``torch.vmap`` and ``torch.func``: compiled sums have no rules for them."""
-    # torch.compile cannot trace this question; in what it compiles, torch itself refuses our functions in transforms.
+    """Raise inside ``torch.vmap`` and ``torch.func``, because compiled sums have no rules for them."""
+    # torch.compile cannot trace this test; in compiled code, torch itself refuses these functions in transforms.
     if not torch.compiler.is_compiling() and is_functorch_wrapped_tensor(scores):
         raise TreeparseError(
             "Distributions over trees do not work inside torch.vmap and the transforms of torch.func: put the scores "
@@ -86,7 +85,7 @@ def check_outside_transforms(scores: Tensor) -> None:
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
-    """Where arcs between words and from the root are ``(*batch, nodes, nodes)`` bool; the rest is ignored."""
+    """``(*batch, nodes, nodes)`` bool: the arcs between words and from the root; other entries are ignored."""
     position = torch.arange(nodes, device=lengths.device)
     inside = position <= lengths.unsqueeze(-1)
     words = inside & (position > 0)
@@ -94,94 +93,92 @@ def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
 
 
 def check_count(k: int) -> int:
-    """The number of trees asked for, or an error."""
+    """Return a number of trees; raise unless it is an integer from 1."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise TreeparseError(f"The number of trees must be a whole number, 1 or more, not {k!r}.")
+        raise TreeparseError(f"The number of trees must be an integer, 1 or more, got {k!r}.")
     return k
 
 
 def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: bool = False) -> Tensor:
     """Return heads or labels ``(*batch, n+1)`` as int64 on the device of ``words``, -1 at node 0 and at padding.
 
-    The rule on shapes and padding is that at the top of this module. Which heads they are is not looked at.
+    The top of this module has the rule on shapes and padding. The heads' range is not checked.
 
     Args:
         heads: of any integer dtype.
         words: where words are ``(*batch, n+1)`` bool.
-        name: what messages call them.
+        name: what error messages call the tensor.
         samples: whether there may be further dimensions before those of the batch.
 
     Raises:
         TreeparseError: for another type, dtype or shape.
     """
     if not isinstance(heads, Tensor):
-        raise TreeparseError(f"{name} must be a tensor of integers, not a {type(heads).__name__}.")
+        raise TreeparseError(f"{name} must be a tensor of integers, got a {type(heads).__name__}.")
     if heads.is_floating_point() or heads.is_complex() or heads.dtype == torch.bool:
-        raise TreeparseError(f"{name} must be integers, not {heads.dtype}.")
+        raise TreeparseError(f"{name} must be integers, got {heads.dtype}.")
     shape, own = tuple(words.shape), tuple(heads.shape)
     first = len(own) - len(shape) if samples else 0
     if own != shape and own != shape[-1:] and (first < 0 or own[-1:] != shape[-1:] or not fits(own[first:], shape)):
         names, here = ("(*sample, *batch, n+1)", "here ending in") if samples else ("(*batch, n+1)", "here")
-        raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, not {own}: {BROADCASTING}.")
+        raise TreeparseError(f"{name} must have the shape {names}, {here} {shape}, got {own}: {BROADCASTING}.")
     return torch.where(words, moved(heads, words.device, torch.int64), -1)
 
 
 def check_trees(heads: Tensor, labels: Tensor, words: Tensor, *, samples: bool = False) -> tuple[Tensor, Tensor]:
-    """Return heads and labels as `check_heads` does, of one shape."""
+    """Return heads and labels as `check_heads` does, broadcast to one shape."""
     checked = check_heads(heads, words, samples=samples), check_heads(labels, words, "Labels", samples=samples)
     heads, labels = torch.broadcast_tensors(*checked)
     return heads, labels
 
 
 def fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a tensor has all dimensions of a shape, of its size or of size 1."""
+    """Whether a shape has all dimensions of another one, of the same size or of size 1."""
     return len(own) == len(shape) and all(size in (1, full) for size, full in zip(own, shape, strict=True))
 
 
 def check_head_range(heads: Tensor, lengths: Tensor) -> None:
-    """Raise for a head ``(*sample, *batch, n+1)``, as `check_heads` returns them, that no tree of its item has."""
+    """Raise for a head of ``(*sample, *batch, n+1)``, as `check_heads` returns it, that its word cannot have."""
     position = torch.arange(heads.shape[-1], device=heads.device)
     bad = (heads > lengths.unsqueeze(-1)) | (heads == position)
     if bool(bad.any()):
-        *place, word = bad.nonzero()[0].tolist()
-        item = place[len(place) - lengths.dim() :]
+        *index, word = bad.nonzero()[0].tolist()
+        item = index[len(index) - lengths.dim() :]
         raise TreeparseError(
-            f"Word {word}{_of_item(item)} is given the head {int(heads[(*place, word)])}, but its head is one of the "
-            f"nodes 0 to {int(lengths[tuple(item)])} other than itself; -1 leaves it open."
+            f"The head of word {word}{_of_item(item)} must be one of the nodes 0 to {int(lengths[tuple(item)])} other "
+            f"than the word, got {int(heads[(*index, word)])}; -1 leaves the head open."
         )
 
 
 def check_whole_trees(heads: Tensor, words: Tensor, lengths: Tensor) -> None:
-    """Raise for a list ``(*sample, *batch, n+1)`` with heads of some words and not of others, or that are no nodes."""
+    """Raise for lists ``(*sample, *batch, n+1)`` that lack heads of some words, or with heads that are no nodes."""
     nodes = heads.shape[-1]
     lacking = words & (heads < 0) & (heads >= 0).any(-1, keepdim=True)
     bad = lacking | (heads >= nodes)
     if not bool(bad.any()):
         return
-    *place, word = bad.nonzero()[0].tolist()
-    item, head = place[len(place) - lengths.dim() :], int(heads[(*place, word)])
+    *index, word = bad.nonzero()[0].tolist()
+    item, head = index[len(index) - lengths.dim() :], int(heads[(*index, word)])
+    what = f"The head of word {word}{_of_item(item)}"
     if head >= nodes:
-        raise TreeparseError(
-            f"Word {word}{_of_item(item)} is given the head {head}, but nodes go from 0 to {nodes - 1}."
-        )
-    words_of_item = int(lengths[tuple(item)])
+        raise TreeparseError(f"{what} must be one of the nodes 0 to {nodes - 1}, got {head}.")
     raise TreeparseError(
-        f"Word {word}{_of_item(item)} is given the head {head}, but others of its {words_of_item} words have heads: "
-        "log_prob and score are for whole trees. If this is padding, give the distribution lengths; if the head is "
-        "unknown, the log probability of all trees with the others is p.given(heads).log_partition - p.log_partition."
+        f"{what} must be a node, got {head}: log_prob and score take whole trees, and other words of the sentence's "
+        f"{int(lengths[tuple(item)])} have heads. For padding, give the distribution lengths; for unknown heads, the "
+        "log probability of all trees with the known ones is p.given(heads).log_partition - p.log_partition."
     )
 
 
 def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Return heads and labels, given as such or as a pair in the place of the heads; an error where labels lack."""
+    """Return heads and labels from two arguments, or from one pair; raise where labels are missing."""
     if labels is None and isinstance(value, tuple | list) and len(value) == 2:
         heads, labels = value
         return heads, labels
     if labels is None or not isinstance(value, Tensor):
-        given = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        kind = f"a tensor {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise TreeparseError(
-            f"A labelled tree is heads and labels, two tensors: p.log_prob(heads, labels), not {given} "
-            f"{'without labels' if labels is None else 'and labels'}. Of heads whatever their labels, take "
+            f"A labelled tree must be two tensors, p.log_prob(heads, labels), got {kind} "
+            f"{'without labels' if labels is None else 'and labels'}. For heads with any labels, use "
             "p.arcs.log_prob(heads)."
         )
     return value, labels
@@ -190,22 +187,22 @@ def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = 
 def check_equal_lengths(lengths: Tensor, others: Tensor) -> None:
     """Raise unless two distributions are over sentences of the same lengths."""
     if lengths is not others and not torch.equal(others.to(lengths.device), lengths):
-        raise TreeparseError("The two distributions are over sentences of different lengths.")
+        raise TreeparseError("The two distributions must be over sentences of the same lengths, got different lengths.")
 
 
 def check_mask(mask: Tensor, scores: Tensor) -> None:
     """Raise unless a mask of arcs is bool and has the scores' shape, where dimensions of size 1 broadcast."""
     if mask.dtype != torch.bool or not fits(tuple(mask.shape), tuple(scores.shape)):
         raise TreeparseError(
-            f"A mask must say true or false of every arc, in the scores' shape {tuple(scores.shape)}, here it is "
-            f"{mask.dtype} {tuple(mask.shape)}: {BROADCASTING}."
+            f"A mask of arcs must be torch.bool of the scores' shape {tuple(scores.shape)}, got {mask.dtype} "
+            f"{tuple(mask.shape)}: {BROADCASTING}."
         )
 
 
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
-    """Raise for the first score on a real arc that is NaN, +inf or, finite, beyond ``MAX_SCORE``.
+    """Raise for the first score of an arc that is NaN, +inf or, if finite, beyond ``MAX_SCORE``.
 
-    Scores ``(*batch, n+1, n+1, ...)`` may have further dimensions; they are scores of ``of`` the arc.
+    Scores ``(*batch, n+1, n+1, ...)`` may have further dimensions; ``of`` names what of the arc they score.
     """
     if not _may_be_unusable(scores.detach()):
         return
@@ -248,14 +245,14 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
 def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
     if abs(value) < torch.inf:
         return TreeparseError(
-            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, since rounding hides "
-            f"what sums of larger ones differ by (-inf forbids {part})."
+            f"{what} is {value}; finite scores must lie between {-MAX_SCORE:g} and {MAX_SCORE:g}, because rounding "
+            f"hides what sums of larger scores differ by (-inf forbids {part})."
         )
     return TreeparseError(f"{what} is {value}; scores must be below +inf and not NaN (-inf forbids {part}).")
 
 
 def _may_be_unusable(scores: Tensor) -> bool:
-    """Whether a closer look is needed: one pass, which finds NaN, but does not see past -inf."""
+    """Whether ``_are_usable`` has to decide: one cheap pass, which detects NaN but does not see past -inf."""
     if scores.numel() == 0:
         return False
     least, most = scores.aminmax()
@@ -273,10 +270,10 @@ def _limit(scores: Tensor) -> float:
 
 
 def summable(scores: Tensor, narrow: Tensor) -> Tensor:
-    """Float64 scores that were not checked, so that sums of them neither overflow nor are NaN, which becomes -inf.
+    """Clamp unchecked float64 scores so that their sums neither overflow nor are NaN; NaN becomes -inf.
 
-    Most of them are summable as they are; to look takes a fifth of the time, but waits for a device. A look at what
-    they were made from, ``narrow``, is the cheaper one: whatever is finite in a shorter dtype can be summed.
+    Most scores are summable as they are; on the CPU a test of that takes a fifth of the time. The test reads the
+    scores ``narrow`` from before the conversion, because everything finite in a shorter dtype can be summed.
     """
     if scores.numel() > 0 and readable_without_sync(scores):
         narrow = narrow.detach()
@@ -292,20 +289,20 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
 def check_label_scores(label_scores: Shaped, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
     """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses.
 
-    The values of what is no tensor are not looked at.
+    The values of a ``LabelSource`` are not checked.
     """
     if isinstance(label_scores, Tensor):
         check_outside_transforms(label_scores)
     if not label_scores.dtype.is_floating_point:
-        raise TreeparseError(f"Label scores must be floating-point numbers, not {label_scores.dtype}.")
+        raise TreeparseError(f"Label scores must be floating-point numbers, got {label_scores.dtype}.")
     shape = tuple(scores.shape)
     if tuple(label_scores.shape[:-1]) != shape or label_scores.shape[-1] < 1:
         raise TreeparseError(
-            f"Label scores must have the shape {shape} of the arcs' scores and a last dimension for the labels, not "
+            f"Label scores must have the shape {shape} of the arcs' scores and a last dimension for the labels, got "
             f"{tuple(label_scores.shape)}."
         )
     if label_scores.device != scores.device:
-        raise TreeparseError(f"Label scores are on {label_scores.device}, the arcs' scores on {scores.device}.")
+        raise TreeparseError(f"Label scores must be on the arcs' device, {scores.device}, got {label_scores.device}.")
     if values and isinstance(label_scores, Tensor):
         check_scores(label_scores, lengths, of="a label of ")
 
@@ -344,7 +341,7 @@ def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], rules: TreeR
 
 
 def _unreached(allowed: list[list[bool]], start: list[int]) -> list[int]:
-    """Words that arcs from the start nodes do not reach."""
+    """Return the words that no allowed arcs from the start nodes reach."""
     reached, todo = set(start), list(start)
     while todo:
         head = todo.pop()

@@ -309,7 +309,7 @@ class TreeCRF(TreeDistribution):
             TreeparseError: unless the temperature is above 0 and, arguments being validated, scores stay in range.
         """
         if not temperature > 0:
-            raise TreeparseError(f"A temperature must be above 0, not {temperature}.")
+            raise TreeparseError(f"A temperature must be above 0, got {temperature}.")
         parts = self.parts.map(lambda part: part.double() / temperature)
         if self._validate_args:
             check_scores(parts.arcs, self.lengths)
@@ -376,10 +376,10 @@ class TreeCRF(TreeDistribution):
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
         """q, or an error that says why it cannot be compared with this distribution."""
         if not isinstance(q, TreeCRF):
-            raise TreeparseError(f"A {type(self).__name__} cannot be compared with a {type(q).__name__}.")
+            raise TreeparseError(f"A {type(self).__name__} must be compared with a TreeCRF, got a {type(q).__name__}.")
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
-            raise TreeparseError(f"The two distributions have scores of different shapes, {shapes}.")
+            raise TreeparseError(f"Two distributions to compare must have one shape, got different shapes, {shapes}.")
         if self._validate_args or readable_without_sync(self.lengths):
             check_equal_lengths(self.lengths, q.lengths)
         if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:

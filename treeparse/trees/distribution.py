@@ -128,7 +128,7 @@ class TreeDistribution(Distribution, ABC):
         """
         if not alpha >= 0 or alpha == 1:
             raise TreeparseError(
-                f"The order of a Renyi entropy must be at least 0 and not 1, not {alpha}; that of order 1 is entropy()."
+                f"The order of a Renyi entropy must be at least 0 and not 1, got {alpha}; for order 1, use entropy()."
             )
         if math.isinf(alpha):
             return -self.log_prob(self.mode)
@@ -143,7 +143,7 @@ class TreeDistribution(Distribution, ABC):
             TreeparseError: unless the order is above 0; at infinity it is the greatest log probability.
         """
         if not order > 0:
-            raise TreeparseError(f"The order of a norm must be above 0, not {order}.")
+            raise TreeparseError(f"The order of a norm must be above 0, got {order}.")
         if math.isinf(order):
             return self.log_prob(self.mode)
         return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(order) / order))

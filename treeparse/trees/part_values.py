@@ -164,12 +164,12 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
     own, axes = tuple(values.shape), len(shape)
     if len(own) > axes + 1 or not fits(own[:axes], tuple(shape)):
         raise TreeparseError(
-            f"Values must have the shape of the distribution's marginals, {tuple(shape)}, or one dimension more, not "
+            f"Values must have the shape of the distribution's marginals, {tuple(shape)}, or one dimension more, got "
             f"{own}: {BROADCASTING}."
         )
     if own[:axes] != tuple(shape):
         if values.layout == torch.sparse_coo:
-            raise TreeparseError(f"Sparse values must have the shape {tuple(shape)} in full, not {own}: expand them.")
+            raise TreeparseError(f"Sparse values must have the shape {tuple(shape)} in full, got {own}: expand them.")
         values = values.expand(*shape, *own[axes:])
     return values, own[-1] if len(own) > axes else 1
 
@@ -177,7 +177,7 @@ def full_values(values: Tensor, shape: Size) -> tuple[Tensor, int]:
 def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Tensor]:
     """Return item, part and column of every entry ``(3, nnz)``, and the entries ``(nnz,)``."""
     if values.sparse_dim() < len(shape):
-        raise TreeparseError(f"Sparse values of arcs must be sparse in their first {len(shape)} dimensions.")
+        raise TreeparseError(f"Sparse values must be sparse in {len(shape)} dimensions, got {values.sparse_dim()}.")
     values = values.coalesce()
     indices, entries = values.indices(), values.values().to(torch.float64)
     flat = torch.zeros_like(indices[0])

@@ -29,7 +29,9 @@ def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tenso
 def check_hard(hard: bool) -> None:
     """Raise for anything but true and false, such as a generator in the place of ``hard``."""
     if not isinstance(hard, bool):
-        raise TreeparseError(f"hard must be True or False, not a {type(hard).__name__}: name it, generator=...")
+        raise TreeparseError(
+            f"hard must be True or False, got a {type(hard).__name__}; name a generator, generator=..."
+        )
 
 
 def arcs_of(heads: Tensor) -> Tensor:

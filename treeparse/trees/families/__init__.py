@@ -24,7 +24,9 @@ Backend = Literal["numba", "torch", "cuda"]
 def check_backend(backend: str | None) -> None:
     """Raise for a backend that does not exist."""
     if backend not in (None, "numba", "torch", "cuda"):
-        raise TreeparseError(f"There is no backend {backend!r}: choose 'numba', 'torch', 'cuda', or None.")
+        raise TreeparseError(
+            f"Unknown backend {backend!r}. Backends: 'numba', 'torch', 'cuda'; None takes the fastest."
+        )
 
 
 def nonprojective(device: torch.device, *, single_root: bool, backend: Backend | None = None) -> Family:
@@ -57,7 +59,7 @@ def projective(device: torch.device, *, single_root: bool) -> Family:
 def _launcher(device: torch.device, *, is_wanted: bool) -> "Launcher | None":
     """What runs CUDA kernels on a device; None where they cannot be had and nobody asked for them by name."""
     if device.type != "cuda":
-        raise TreeparseError(f"The backend 'cuda' is for scores on a CUDA device, not for {device.type!r}.")
+        raise TreeparseError(f"The backend 'cuda' needs scores on a CUDA device, got {device.type!r}.")
     from treeparse.device import cuda  # only now, for CUDA tensors
 
     index = torch.cuda.current_device() if device.index is None else device.index
