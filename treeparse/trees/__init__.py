@@ -4,48 +4,48 @@ Which distribution::
 
     a score for every arc             NonProjectiveCRF: all trees, crossing arcs included; sums in O(n^3), the best
                                       tree in O(n^2)
-    no crossing arcs                  ProjectiveCRF, with the same face; sums and the best tree in O(n^3)
+    no crossing arcs                  ProjectiveCRF, with the same interface; sums and the best tree in O(n^3)
     scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
-    too many labels to be held        the same, over a LabelSource: slices of heads, and chosen arcs
-    arcs or labels that cannot be     the same, with -inf at them
+    too many labels for memory        LabeledCRF over a LabelSource, which is read by slices of heads and by arcs
+    forbidden arcs or labels          any of these, with scores of -inf
     several distributions as one      ``combined``: the product of experts, or a ``Mixture``
     heads or labels that are known    ``given``; ``within`` where several heads are possible
-    several sentences                 one batch with ``lengths``: what lies beyond them is ignored, whatever it holds,
+    several sentences                 one batch with ``lengths``: entries beyond them are ignored, whatever they hold,
                                       in scores and in lists of heads and labels
-    CUDA scores                       the same: non-projective sums stay there, by kernels with ``treeparse[cuda]`` and
-                                      else in torch operations (``backend="torch"``, which the CPU has as well);
-                                      projective sums, best trees and lists are computed on the CPU
+    CUDA scores                       any of these: with ``treeparse[cuda]``, kernels compute sums, best trees and
+                                      samples on the device; without it, non-projective sums use torch operations
+                                      (``backend="torch"``) there. Everything else is computed on the CPU
 
 Which method::
 
     a loss for a gold tree                            log_prob
     a probability for every arc                       marginals; log_marginals for the most improbable ones
-    how unsure the model is, or to make it surer      entropy, renyi_entropy, log_norm
-    how much a tree would teach the model             expected_gradient
-    to draw two models together                       cross_entropy, torch.distributions.kl_divergence
+    the uncertainty of the model, or a penalty on it  entropy, renyi_entropy, log_norm
+    the use of annotating a sentence                  expected_gradient
+    the distance of two models                        cross_entropy, torch.distributions.kl_divergence
     expected accuracy, or its loss                    expected_uas, expected_las, risk
     expectations of features, differentiable          expectation, dense or sparse
     variances and second moments                      covariance, second_moment
     the best tree, the K best, all in order           mode, topk, best_first
     the tree of the highest expected UAS or LAS       minimum_risk
     random trees                                      sample: exact at any score scale
-    random trees, each of them once                   sample_without_replacement, with Gumbel keys
+    random trees, each at most once                   sample_without_replacement, with Gumbel keys
     the mean of any function of a tree                sample_mean; without replacement unordered_set, horvitz_thompson
     sharper or flatter probabilities                  tempered
     a latent tree in a network, differentiable        relaxed_sample, soft or straight-through
 
-Everything is in nats, computed in float64 and rounded once at the end, to float32 for scores of 16 or 32 bits and to
-float64 for scores of 64. Gradients have the dtype of the scores, and so have relaxed samples, which a network reads.
-Finite scores lie between -1e12 and 1e12, beyond which float64 cannot tell trees apart: -inf, not a large number, is for
-what cannot be. Of trees of equal score the better one is, everywhere, that whose arcs are shorter in sum, then that of
-greater fixed pseudo-random keys of its arcs.
+Logarithms are in nats. Values are computed in float64 and rounded once at the end, to float32 for scores of 16 or 32
+bits and to float64 for scores of 64. Gradients and relaxed samples have the dtype of the scores. Finite scores lie
+between -1e12 and 1e12, because beyond them float64 cannot tell trees apart; forbid an arc by -inf, not by a large
+negative number. Of trees of equal score, the tree of shorter arcs in sum is the better one everywhere, then the tree of
+the greater sum of fixed pseudo-random keys of arcs.
 
-What methods take has every dimension that they name, of which those of size 1 broadcast; one list of heads ``(n+1,)``
-serves a whole batch. Head lists come with -1 at node 0 and at padding, and may be given with -100, 0 or anything else
-there, which is not read; at a word, a negative number says that its head is not known, as ``given``, ``expected_uas``
-and ``risk`` allow. ``log_prob`` wants whole trees. ``help("treeparse.trees.checks")`` has the rule in full.
+Arguments have every dimension that a method names; dimensions of size 1 broadcast, and one list of heads ``(n+1,)``
+serves a whole batch. Methods return head lists with -1 at node 0 and at padding, and read nothing there: -100, 0 or
+anything else may pad. At a word, a negative number means that the head is unknown, which ``given``, ``expected_uas``
+and ``risk`` allow. ``log_prob`` takes whole trees. ``help("treeparse.trees.checks")`` has the rule in full.
 
-For the expectation of a function that is no sum over arcs there are unbiased estimates, and gradients, from samples::
+Samples give unbiased estimates, and gradients, of the expectation of a function that is no sum over arcs::
 
     p = NonProjectiveCRF(torch.randn(32, 21, 21, requires_grad=True), lengths)
     heads, log_probs, keys = p.sample_without_replacement(8)  # (32, 8, 21): different trees, in the order drawn
@@ -53,10 +53,10 @@ For the expectation of a function that is no sum over arcs there are unbiased es
     log_probs = p.log_prob(heads.movedim(-2, 0)).movedim(0, -1)  # the same with their graph
     unordered_set(log_probs, cost).mean().backward()  # the score-function gradient, with a baseline built in
 
-A latent tree in a model of one's own, learned from whatever loss follows::
+A custom model can learn a latent tree from any loss::
 
     class HeadAttention(torch.nn.Module):
-        # Adds to the vector of each word that of its head in a tree that nobody annotated.
+        # Adds to the vector of each word the vector of its head in a latent tree.
         def __init__(self, size: int) -> None:
             super().__init__()
             self.heads, self.dependents = torch.nn.Linear(size, size), torch.nn.Linear(size, size)
@@ -82,4 +82,5 @@ from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
 from treeparse.trees.labels.trees import LabeledTree as LabeledTree
 from treeparse.trees.nonprojective import NonProjectiveCRF as NonProjectiveCRF
+from treeparse.trees.parts import Parts as Parts
 from treeparse.trees.projective import ProjectiveCRF as ProjectiveCRF

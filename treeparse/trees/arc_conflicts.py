@@ -1,7 +1,7 @@
-"""Whether a distribution allows trees that are outside the family of another one: with crossing arcs, or several roots.
+"""Tests for trees with two arcs in conflict: arcs that cross, or two arcs from the root.
 
-Either shows in two arcs of the tree. Two arcs are in one tree if the second is still possible once the heads that
-compete with the first are forbidden; log marginals tell exactly, being -inf where no tree has the arc.
+Such a tree is outside a projective or single-root family. Two arcs are in one tree if the second is still possible once
+the heads that compete with the first are forbidden; log marginals are -inf exactly where no tree has the arc.
 """
 
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from torch import Tensor
 from treeparse.trees.families import Family
 from treeparse.trees.parts import Parts
 
-Conflict = Callable[[int, int, Tensor, Tensor], Tensor]  # of an arc with others, given by their heads and dependents
+Conflict = Callable[[int, int, Tensor, Tensor], Tensor]  # one arc, and others, by their heads and dependents
 
 
 def allows_crossing_arcs(family: Family, parts: Parts, lengths: Tensor, possible: Tensor) -> Tensor:
-    """Which items ``(B,)`` bool have a tree that is not projective; ``possible`` says which arcs are in some tree."""
+    """Tell which items ``(B,)`` have a tree that is not projective; ``possible`` are the arcs of any tree."""
     return _allows_two_arcs(family, parts, lengths, possible, _cross)
 
 
 def allows_several_roots(family: Family, parts: Parts, lengths: Tensor, possible: Tensor) -> Tensor:
-    """Which items ``(B,)`` bool have a tree in which several words hang from node 0; arguments as above."""
+    """Tell which items ``(B,)`` have a tree in which several words hang from node 0."""
     return _allows_two_arcs(family, parts, lengths, possible, _are_both_of_root)
 
 
@@ -37,9 +37,9 @@ def _are_both_of_root(head: int, dependent: int, heads: Tensor, dependents: Tens
 
 
 def _allows_two_arcs(family: Family, parts: Parts, lengths: Tensor, possible: Tensor, conflict: Conflict) -> Tensor:
-    """Which items ``(B,)`` bool have a tree with two arcs in conflict.
+    """Tell which items ``(B,)`` have a tree with two arcs in conflict.
 
-    This takes O(n^3) an arc that is in conflict with a possible one, up to the first that finds a tree.
+    Each arc with a possible arc in conflict takes O(n^3), until one of them is in a tree with such an arc.
     """
     items = [
         _item_allows(family, parts.of_items(slice(item, item + 1)), lengths[item : item + 1], arcs, conflict)

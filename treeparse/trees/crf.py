@@ -1,4 +1,4 @@
-"""What every distribution over dependency trees shares: arguments, checks, the face of ``torch.distributions``."""
+"""The base class of distributions over unlabelled trees: arguments, checks and the torch.distributions interface."""
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -33,26 +33,26 @@ from treeparse.trees.tree_lists import check_enumerable, growing_indices, head_l
 
 
 class TreeCRF(TreeDistribution):
-    """A distribution over trees whose log probability is, up to a constant, a sum of arc scores.
+    """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
 
-    Node 0 is the root and node ``j`` the ``j``-th word; ``scores[..., head, dependent]``. -inf forbids an arc; finite
-    scores lie between -1e12 and 1e12 (``MAX_SCORE``), beyond which the rounding of sums hides what trees differ by.
-    Column 0, the diagonal and what lies beyond ``lengths`` are ignored, whatever they hold. A tree is a head list
-    ``(n+1,)``: the head of every word, and -1 at node 0 and at padding, where what is given may be anything
-    (``help("treeparse.trees.checks")``).
+    The parts are arcs and, in some families, further kinds (``parts``). Node 0 is the root and node ``j`` the ``j``-th
+    word; ``scores[..., head, dependent]``. -inf forbids a part; finite scores lie between -1e12 and 1e12
+    (``MAX_SCORE``), because beyond them the rounding of sums hides differences between trees. Column 0, the diagonal
+    and entries beyond ``lengths`` are ignored, whatever they hold. A tree is a head list ``(n+1,)``: the head of every
+    word, and -1 at node 0 and at padding. In arguments, anything may pad (``help("treeparse.trees.checks")``).
 
-    Of trees of equal score the better one is that whose arcs are shorter in sum, then that of the greater sum of fixed
-    pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend on the
-    batch. Scores are equal where their sums are, rounding included.
+    Of trees of equal score, the tree of shorter arcs in sum is the better one, then the tree of the greater sum of
+    fixed pseudo-random keys of arcs. The rule is the same for every kind of distribution, and the tree does not depend
+    on the batch. Scores are equal if their sums are, rounding included.
 
-    Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
-    ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
-    divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
+    Values share one graph: add up the terms of a loss and call ``backward`` once for each distribution. Log partitions
+    and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks and divergences once, by
+    ``torch.autograd``. ``torch.vmap`` and the transforms of ``torch.func`` raise.
 
-    Without ``validate_args`` nothing waits for a CUDA device, so that a CUDA graph can hold a whole step of training:
-    lengths on the device are forced into range unseen, and known heads not looked at. What has to wait are lists
-    (``topk``, ``best_first``, ``enumerate_support``), sparse values, draws without replacement but by "beam", and
-    divergences between trees of different kinds.
+    Without ``validate_args`` no method causes a device sync, so that a CUDA graph can hold a whole training step:
+    lengths on the device are clamped, and known heads are not checked. The exceptions are lists (``topk``,
+    ``best_first``, ``enumerate_support``), sparse values, draws without replacement except by "beam", and divergences
+    between distributions of different classes.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
@@ -64,9 +64,9 @@ class TreeCRF(TreeDistribution):
 
     Raises:
         TreeparseError: a ``ValueError``, for scores or lengths that fit no batch of sentences.
-        NoTreeError: once a quantity is asked for and a batch item has no tree. Without ``validate_args`` the item's log
-            partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then give
-            numbers that are rounded as much as their sums, but every method ends.
+        NoTreeError: in the first method that needs a tree of a batch item without one. Without ``validate_args`` the
+            item's log partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then
+            give values with the rounding errors of their sums, but every method ends.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class TreeCRF(TreeDistribution):
     @property
     @abstractmethod
     def family(self) -> Family:
-        """Which trees these are, and how they are computed with."""
+        """The family: which trees there are, and how sums, best trees and draws are computed."""
 
     @property
     def kind_of_trees(self) -> str:
@@ -104,7 +104,7 @@ class TreeCRF(TreeDistribution):
 
     @cached_property
     def flat(self) -> FlatTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The trees as one flat batch in float64, from which all values are made."""
+        """The trees as one flat batch in float64, from which all values are computed."""
         return FlatTrees(self.family, self.parts, self.lengths, validate=bool(self._validate_args))
 
     def with_scores(
@@ -132,14 +132,14 @@ class TreeCRF(TreeDistribution):
     @cached_property
     @torch.enable_grad()
     def part_marginals(self) -> Parts:
-        """The probability of every part, of arcs first and of other kinds after them, ``(*batch, ...)`` each."""
+        """The probability of every part, arcs first and other kinds after them, ``(*batch, ...)`` each."""
         return Parts((self.marginals, *(self._round(self.flat.unflat(part)) for part in self.flat.part_marginals[1:])))
 
     @cached_property
     def log_marginals(self) -> Tensor:
         """Log probability of every arc ``(*batch, n+1, n+1)``, a constant: exact for the most improbable arcs too.
 
-        By sums that never subtract: -inf exactly where no tree has the arc, and at column 0, the diagonal and padding.
+        It is -inf exactly where no tree has the arc, and at column 0, the diagonal and padding. No sum subtracts.
         """
         return self._round(self.flat.unflat(self.flat.log_marginals))
 
@@ -149,42 +149,42 @@ class TreeCRF(TreeDistribution):
         return self.flat.unflat(self.flat.heads)
 
     def topk(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k best trees: heads ``(*batch, k, n+1)`` and their unnormalised scores ``(*batch, k)``, best first.
+        """Return the k best trees, best first: heads ``(*batch, k, n+1)`` and unnormalised scores ``(*batch, k)``.
 
         Exact and distinct ([KBest]; projective ones by Huang and Chiang 2005). Past the number of trees heads are -1
         and scores -inf.
 
         Raises:
-            TreeparseError: unless k is a whole number, 1 or more.
+            TreeparseError: unless k is an integer, 1 or more.
         """
-        found = self.flat.k_best(check_count(k))
-        scores, heads = sort_by_score(found.scores[:, :k], found.heads[:, :k])
+        trees = self.flat.k_best(check_count(k))
+        scores, heads = sort_by_score(trees.scores[:, :k], trees.heads[:, :k])
         return self.flat.as_batch(heads), self._round(self.flat.as_batch(scores))
 
     def best_first(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """All trees, best first, made as they are asked for: heads ``(*batch, n+1)``, scores ``(*batch,)``.
+        """Yield all trees, best first: heads ``(*batch, n+1)`` and scores ``(*batch,)``, each computed on request.
 
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
-        found = self.flat.k_best(1)
-        for index in growing_indices(found):
-            yield self.flat.as_batch(found.heads[:, index]), self._round(self.flat.as_batch(found.scores[:, index]))
+        trees = self.flat.k_best(1)
+        for index in growing_indices(trees):
+            yield self.flat.as_batch(trees.heads[:, index]), self._round(self.flat.as_batch(trees.scores[:, index]))
 
     def minimum_risk(self) -> Tensor:
-        """Heads ``(*batch, n+1)`` of the tree of the support with the highest expected UAS, the MBR tree.
+        """Return heads ``(*batch, n+1)`` of the tree of the support with the highest expected UAS, the MBR tree.
 
-        That is the best tree where an arc's score is its probability ([Exp] §6.1); ties go as for ``mode``.
+        It is the best tree under the arcs' probabilities as scores ([Exp] §6.1); ties are broken as for ``mode``.
         """
         flat = self.flat
         expected = torch.where(flat.arcs > -torch.inf, flat.marginals, -torch.inf).detach()
         return flat.unflat(flat.with_parts(flat.parts.detach().neutral().with_arcs(expected)).heads)
 
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Heads ``(*sample, *batch, n+1)`` of exact, independent samples.
+        """Draw exact, independent samples: heads ``(*sample, *batch, n+1)``.
 
-        One seed an item is drawn from ``generator``, torch's default one if None; or from one generator an item, in the
-        order of the flat batch: then an item's samples do not depend on its batch. Fewer samples by an equal generator
-        are the first of more.
+        One seed an item is drawn from ``generator``, by default torch's. A list holds one generator an item, in the
+        order of the flat batch: then an item's samples do not depend on its batch. With equal generators, a smaller
+        number of samples are the first of a larger one.
         """
         return self._sample(sample_shape, generator)
 
@@ -196,19 +196,19 @@ class TreeCRF(TreeDistribution):
         return heads.transpose(0, 1).reshape(shape + self.scores.shape[:-1])
 
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
-        """A random tree made soft ``(*batch, n+1, n+1)``, differentiable in the scores: a layer over latent trees.
+        """Draw a relaxed tree ``(*batch, n+1, n+1)``, differentiable in the scores: a layer over latent trees.
 
-        These are the marginals of the distribution whose scores are perturbed by Gumbel noise and divided by the
-        temperature (Paulus et al. 2020, *Gradient estimation with stochastic softmax tricks*). As the temperature falls
-        they become the best tree of the perturbed scores (perturb and MAP), whose law is near that of ``sample``, not
-        the same. For structured attention, words take from their heads what a relaxed tree gives them::
+        The result is the marginals of the distribution whose scores of arcs are perturbed by Gumbel noise, all scores
+        being divided by the temperature (Paulus et al. 2020, *Gradient estimation with stochastic softmax tricks*). As
+        the temperature falls, it becomes the best tree of the perturbed scores (perturb and MAP), whose law is near the
+        law of ``sample``, but not the same. In structured attention, a relaxed tree weighs the heads of each word::
 
             tree = NonProjectiveCRF(scores, lengths).relaxed_sample(0.5)
             words = tree.transpose(-2, -1) @ vectors  # (batch, n+1, size)
 
         Args:
             temperature: above 0.
-            hard: whether the tree itself is returned, 0 and 1 exactly, with the gradient of the soft one.
+            hard: whether to return the tree itself, exactly 0 and 1, with the gradient of the relaxed tree.
             generator: as for ``sample``.
 
         Raises:
@@ -222,18 +222,18 @@ class TreeCRF(TreeDistribution):
     def sample_without_replacement(
         self, k: int, *, generator: Generators = None, method: DistinctMethod | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Different trees in the order drawn, each from all that are left: heads, log probabilities and keys.
+        """Draw different trees in order, each from all that are left: heads, log probabilities and keys.
 
-        Keys are the log probabilities of all trees plus independent Gumbel noise, and the trees those of the k largest:
-        what estimators without replacement need (``treeparse.trees.estimators``; Kool et al. 2019, *Stochastic beams
+        A key is a tree's log probability plus independent Gumbel noise, and the drawn trees have the k largest keys.
+        Estimators without replacement need them (``treeparse.trees.estimators``; Kool et al. 2019, *Stochastic beams
         and where to find them*). An item with fewer than k trees has each of them once; its probabilities then sum
         to 1.
 
         Args:
             k: the number of trees an item.
             generator: as for ``sample``.
-            method: "repeat" draws with replacement and drops repeats, until they dominate; "trie" keeps what remains
-                under every prefix ([Unb] §5); "beam" is a stochastic beam search on the scores' device, for
+            method: "repeat" draws with replacement and drops repeats, until they dominate; "trie" stores the mass that
+                remains under every prefix ([Unb] §5); "beam" is a stochastic beam search on the scores' device, for
                 non-projective trees. All have the same law, but not the same trees for a seed. None takes "repeat" on
                 the CPU and for projective trees, otherwise "beam".
 
@@ -242,22 +242,22 @@ class TreeCRF(TreeDistribution):
             descend. Past the number of trees heads are -1, log probabilities and keys -inf.
 
         Raises:
-            TreeparseError: unless k is a whole number, 1 or more; for a method that does not exist.
+            TreeparseError: unless k is an integer, 1 or more; for an unknown method.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
         heads, log_probs, keys = self.flat.sample_without_replacement(seeds, check_count(k), method)
         return heads, self._round(log_probs), self._round(keys)
 
     def expected_uas(self, heads: Tensor) -> Tensor:
-        """The share ``(*batch,)`` of words with a known head that a random tree is expected to get right.
+        """Return the expected share ``(*batch,)`` of words with a known head whose head is right in a random tree.
 
-        ``heads`` ``(*batch, n+1)`` are negative where unknown; without any known head it is 1. Differentiable ([Exp]
-        §6.1).
+        ``heads`` ``(*batch, n+1)`` are negative where unknown; without any known head the share is 1. Differentiable
+        ([Exp] §6.1).
         """
         return self._round(self._expected_accuracy(heads))
 
     def risk(self, heads: Tensor) -> Tensor:
-        """The expected share of wrong heads, 1 - ``expected_uas``: the loss of minimum-risk training."""
+        """Return the expected share of wrong heads, 1 - ``expected_uas``: the loss of minimum-risk training."""
         return self._round(1 - self._expected_accuracy(heads))
 
     def _expected_accuracy(self, heads: Tensor) -> Tensor:
@@ -267,13 +267,13 @@ class TreeCRF(TreeDistribution):
         return expected_accuracy(self.flat.unflat(self.flat.marginals), heads)
 
     def given(self, heads: Tensor) -> Self:
-        """The same distribution, conditioned on these heads ``(*batch, n+1)``; a negative one leaves a word's open.
+        """Condition this distribution on heads ``(*batch, n+1)``; a negative number leaves a word's head open.
 
         Arcs that compete with a known head get the score -inf. Differentiable in the scores. Where no tree has these
         heads, the result is a distribution without a tree.
 
         Raises:
-            TreeparseError: for heads that are no integers, have another shape, or lie beyond the words.
+            TreeparseError: for heads that are not integers, have another shape, or lie beyond the words.
         """
         heads = check_heads(heads, self.word_mask, name="Known heads")
         if self._validate_args or readable_without_sync(heads):
@@ -282,7 +282,7 @@ class TreeCRF(TreeDistribution):
         return self.with_scores(self.scores.masked_fill(competing, -torch.inf))
 
     def within(self, mask: Tensor) -> Self:
-        """The same distribution over the trees all of whose arcs lie in a mask ``(*batch, n+1, n+1)`` bool.
+        """Restrict this distribution to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool.
 
         For ambiguous supervision: ``p.log_partition - p.within(mask).log_partition`` is the negative log probability of
         all trees within the mask together. Column 0, the diagonal and padding are ignored. Where no tree lies within,
@@ -295,18 +295,18 @@ class TreeCRF(TreeDistribution):
         return self.with_scores(self.scores.masked_fill(~mask, -torch.inf))
 
     def detach(self) -> Self:
-        """The same distribution, a constant for autograd."""
+        """Return the same distribution as a constant for autograd."""
         return self.with_scores(self.parts.detach())
 
     def of_items(self, items: Tensor) -> Self:
-        """The distributions of items ``(I,)`` of a flat batch, in order; there it is no error to have no tree."""
+        """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
         return self.with_scores(self.parts.of_items(items), self.lengths[items], validate_args=False)
 
     def tempered(self, temperature: float) -> Self:
-        """The distribution whose probabilities are proportional to the power ``1 / temperature`` of these; float64.
+        """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
 
         Raises:
-            TreeparseError: unless the temperature is above 0 and, arguments being validated, scores stay in range.
+            TreeparseError: unless the temperature is above 0 and, with validated arguments, scores stay in range.
         """
         if not temperature > 0:
             raise TreeparseError(f"A temperature must be above 0, got {temperature}.")
@@ -317,42 +317,42 @@ class TreeCRF(TreeDistribution):
         return self.with_scores(parts)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log probability ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for what is no tree.
+        """Return log probabilities ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; -inf for no tree.
 
         Raises:
-            TreeparseError: for heads that are no integers or have another shape; and, arguments being validated, for
-                lists that lack the heads of some words alone, or that hold what is no node.
+            TreeparseError: for heads that are not integers or have another shape; and, with validated arguments, for
+                lists that lack the heads of some words only, or with heads that are no nodes.
         """
         total, possible = self._checked_score(value)
         return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
 
     def score(self, value: Tensor) -> Tensor:
-        """Summed scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; else as ``log_prob``."""
+        """Return scores ``(*sample, *batch)`` of head lists ``(*sample, *batch, n+1)``; otherwise as ``log_prob``."""
         total, possible = self._checked_score(value)
         return self._round(torch.where(possible, total, -torch.inf))
 
     def _in_support(self, value: Tensor) -> Tensor:
-        """Which head lists are trees without a forbidden arc."""
+        """Tell which head lists are trees without a forbidden part."""
         return self._score(check_heads(value, self.word_mask, samples=True))[1]
 
     def _checked_score(self, value: Tensor) -> tuple[Tensor, Tensor]:
-        """``_score`` of lists as they are given; raises for what can be no tree of any scores."""
+        """Check head lists and return their ``_score``; raise for lists that are no trees, whatever the scores."""
         heads = check_heads(value, self.word_mask, samples=True)
         total, possible = self._score(heads)
-        if self._validate_args and not bool(possible.all()):  # as lists mostly are, and the check takes longer
+        if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
         return total, possible
 
     def _score(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Summed scores of head lists ``(*sample, *batch, n+1)``, and which of them are trees of finite score."""
+        """Return scores of head lists ``(*sample, *batch, n+1)``, and which lists are trees of finite score."""
         total, possible = self.flat.scores_of(self.flat.samples_of(heads))
         return total.reshape(heads.shape[:-1]), possible.reshape(heads.shape[:-1])
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All trees ``(trees, *batch, n+1)``, by head of word 1, then 2, ...; items with fewer trees are padded by -1.
+        """Return all trees ``(trees, *batch, n+1)``, by head of word 1, then 2, and so on; -1 pads items with fewer.
 
         Raises:
-            TreeparseError: for more than 7 words, where there are too many trees.
+            TreeparseError: for more than 7 words, which have too many trees.
         """
         check_enumerable(self.scores.shape[-1] - 1)
         parts, lengths = self.flat.parts.detach(), self.flat.lengths
@@ -365,7 +365,7 @@ class TreeCRF(TreeDistribution):
         return pad_lists(trees, like=self.scores[..., 0])
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        """The same distribution with new leading batch dimensions, sharing memory."""
+        """Add leading batch dimensions; memory is shared."""
         parts = self.parts.expand(batch_shape, len(self.batch_shape))
         return self.with_scores(parts, self.lengths.expand(batch_shape))
 
@@ -374,7 +374,7 @@ class TreeCRF(TreeDistribution):
         return f"{type(self).__name__}(scores: {shape} {self.scores.dtype}, single_root={self.single_root})"
 
     def comparable(self, q: TreeDistribution) -> TreeDistribution:
-        """q, or an error that says why it cannot be compared with this distribution."""
+        """Return q, or raise if it cannot be compared with this distribution."""
         if not isinstance(q, TreeCRF):
             raise TreeparseError(f"A {type(self).__name__} must be compared with a TreeCRF, got a {type(q).__name__}.")
         if q.scores.shape != self.scores.shape:

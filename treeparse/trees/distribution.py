@@ -1,4 +1,4 @@
-"""The face that all distributions over dependency trees share, labelled or not."""
+"""The interface that all distributions over dependency trees share, labelled or not."""
 
 import math
 from abc import ABC, abstractmethod
@@ -14,11 +14,11 @@ from treeparse.batch import word_mask
 from treeparse.errors import TreeparseError
 from treeparse.trees.parts import Parts
 
-NEAR_ONE = 1e-5  # orders of the Renyi entropy this near to 1 are taken by the expansion there
+NEAR_ONE = 1e-5  # Renyi entropies of orders within this distance of 1 use the expansion at 1
 
 
 class Expectations(Protocol):
-    """Sums over a batch of trees in float64, before rounding, shaped as the distribution's batch ``(*batch, ...)``."""
+    """Sums over a batch of trees in float64, before rounding, in the distribution's batch shape ``(*batch, ...)``."""
 
     @property
     def log_partition(self) -> Tensor: ...
@@ -27,7 +27,7 @@ class Expectations(Protocol):
     def entropy(self) -> Tensor: ...
 
     def minus_inf_without_tree(self, value: Tensor) -> Tensor:
-        """The value ``(*batch,)``, -inf for items without a tree."""
+        """Replace a value ``(*batch,)`` by -inf for items without a tree."""
         ...
 
     def cross_entropy(self, q: Any) -> Tensor: ...
@@ -39,25 +39,25 @@ class Expectations(Protocol):
     def covariance(self, r: Any, s: Any) -> Tensor: ...
 
     def score_variance(self) -> Tensor:
-        """The variance of a tree's score ``(*batch,)``."""
+        """Return the variance of a tree's score ``(*batch,)``."""
         ...
 
     def log_power_sum(self, order: float) -> Tensor:
-        """Log of the sum over trees of their probability to a power ``(*batch,)``."""
+        """Return the log of the sum of all trees' probabilities to a power ``(*batch,)``."""
         ...
 
 
 class TreeDistribution(Distribution, ABC):
     """A distribution over trees whose log probability is, up to a constant, the summed score of the tree's parts.
 
-    Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``. Everything is computed in float64, rounded once at
-    the end, to ``dtype``, and in nats where it is a logarithm. Where a batch item has no tree, arguments not being
-    validated, expectations are 0 and entropies -inf.
+    Parts are arcs ``(n+1, n+1)`` or labelled arcs ``(n+1, n+1, L)``, with further kinds after them in some families.
+    Everything is computed in float64 and rounded once at the end, to ``dtype``; logarithms are in nats. If a batch item
+    has no tree and arguments are not validated, its expectations are 0 and its entropies -inf.
 
-    Values are computed once and share one graph: add the terms of a loss up and call ``backward`` once a distribution.
-    Log partitions and ``log_prob`` are differentiable twice, marginals and what is made of them (expectations,
-    entropies, risks, divergences) once: what needs a third derivative of the log partition raises. Derivatives are
-    those of ``torch.autograd``; inside ``torch.vmap`` and the transforms of ``torch.func`` the constructor raises.
+    Values are computed once and share one graph: add up the terms of a loss and call ``backward`` once for each
+    distribution. Log partitions and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks
+    and divergences once, and a third derivative of the log partition raises. Only ``torch.autograd`` takes derivatives:
+    inside ``torch.vmap`` and the transforms of ``torch.func`` the constructor raises.
     """
 
     has_enumerate_support = True
@@ -67,17 +67,17 @@ class TreeDistribution(Distribution, ABC):
 
     @property
     def arg_constraints(self) -> dict[str, constraints.Constraint]:
-        """None: the constructor checks the arguments together."""
+        """No constraints: the constructor checks all arguments together."""
         return {}
 
     @property
     def support(self) -> constraints.Constraint:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The values that are trees and hold nothing forbidden."""
+        """The trees without a forbidden part."""
         return _Support(self._in_support)
 
     @property
     def dtype(self) -> torch.dtype:
-        """The dtype of values: that of the scores, but float32 at least. Gradients have that of the scores."""
+        """The dtype of values: the scores' dtype, but at least float32. Gradients have the scores' dtype."""
         return torch.promote_types(self.scores.dtype, torch.float32)
 
     @property
@@ -87,7 +87,7 @@ class TreeDistribution(Distribution, ABC):
 
     @cached_property
     def word_mask(self) -> Tensor:
-        """Where words are ``(*batch, n+1)`` bool: neither node 0 nor padding."""
+        """The nodes ``(*batch, n+1)`` bool that are words: neither node 0 nor padding."""
         return word_mask(self.lengths, self.scores.shape[-1])
 
     @property
@@ -98,19 +98,19 @@ class TreeDistribution(Distribution, ABC):
     @property
     @abstractmethod
     def flat(self) -> Expectations:
-        """What is summed over all trees, before it is rounded."""
+        """The sums over all trees of the flat batch, before rounding."""
 
     @property
     @abstractmethod
     def marginals(self) -> Tensor:
-        """The probability of every part ``(*batch, *part)``, differentiable; 0 at what is no arc."""
+        """The probability of every arc or labelled arc ``(*batch, *part)``, differentiable; 0 at other entries."""
 
     def entropy(self) -> Tensor:
-        """Entropy ``(*batch,)``, differentiable ([Exp] §6.2)."""
+        """Return the entropy ``(*batch,)``, differentiable ([Exp] §6.2)."""
         return self._round(self.flat.entropy)
 
     def cross_entropy(self, q: "TreeDistribution") -> Tensor:
-        """``-E_p[log q]`` ``(*batch,)``, differentiable in both; +inf where q forbids what p allows ([Exp] §6.3).
+        """Return ``-E_p[log q]`` ``(*batch,)``, differentiable in both; +inf if q forbids a tree of p ([Exp] §6.3).
 
         Raises:
             TreeparseError: unless q is of the same kind, with the same batch shape, words and lengths.
@@ -118,10 +118,10 @@ class TreeDistribution(Distribution, ABC):
         return self._round(self.flat.cross_entropy(self.comparable(q).flat))
 
     def renyi_entropy(self, alpha: float) -> Tensor:
-        """Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable.
+        """Return the Renyi entropy of order ``alpha`` ``(*batch,)``, differentiable.
 
-        Order 0 is the log of the number of trees, infinity minus the greatest log probability. Within 1e-5 of 1, where
-        the formula cancels, it is expanded around the entropy and has no gradient.
+        Order 0 gives the log of the number of trees, order infinity minus the greatest log probability. Within 1e-5 of
+        order 1 the value is an expansion around the entropy, without a gradient, because the formula cancels there.
 
         Raises:
             TreeparseError: for an order below 0, and for 1, whose limit is ``entropy``.
@@ -137,10 +137,10 @@ class TreeDistribution(Distribution, ABC):
         return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(alpha) / (1 - alpha)))
 
     def log_norm(self, order: float) -> Tensor:
-        """Log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
+        """Return the log of the l_order norm of the trees' probabilities ``(*batch,)``, differentiable.
 
         Raises:
-            TreeparseError: unless the order is above 0; at infinity it is the greatest log probability.
+            TreeparseError: unless the order is above 0; order infinity gives the greatest log probability.
         """
         if not order > 0:
             raise TreeparseError(f"The order of a norm must be above 0, got {order}.")
@@ -149,36 +149,36 @@ class TreeDistribution(Distribution, ABC):
         return self._round(self.flat.minus_inf_without_tree(self.flat.log_power_sum(order) / order))
 
     def expected_gradient(self) -> Tensor:
-        """The expected squared length of the gradient of a tree's log probability ``(*batch,)``, differentiable.
+        """Return the expected squared length of the gradient of a tree's log probability ``(*batch,)``, differentiable.
 
-        The gradient in the scores of parts is 1 or 0, for whether the tree has the part, less the part's marginal. So
-        this is the trace of the parts' covariance, the sum of ``marginal * (1 - marginal)``; and the number of words at
-        which two trees drawn independently are expected to differ. It is the expected gradient length of Settles and
-        Craven (2008), squared, with scores in the place of the weights behind them.
+        The gradient in the score of a part is 1 if the tree has the part, otherwise 0, minus the part's marginal. So
+        the value is the trace of the parts' covariance, the sum of ``marginal * (1 - marginal)``. For arcs, it is the
+        expected number of words at which two independent trees differ. It is the squared expected gradient length of
+        Settles and Craven (2008) with respect to scores instead of a model's weights.
         """
         return self._round(self.flat.expected_gradient())
 
     def expectation(self, r: Tensor | Parts) -> Tensor:
-        """The expected sum of a tree's values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
+        """Return expected sums of values: ``(*batch, *part, R) -> (*batch, R)``, ``(*batch, *part) -> (*batch,)``.
 
-        Dimensions of size 1 broadcast. ``r`` may be a sparse COO tensor, of the full shape; beside the marginals, time
-        is then that of its entries ([Exp] §5.1, T1). Parts of probability 0 count 0 whatever ``r`` holds. For trees
-        with parts besides arcs, ``Parts`` hold values of every kind, while a tensor holds values of arcs alone.
+        Dimensions of size 1 broadcast. ``r`` may be a sparse COO tensor of the full shape; besides the marginals, the
+        time then grows with its entries only ([Exp] §5.1, T1). Parts of probability 0 count 0 whatever ``r`` holds. For
+        trees with parts besides arcs, ``Parts`` hold values of every kind, and a tensor holds values of arcs alone.
         Differentiable in scores and ``r``.
         """
         return self._round(self.flat.expectation(r))
 
     def covariance(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
-        """The covariance of two sums over a tree: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
+        """Return covariances of sums: ``(*batch, *part, R)``, ``(*batch, *part, S)`` -> ``(*batch, R, S)``.
 
-        Either may lack its last axis, which the result then lacks too; else shapes are as for ``expectation``. This
-        takes min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``, not in
-        the scores: asking for their gradient raises.
+        Either may lack its last axis, which the result then lacks too; otherwise shapes are as for ``expectation``. The
+        cost is min(R, S) Hessian-vector products of O(n^3) ([Exp] §5.2, T2). Differentiable in ``r`` and ``s``; a
+        gradient in the scores raises.
         """
         return self._round(self.flat.covariance(r, s))
 
     def second_moment(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
-        """``E[r(tree) s(tree)^T]``: shapes, time and derivatives as for ``covariance``."""
+        """Return ``E[r(tree) s(tree)^T]``: shapes, cost and derivatives as for ``covariance``."""
         first, second = self.flat.expectation(r), self.flat.expectation(s)
         batch = len(self.batch_shape)
         if second.dim() > batch:
@@ -191,11 +191,11 @@ class TreeDistribution(Distribution, ABC):
 
     @abstractmethod
     def comparable(self, q: "TreeDistribution") -> "TreeDistribution":
-        """q, or an error that says why it cannot be compared with this distribution."""
+        """Return q, or raise if it cannot be compared with this distribution."""
 
     @abstractmethod
     def _in_support(self, value: Any) -> Tensor:
-        """Which values are in the support ``(*sample, *batch)`` bool."""
+        """Tell which values are in the support ``(*sample, *batch)`` bool."""
 
     def _round(self, value: Tensor) -> Tensor:
         return value.to(self.dtype)
@@ -217,6 +217,6 @@ class _Support(constraints.Constraint):
 
 @register_kl(TreeDistribution, TreeDistribution)
 def _kl_divergence(p: TreeDistribution, q: TreeDistribution) -> Tensor:
-    """KL divergence in nats: +inf where q forbids what p allows, -inf where p has no tree."""
+    """Return the KL divergence in nats: +inf where q forbids a tree of p, -inf where p has no tree."""
     divergence = p.flat.cross_entropy(p.comparable(q).flat) - p.flat.entropy
     return p.flat.minus_inf_without_tree(divergence).to(p.dtype)

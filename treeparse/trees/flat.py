@@ -1,4 +1,4 @@
-"""A batch of sentences and their trees as one flat batch: sums, best trees and draws, in float64, before rounding."""
+"""The trees of a flat batch, of one batch dimension: sums, best trees and draws, in float64, before rounding."""
 
 from collections.abc import Iterable
 from functools import cached_property
@@ -18,16 +18,16 @@ from treeparse.trees.sums import TreeSums
 
 
 class FlatTrees:
-    """The trees of a family under scores; a distribution rounds and reshapes what is found here.
+    """The trees of a family under scores of their parts; a distribution rounds and reshapes the results.
 
-    Values are computed once and share one graph. Results ``(B,)`` have the batch's own shape where they say
-    ``(*batch,)``.
+    Values are computed once and share one graph. ``B`` is the number of items in all batch dimensions; results
+    ``(*batch, ...)`` have the batch's own shape.
 
     Args:
-        family: which trees there are, and how they are computed with.
+        family: which trees there are, and how sums, best trees and draws are computed.
         scores: log weights of parts, ``(*batch, n+1, n+1)`` of arcs first, any floating dtype.
         lengths: int64 ``(*batch,)``.
-        validate: whether items without a tree raise; if not, scores may be anything.
+        validate: whether items without a tree raise; otherwise scores may hold any values.
     """
 
     def __init__(self, family: Family, scores: Iterable[Tensor], lengths: Tensor, *, validate: bool) -> None:
@@ -48,28 +48,28 @@ class FlatTrees:
         return FlatTrees(self.family, parts.map(self.unflat), self.unflat(self.lengths), validate=validate)
 
     def unflat(self, value: Tensor) -> Tensor:
-        """A value ``(B, ...)`` as ``(*batch, ...)``."""
+        """Reshape a value ``(B, ...)`` to ``(*batch, ...)``."""
         return value if len(self.shape) == 1 else value.reshape(self.shape + value.shape[1:])
 
     def samples_of(self, trees: Tensor) -> Tensor:
-        """Heads or labels of trees ``(*sample, *batch, n+1)`` as ``(S, B, n+1)``."""
+        """Reshape heads or labels of trees ``(*sample, *batch, n+1)`` to ``(S, B, n+1)``."""
         samples = trees.shape[: trees.dim() - 1 - len(self.shape)].numel()
         return trees.reshape(samples, len(self.lengths), trees.shape[-1])
 
     @cached_property
     def is_arc(self) -> Tensor:
-        """Where arcs are ``(B, n+1, n+1)`` bool."""
+        """The entries ``(B, n+1, n+1)`` bool that are arcs; other entries are ignored."""
         return arc_mask(self.lengths, self.arcs.shape[-1])
 
     @cached_property
     def sums(self) -> TreeSums:
-        """The differentiable sums of the parts."""
+        """The differentiable sums over all trees."""
         return TreeSums(self.family, self.parts, self.lengths)
 
     @cached_property
     @torch.enable_grad()
     def log_partition(self) -> Tensor:
-        """Log partition ``(*batch,)`` before it is rounded: losses are small differences of large sums."""
+        """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
         result = self.sums.log_partition()
         self._require_sums(result)
         return self.unflat(result)
@@ -100,7 +100,7 @@ class FlatTrees:
         return self.part_log_marginals[0]
 
     def minus_inf_without_tree(self, value: Tensor) -> Tensor:
-        """A value ``(*batch,)``, -inf for items without a tree."""
+        """Replace a value ``(*batch,)`` by -inf for items without a tree."""
         return torch.where(self.log_partition > -torch.inf, value, -torch.inf)
 
     @cached_property
@@ -127,7 +127,7 @@ class FlatTrees:
         return self.parts.shifted(self.is_arc)
 
     def _allows_more(self, q: "FlatTrees") -> Tensor:
-        """Which items ``(B,)`` have a tree that q forbids."""
+        """Tell which items ``(B,)`` have a tree that q forbids."""
         result = q.log_partition.reshape(-1) == -torch.inf
         forbidden = self.is_arc & (self.arcs > -torch.inf) & (q.arcs == -torch.inf)
         result = result | self.allows_some(forbidden)
@@ -151,33 +151,33 @@ class FlatTrees:
         return [kind.mask(self.lengths, self.arcs.shape[-1]) for kind in self.family.kinds]
 
     def allows_some(self, parts: Tensor, kind: int = 0) -> Tensor:
-        """Which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, arcs by default."""
+        """Tell which items ``(B,)`` have a tree with one of some parts ``(B, ...)`` bool of a kind, by default arcs."""
         if readable_without_sync(parts) and not bool(parts.any()):  # the usual case, without log marginals
             return parts.flatten(1).any(-1)
         return (parts & (self.part_log_marginals[kind] > -torch.inf)).flatten(1).any(-1)
 
     def expected_gradient(self) -> Tensor:
-        """The trace of the covariance of parts: 1 where a tree has them, else 0; ``(*batch,)``."""
+        """Return the trace of the parts' covariance ``(*batch,)``; a part is 1 if the tree has it, else 0."""
         return self.unflat(self.part_marginals.map(lambda marginals: marginals * (1 - marginals)).total())
 
     def log_power_sum(self, order: float) -> Tensor:
-        """Log of the sum over trees of their probability to a power ``(*batch,)``."""
+        """Return the log of the sum of all trees' probabilities to a power ``(*batch,)``."""
         shifted, shift = self.shifted_parts
         raised = self.with_parts(shifted.power(order)).log_partition
         return raised - order * (self.log_partition - self.unflat(shift))
 
     def expectation(self, r: Tensor | Parts) -> Tensor:
-        """Expected sums of values of parts, of arcs if a tensor: ``(*batch, n+1, n+1, R) -> (*batch, R)``."""
+        """Return expected sums of values of parts: ``(*batch, n+1, n+1, R) -> (*batch, R)``; a tensor is for arcs."""
         result = self.expectation_of(self._part_values(r))
         return result.reshape(self.shape + self._columns(r))
 
     def covariance(self, r: Tensor | Parts, s: Tensor | Parts) -> Tensor:
-        """The covariance of two such sums ``(*batch, R, S)``."""
+        """Return the covariance ``(*batch, R, S)`` of two sums of values of parts."""
         result = self.covariance_of(self._part_values(r), self._part_values(s))
         return result.reshape(self.shape + self._columns(r) + self._columns(s))
 
     def score_variance(self) -> Tensor:
-        """The variance of a tree's score ``(*batch,)``."""
+        """Return the variance of a tree's score ``(*batch,)``."""
         shifted, _ = self.shifted_parts
         shifted = shifted.map(lambda part: self.unflat(torch.where(part > -torch.inf, part, 0.0)))
         return self.covariance(shifted, shifted)
@@ -202,12 +202,12 @@ class FlatTrees:
         return read_values(values, shape, (self.part_marginals[kind] > 0).flatten(1))
 
     def expectation_of(self, values: PartValues) -> Tensor:
-        """Expected sums ``(B, values.count)``."""
+        """Return expected sums ``(B, values.count)``."""
         marginals = self.part_marginals.flatten()
         return values.widened(marginals.shape[1]).weighted_sums(marginals.unsqueeze(0)).squeeze(1)
 
     def covariance_of(self, left: PartValues, right: PartValues) -> Tensor:
-        """Covariances of sums ``(B, left.count, right.count)``."""
+        """Return covariances of sums ``(B, left.count, right.count)``."""
 
         def hessian_products(vectors: Tensor) -> Tensor:
             return Parts(self.sums.hessian_vector_products(self.parts.unflatten(vectors))).flatten(2)
@@ -235,18 +235,18 @@ class FlatTrees:
             )
 
     def k_best(self, count: int) -> KBest:
-        """A new list of the best trees, ``count`` of them made."""
+        """Return a new list of the best trees, ``count`` of them computed."""
         trees = self.family.k_best(self.parts, self.lengths)
         trees.extend(count, threads=torch.get_num_threads())
         self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
         return trees
 
     def as_batch(self, array: np.ndarray) -> Tensor:
-        """An array ``(B, ...)`` as a tensor ``(*batch, ...)``."""
+        """Convert an array ``(B, ...)`` to a tensor ``(*batch, ...)``."""
         return self.unflat(torch.from_numpy(array).to(self.arcs.device))
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
-        """Heads ``(B, count, n+1)`` of exact, independent samples by seeds ``(B,)``."""
+        """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
         heads = self.family.sample(self.parts, self.lengths, seeds, count, method)
         if heads.numel():
             self.require(heads[:, 0, 1] >= 0)
@@ -255,7 +255,7 @@ class FlatTrees:
     def sample_without_replacement(
         self, seeds: Tensor, count: int, method: DistinctMethod | None = None, labels: LabelDraws | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows ``(*batch, k, n+1)`` or, with labels, ``(*batch, k, 2n+2)``; log probabilities and keys."""
+        """Draw trees: rows ``(*batch, k, n+1)``, with labels ``(*batch, k, 2n+2)``, log probabilities, keys."""
         shifted, _ = self.shifted_parts
         draw = self.family.sample_without_replacement
         rows, log_probs, keys = draw(shifted.detach(), self.lengths, seeds, count, method=method, labels=labels)
@@ -263,9 +263,9 @@ class FlatTrees:
         return self.unflat(rows), self.unflat(log_probs), self.unflat(keys)
 
     def scores_of(self, heads: Tensor) -> tuple[Tensor, Tensor]:
-        """Summed scores of head lists ``(S, B, n+1)``, and which of them are trees of finite score, ``(S, B)`` both.
+        """Return scores of head lists ``(S, B, n+1)``, and which lists are trees of finite score: ``(S, B)`` both.
 
-        Lists are as `check_heads` returns them.
+        ``check_heads`` prepares the lists.
         """
         items, size = self.arcs.shape[:2]
         samples = len(heads)
@@ -281,12 +281,12 @@ class FlatTrees:
         return total, are_trees & (total > -torch.inf)
 
     def _require_sums(self, log_z: Tensor) -> None:
-        """Raise as ``require`` where a log partition ``(B,)`` is -inf."""
+        """Raise as ``require`` does if a log partition ``(B,)`` is -inf."""
         if self.validate:
             self.require(log_z > -torch.inf)
 
     def require(self, exist: Tensor) -> None:
-        """Raise where an item has no tree, by ``(B,)`` bool, unless arguments are not validated."""
+        """Raise if an item has no tree, by ``(B,)`` bool; without validated arguments, do nothing."""
         if self.validate and not bool(exist.all()):
             item = self.unflat(~exist).nonzero()[0].tolist()
             scores = self.unflat(self.arcs.detach())
@@ -294,7 +294,7 @@ class FlatTrees:
 
 
 def _flat(scores: Tensor, axes: int, *, validate: bool) -> Tensor:
-    """Scores ``(*batch, ...)``, with so many batch dimensions, as ``(B, ...)``, float64."""
+    """Reshape scores of ``axes`` batch dimensions to ``(B, ...)``, float64."""
     flat = scores.to(torch.float64)
     if axes != 1:
         flat = flat.reshape(-1, *flat.shape[axes:])

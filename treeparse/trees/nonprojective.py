@@ -13,20 +13,20 @@ from treeparse.trees.randomness import Generators
 
 
 class NonProjectiveCRF(TreeCRF):
-    """A distribution over all spanning trees below the root ([MTT]); arguments as in ``TreeCRF``, and where to compute.
+    """A distribution over all spanning trees below the root ([MTT]); arguments as in ``TreeCRF``, and a backend.
 
     Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
 
-    Values share one graph: add the terms of a loss up and call ``backward`` once a distribution. Log partitions and
-    ``log_prob`` are differentiable twice, marginals and what is made of them (expectations, entropies, risks,
-    divergences) once, by ``torch.autograd``; ``torch.vmap`` and the transforms of ``torch.func`` raise.
+    Values share one graph: add up the terms of a loss and call ``backward`` once for each distribution. Log partitions
+    and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks and divergences once, by
+    ``torch.autograd``. ``torch.vmap`` and the transforms of ``torch.func`` raise.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
         lengths: ``(*batch,)`` numbers of words; all ``n`` if None.
         single_root: whether exactly one word hangs from the root.
         backend: "numba", the compiled kernels for CPU memory; "torch", whose sums stay on the scores' device; "cuda",
-            kernels for CUDA devices; None takes what is fastest where the scores are.
+            kernels for CUDA devices; None takes the fastest backend for the scores' device.
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
     """
 
@@ -58,11 +58,11 @@ class NonProjectiveCRF(TreeCRF):
         generator: Generators = None,
         method: Method | None = None,
     ) -> Tensor:
-        """Heads ``(*sample, *batch, n+1)`` of exact, independent samples, whichever the method.
+        """Draw exact, independent samples by any method: heads ``(*sample, *batch, n+1)``.
 
-        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree whatever the scores; "wilson" (any number
-        of roots) or "wilson_marginal" and "wilson_reject" (a single one), random walks, which are faster on flat scores
-        ([Samp]; [Unb]); or "colbourn", word by word ([Samp]). None takes what is fast. Generators are as for every
-        distribution: one, or one for each item.
+        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree for all scores; "wilson" (any number of
+        roots) or "wilson_marginal" and "wilson_reject" (a single root), random walks, which are faster on flat scores
+        ([Samp]; [Unb]); or "colbourn", which draws word by word ([Samp]). None takes the fastest. ``generator`` is one
+        generator, or one for each item.
         """
         return self._sample(sample_shape, generator, method)

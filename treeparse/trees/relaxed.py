@@ -1,4 +1,4 @@
-"""Relaxed samples: what perturbs the scores, and a whole tree in the place of its relaxation."""
+"""Relaxed samples: Gumbel noise for scores, and straight-through trees."""
 
 import torch
 from torch import Size, Tensor
@@ -6,14 +6,14 @@ from torch import Size, Tensor
 from treeparse.errors import TreeparseError
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
-SALT = 0x67756D62656C  # sets this noise apart from the random numbers of samples
+SALT = 0x67756D62656C  # gives this noise another stream than samples
 SMALLEST = 2.0**-54  # half of the smallest step of uniform numbers: noise is finite
 
 
 def gumbel_noise(seeds: Tensor, shape: Size, batch_axes: int, device: torch.device) -> Tensor:
-    """Independent standard Gumbel noise for parts ``(*batch, n+1, n+1, ...)``, float64 on a device.
+    """Draw independent standard Gumbel noise of a shape ``(*batch, n+1, n+1, ...)``, float64 on a device.
 
-    An item's noise depends on its seed, of ``(B,)``, not on how far its batch is padded.
+    An item's noise depends on its seed, one of ``(B,)``, and not on the padding of its batch.
     """
     heads, *rest = shape[batch_axes:]
     numbers = uniforms(seeds, heads, Size(rest).numel(), salt=SALT, device=device)
@@ -21,13 +21,13 @@ def gumbel_noise(seeds: Tensor, shape: Size, batch_axes: int, device: torch.devi
 
 
 def perturbed(scores: Tensor, batch_shape: Size, generator: Generators) -> Tensor:
-    """Scores of parts plus such noise, float64, with the scores' graph."""
+    """Add Gumbel noise to scores ``(*batch, n+1, n+1, ...)``; the result is float64 with the scores' graph."""
     seeds = item_seeds(generator, batch_shape.numel())
     return scores.double() + gumbel_noise(seeds, scores.shape, len(batch_shape), scores.device)
 
 
 def check_hard(hard: bool) -> None:
-    """Raise for anything but true and false, such as a generator in the place of ``hard``."""
+    """Raise unless ``hard`` is a bool; it might be a generator without its name."""
     if not isinstance(hard, bool):
         raise TreeparseError(
             f"hard must be True or False, got a {type(hard).__name__}; name a generator, generator=..."
@@ -35,10 +35,10 @@ def check_hard(hard: bool) -> None:
 
 
 def arcs_of(heads: Tensor) -> Tensor:
-    """Which arcs trees ``(*batch, n+1)`` have: ``(*batch, n+1, n+1)`` bool."""
+    """Return the arcs of trees ``(*batch, n+1)`` as a mask ``(*batch, n+1, n+1)`` bool."""
     return heads.unsqueeze(-2) == torch.arange(heads.shape[-1], device=heads.device).unsqueeze(-1)
 
 
 def straight_through(relaxed: Tensor, chosen: Tensor) -> Tensor:
-    """What was chosen, bool, as 0 and 1 exactly, with the gradient of its relaxation of the same shape."""
+    """Return a bool mask as exactly 0 and 1, with the gradient of its relaxation of the same shape."""
     return chosen.to(relaxed.dtype) + (relaxed - relaxed.detach())

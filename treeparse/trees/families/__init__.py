@@ -1,4 +1,4 @@
-"""Families of trees, each with a backend: all that a distribution asks of them, and the only place that chooses."""
+"""Families of trees, one class for each kind of tree and backend, and the choice of a backend by device."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -22,7 +22,7 @@ Backend = Literal["numba", "torch", "cuda"]
 
 
 def check_backend(backend: str | None) -> None:
-    """Raise for a backend that does not exist."""
+    """Raise for an unknown backend."""
     if backend not in (None, "numba", "torch", "cuda"):
         raise TreeparseError(
             f"Unknown backend {backend!r}. Backends: 'numba', 'torch', 'cuda'; None takes the fastest."
@@ -30,13 +30,13 @@ def check_backend(backend: str | None) -> None:
 
 
 def nonprojective(device: torch.device, *, single_root: bool, backend: Backend | None = None) -> Family:
-    """All trees; with None the compiled kernels of the scores' kind of device, or torch where there are none.
+    """Return the family of all trees; None takes compiled kernels for the device, or torch if there are none.
 
     Raises:
-        TreeparseError: for "cuda" and scores that are elsewhere; also whatever hinders the CUDA kernels.
+        TreeparseError: for "cuda" and scores on another device, or if the CUDA kernels cannot run.
     """
     if backend == "cuda" or (backend is None and device.type == "cuda"):
-        launcher = _launcher(device, is_wanted=backend == "cuda")
+        launcher = _launcher(device, is_required=backend == "cuda")
         if launcher is not None:
             from treeparse.trees.families.on_cuda import nonprojective_on_cuda
 
@@ -47,8 +47,8 @@ def nonprojective(device: torch.device, *, single_root: bool, backend: Backend |
 
 
 def projective(device: torch.device, *, single_root: bool) -> Family:
-    """Trees without crossing arcs, by the compiled kernels of CUDA devices or of the CPU."""
-    launcher = _launcher(device, is_wanted=False) if device.type == "cuda" else None
+    """Return the family of trees without crossing arcs, by the compiled kernels of CUDA devices or of the CPU."""
+    launcher = _launcher(device, is_required=False) if device.type == "cuda" else None
     if launcher is None:
         return Projective(single_root)
     from treeparse.trees.families.on_cuda import projective_on_cuda
@@ -56,11 +56,11 @@ def projective(device: torch.device, *, single_root: bool) -> Family:
     return projective_on_cuda(launcher, single_root=single_root)
 
 
-def _launcher(device: torch.device, *, is_wanted: bool) -> "Launcher | None":
-    """What runs CUDA kernels on a device; None where they cannot be had and nobody asked for them by name."""
+def _launcher(device: torch.device, *, is_required: bool) -> "Launcher | None":
+    """Return the launcher of CUDA kernels on a device; None if kernels cannot run and ``is_required`` is False."""
     if device.type != "cuda":
         raise TreeparseError(f"The backend 'cuda' needs scores on a CUDA device, got {device.type!r}.")
-    from treeparse.device import cuda  # only now, for CUDA tensors
+    from treeparse.device import cuda  # imported for CUDA tensors only
 
     index = torch.cuda.current_device() if device.index is None else device.index
-    return cuda.launcher_of(index) if is_wanted else cuda.launcher_or_none(index)
+    return cuda.launcher_of(index) if is_required else cuda.launcher_or_none(index)

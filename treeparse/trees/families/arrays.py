@@ -1,4 +1,4 @@
-"""Between tensors and the arrays that compiled kernels take: contiguous, float64 or int64, in CPU memory."""
+"""Conversions between tensors and the arrays of compiled kernels: contiguous, float64 or int64, in CPU memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,40 +11,39 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 
 
 def floats(tensor: Tensor) -> FloatArray:
-    """The tensor's values as float64, without a graph."""
+    """Convert a tensor to a float64 array, without a graph."""
     return _as_array(tensor, torch.float64)
 
 
 def integers(tensor: Tensor) -> IntArray:
-    """The tensor's values as int64."""
+    """Convert a tensor to an int64 array."""
     return _as_array(tensor, torch.int64)
 
 
 def _as_array(tensor: Tensor, dtype: torch.dtype) -> Any:
     tensor = tensor.detach()
-    if (
-        tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous()
-    ):  # to ask takes less than to convert
+    # The test takes less time than a conversion that changes nothing.
+    if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
         tensor = tensor.to("cpu", dtype).contiguous()
     return tensor.numpy()
 
 
 def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
-    """A kernel's answer as tensors of the first argument's device; CUDA tensors are copied to the CPU and back."""
+    """Run a kernel on the CPU and return its results as tensors of the first argument's device."""
     arguments = [_array(value) if isinstance(value, Tensor) else value for value in (first, *others)]
     return tensors(kernel(*arguments, **options, threads=torch.get_num_threads()), first.device)
 
 
-def tensors(found: Any, device: torch.device) -> Any:
-    """An array, or each of a tuple of them, as a tensor of a device."""
-    if isinstance(found, tuple):
-        return tuple([tensors(array, device) for array in found])
-    tensor = torch.from_numpy(found)
+def tensors(arrays: Any, device: torch.device) -> Any:
+    """Convert an array, or each array of a tuple, to a tensor of a device."""
+    if isinstance(arrays, tuple):
+        return tuple([tensors(array, device) for array in arrays])
+    tensor = torch.from_numpy(arrays)
     return tensor if device.type == "cpu" else tensor.to(device)
 
 
 def seed_bits(seeds: Tensor) -> np.ndarray:
-    """Seeds as the kernels take them, uint64."""
+    """Convert seeds to uint64, as kernels take them."""
     return integers(seeds).view(np.uint64)
 
 

@@ -1,10 +1,10 @@
 """Sums over non-projective trees in tensor operations on the whole batch, for any device.
 
 The elimination of ``treeparse.kernels.sums.elimination`` ([GTH]), head-major and without permutation: n steps, each a
-rank-1 update. Step ``k`` reads row and column ``k``, which later steps leave alone, so the reverse loop needs nothing
-that is not there. The one thing that waits for the device is the test whether items must be done again in log space.
+rank-1 update. Step ``k`` reads row and column ``k``, which later steps do not change, so the reverse loop needs no
+further storage. The only device sync is the test whether items must be computed again in log space.
 
-Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``; autograd sees nothing of what is done here.
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)``, and record nothing for autograd.
 """
 
 import torch
@@ -17,14 +17,14 @@ from treeparse.trees.families.dense_arithmetic import Arcs, Arithmetic, Log, Log
 
 @torch.no_grad()
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool) -> Tensor:
-    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
     arcs, shift = _prepare(scores, lengths)
     return shift + _solve(arcs, Plain, Log, single_root, differentiate=False)[0]
 
 
 @torch.no_grad()
 def log_partition_and_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool) -> tuple[Tensor, Tensor]:
-    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without any tree."""
     arcs, shift = _prepare(scores, lengths)
     log_z, marginals = _solve(arcs, Plain, Log, single_root)
     return shift + log_z, marginals
@@ -32,7 +32,7 @@ def log_partition_and_marginals(scores: Tensor, lengths: Tensor, *, single_root:
 
 @torch.no_grad()
 def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, single_root: bool) -> Tensor:
-    """The Hessian of the log partition times ``vectors``, both ``(B, n+1, n+1)``: the marginals' derivative along them.
+    """Multiply the Hessian of the log partition by vectors ``(B, n+1, n+1)``: the marginals' derivative along them.
 
     At forbidden arcs, column 0, the diagonal and padding ``vectors`` are ignored and the product is 0, as it is where
     there is no tree.
@@ -42,7 +42,7 @@ def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, 
 
 
 def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Arcs, Tensor]:
-    """Arcs, and the sum ``(B,)`` of what was taken off their columns: -inf if some word has no arc at all."""
+    """Return arcs, and the sum ``(B,)`` of the maxima subtracted from their columns; -inf if a word has no arc."""
     nodes = scores.shape[-1]
     log_weights = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
     real = log_weights > -torch.inf
@@ -55,7 +55,7 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
     if vectors is None:
         direction = torch.zeros_like(weights)
     else:
-        # A constant added to a column changes nothing: without its weighted mean, less is left to cancel.
+        # A constant added to a column changes nothing: subtracting its weighted mean leaves less to cancel.
         direction = torch.where(real, vectors, 0.0)
         mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
         direction = torch.where(real, direction - mean, 0.0)
@@ -65,7 +65,7 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
 def _solve(
     arcs: Arcs, linear: type[Arithmetic], logarithmic: type[Arithmetic], single_root: bool, differentiate: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Log Z of the arcs and a value for every arc: by plain weights where that is safe, else in log space."""
+    """Return log Z and a value for every arc: by plain weights where that is safe, otherwise in log space."""
     log_z, values = _run(linear(arcs), single_root, differentiate)
     sums = arcs.weights.sum(1)[:, 1:]
     safe = (log_z - sums.log().sum(-1) >= LINEAR_LIMIT) & (log_z < torch.inf) & values.sum((1, 2)).isfinite()
@@ -82,7 +82,7 @@ def _solve(
 
 
 def _run(arithmetic: Arithmetic, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
-    """Log Z and arc values with one kind of numbers, which need not be finite where that kind does not serve."""
+    """Return log Z and arc values with one kind of numbers; they may not be finite where that kind is not safe."""
     w = arithmetic.load()
     rooted = _eliminate(arithmetic, w, single_root)
     log_z = arithmetic.log(w.diagonal(dim1=-2, dim2=-1)[..., 1:]).sum(-1)
@@ -93,13 +93,13 @@ def _run(arithmetic: Arithmetic, single_root: bool, differentiate: bool) -> tupl
 
 
 def _eliminate(arithmetic: Arithmetic, w: Tensor, single_root: bool) -> list[Tensor]:
-    """Eliminate in place: column ``k`` ends divided by its pivot, which stands at ``w[k, k]``.
+    """Eliminate in place: column ``k`` ends divided by its pivot, which is stored at ``w[k, k]``.
 
-    With a single root, a word that no other word reaches is the root word. The words that are left then hang from it as
-    those of a multi-root tree hang from node 0: its row takes the place of row 0.
+    With a single root, a word that no other word reaches is the root word. The remaining words then hang from it as the
+    words of a multi-root tree hang from node 0: its row replaces row 0.
 
     Returns:
-        For every ``k`` whether the pivot contains the arc from node 0, ``(B,)`` bool; at ``n + 1`` the state before.
+        For every ``k``, whether the pivot contains the arc from node 0, ``(B,)`` bool; at ``n + 1`` the first state.
     """
     rows, columns = w.unbind(-2), w.unbind(-1)
     rooted = [torch.full((w.shape[-3],), not single_root, device=w.device)] * (len(rows) + 1)
@@ -118,7 +118,7 @@ def _eliminate(arithmetic: Arithmetic, w: Tensor, single_root: bool) -> list[Ten
 
 
 def _differentiate(arithmetic: Arithmetic, w: Tensor, rooted: list[Tensor]) -> Tensor:
-    """The derivative of log Z in every weight, from what ``_eliminate`` left: its reverse."""
+    """Return the derivative of log Z in every weight, by reversing ``_eliminate``, whose result is ``w``."""
     adjoint = torch.zeros_like(w)
     arithmetic.clear_(adjoint, rooted[0].new_ones(()))
     in_pivot = torch.ones_like(arithmetic.arcs.weights[:, 0])
@@ -128,7 +128,7 @@ def _differentiate(arithmetic: Arithmetic, w: Tensor, rooted: list[Tensor]) -> T
         gradient = arithmetic.multiply(block, rows[k][..., :k])
         adjoint_rows[k][..., :k] = arithmetic.multiply(block.mT, column)
         in_pivot[:, 0] = rooted[k]
-        gradient = arithmetic.add_rest(gradient, column, in_pivot[:, :k])
+        gradient = arithmetic.add_remainder(gradient, column, in_pivot[:, :k])
         adjoint_columns[k][..., :k] = arithmetic.divide(gradient, columns[k][..., k].unsqueeze(-1))
         if rooted[k] is not rooted[k + 1]:
             arithmetic.clear_(adjoint_rows[0][..., :k], (rooted[k] ^ rooted[k + 1]).unsqueeze(-1))

@@ -1,7 +1,7 @@
-"""The four kinds of numbers on which ``treeparse.trees.dense`` runs one and the same elimination.
+"""The four kinds of numbers on which ``treeparse.trees.families.dense`` runs one elimination.
 
-A weight is kept as itself or as its logarithm, alone or with its derivative along a direction: run on such dual
-numbers, what gives the marginals gives the Hessian-vector product. Tensors of numbers have shape ``(B, ...)``, those of
+A weight is represented by itself or by its logarithm, alone or with its derivative along a direction. On dual numbers,
+the algorithm for marginals computes the Hessian-vector product. Tensors of numbers have shape ``(B, ...)``, tensors of
 dual numbers ``(2, B, ...)``: value and derivative, or logarithm and its derivative.
 """
 
@@ -13,19 +13,18 @@ from torch import Tensor
 
 
 class Arcs(NamedTuple):
-    """A batch in the form in which it is solved, every tensor ``(B, n+1, n+1)``."""
+    """A batch prepared for the elimination, every tensor ``(B, n+1, n+1)``."""
 
-    real: Tensor  # bool: the arcs of the items; there are others, which keep padding neutral
-    log_weights: Tensor  # the maximum of every word's column is 0; -inf for what is no arc
+    real: Tensor  # bool: the arcs of the items; other arcs make padding neutral
+    log_weights: Tensor  # the maximum of every word's column is 0; -inf where there is no arc
     weights: Tensor
-    direction: Tensor  # the derivatives of the log weights; 0 for what is no arc
+    direction: Tensor  # the derivatives of the log weights; 0 where there is no arc
 
 
 class Arithmetic(ABC):
-    """What the elimination does with the numbers of one batch; sums run over the last axis.
+    """The elimination's operations on the numbers of one batch; sums run over the last axis.
 
-    In log space -inf stands for 0 and nothing makes NaN of it. The derivative that goes with a 0 is finite and is of
-    no effect.
+    In log space -inf represents 0 and never becomes NaN. The derivative of a 0 is finite and has no effect.
     """
 
     def __init__(self, arcs: Arcs) -> None:
@@ -33,47 +32,47 @@ class Arithmetic(ABC):
 
     @abstractmethod
     def load(self) -> Tensor:
-        """A new tensor of the weights as numbers."""
+        """Return a new tensor of the weights as numbers."""
 
     @abstractmethod
     def arc_values(self, adjoint: Tensor) -> Tensor:
-        """Every arc's marginal or the marginal's derivative ``(B, n+1, n+1)``, from d log Z / d weight as numbers."""
+        """Return every arc's marginal, or its derivative, ``(B, n+1, n+1)`` from d log Z / d weight as numbers."""
 
     @abstractmethod
     def log(self, numbers: Tensor) -> Tensor:
-        """Logarithms, without derivatives."""
+        """Return logarithms, without derivatives."""
 
     @abstractmethod
     def vanish(self, numbers: Tensor) -> Tensor:
-        """Which numbers are 0, as bool."""
+        """Tell which numbers are 0."""
 
     @abstractmethod
     def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        """Make numbers 0 where ``mask`` is true, in place."""
+        """Set numbers to 0 where ``mask`` is true, in place."""
 
     @abstractmethod
     def total(self, numbers: Tensor) -> Tensor:
-        """The sum."""
+        """Return the sum."""
 
     @abstractmethod
     def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        """Quotients; 0 / 0 is 0 in log space."""
+        """Return quotients; 0 / 0 is 0 in log space."""
 
     @abstractmethod
     def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
-        """The product of a matrix and a vector."""
+        """Multiply a matrix by a vector."""
 
     @abstractmethod
     def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
         """Add the outer product of a column and a row to a matrix, in place."""
 
     @abstractmethod
-    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        """Add ``mask * (1 - sum(numbers * factors))``, mask 0 or 1: the only subtraction. At least 0, as in truth."""
+    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        """Add ``mask * (1 - sum(numbers * factors))``, mask 0 or 1, clamped at 0: the only subtraction."""
 
 
 class Plain(Arithmetic):
-    """Numbers as they are."""
+    """Plain numbers."""
 
     def load(self) -> Tensor:
         return self.arcs.weights.clone()
@@ -102,9 +101,9 @@ class Plain(Arithmetic):
     def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
         matrix.addcmul_(column.unsqueeze(-1), row.unsqueeze(-2))
 
-    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        rest = 1.0 - (numbers * factors).sum(-1, keepdim=True)
-        return torch.addcmul(numbers, mask, rest).clamp_(min=0.0)
+    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        remainder = 1.0 - (numbers * factors).sum(-1, keepdim=True)
+        return torch.addcmul(numbers, mask, remainder).clamp_(min=0.0)
 
 
 class PlainDual(Plain):
@@ -136,9 +135,9 @@ class PlainDual(Plain):
         super().add_product_(matrix, column, row[0])
         super().add_product_(matrix[1], column[0], row[1])
 
-    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
         slope = (numbers * factors.flip(0)).sum(-1, keepdim=True).sum(0)
-        value = super().add_rest(numbers[0], factors[0], mask)
+        value = super().add_remainder(numbers[0], factors[0], mask)
         return torch.stack([value, torch.addcmul(numbers[1], mask, slope, value=-1)])
 
 
@@ -149,7 +148,7 @@ class Log(Arithmetic):
         return self.arcs.log_weights.clone()
 
     def arc_values(self, adjoint: Tensor) -> Tensor:
-        return (adjoint + self.arcs.log_weights).softmax(-2)  # normalised: takes the common part of the rounding out
+        return (adjoint + self.arcs.log_weights).softmax(-2)  # normalisation removes the common part of the rounding
 
     def log(self, numbers: Tensor) -> Tensor:
         return numbers
@@ -172,15 +171,15 @@ class Log(Arithmetic):
     def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
         torch.logaddexp(matrix, column.unsqueeze(-1) + row.unsqueeze(-2), out=matrix)
 
-    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        rest = mask * (1.0 - (numbers + factors).exp().sum(-1, keepdim=True))
+    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        remainder = mask * (1.0 - (numbers + factors).exp().sum(-1, keepdim=True))
         top = numbers.clamp(min=0.0)
-        total = (numbers - top).exp() + rest * (-top).exp()
-        return torch.where(rest == 0.0, numbers, total.clamp(min=0.0).log() + top)
+        total = (numbers - top).exp() + remainder * (-top).exp()
+        return torch.where(remainder == 0.0, numbers, total.clamp(min=0.0).log() + top)
 
 
 class LogDual(Log):
-    """Logarithms and their derivatives: that of a sum is the mean of its terms' derivatives by their shares."""
+    """Logarithms and their derivatives; a sum's derivative is the mean of its terms' derivatives by their shares."""
 
     def load(self) -> Tensor:
         return torch.stack([self.arcs.log_weights, self.arcs.direction])
@@ -211,15 +210,15 @@ class LogDual(Log):
         torch.logaddexp(matrix[0], logs, out=matrix[0])
         matrix[1].lerp_(slopes, (logs - _finite(matrix[0])).exp())
 
-    def add_rest(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
         logs, slopes = numbers + factors
         slope = mask * (logs.exp() * slopes).sum(-1, keepdim=True)
-        total = super().add_rest(numbers[0], factors[0], mask)
-        # A total below exp(-100) owes nothing to the rest, whose derivative is then a rounding error: keep that finite.
+        total = super().add_remainder(numbers[0], factors[0], mask)
+        # In a total below exp(-100) the remainder's derivative is a rounding error: clamping makes it finite.
         slope = (numbers[0] - _finite(total)).exp() * numbers[1] - slope * (-total).clamp(max=100.0).exp()
         return torch.stack([total, slope])
 
 
 def _finite(logs: Tensor) -> Tensor:
-    """Logarithms with 0 for -inf, to be subtracted from -inf."""
+    """Replace -inf by 0, so that it can be subtracted from -inf."""
     return torch.where(logs > -torch.inf, logs, 0.0)
