@@ -280,5 +280,5 @@ def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
     ):
         with pytest.raises(TreeparseError, match=problem):
             p.given(open_, wrong)
-    with pytest.raises(TreeparseError, match="1 or more, not 0"):
+    with pytest.raises(TreeparseError, match="1 or more, got 0"):
         p.topk(0)
