@@ -45,7 +45,7 @@ serves a whole batch. Methods return head lists with -1 at node 0 and at padding
 anything else may pad. At a word, a negative number means that the head is unknown, which ``given``, ``expected_uas``
 and ``risk`` allow. ``log_prob`` takes whole trees. ``help("treeparse.trees.checks")`` has the rule in full.
 
-Samples give unbiased estimates, and gradients, of the expectation of a function that is no sum over arcs::
+The expectation of a function that is no sum over arcs has unbiased estimates, and gradients, from samples::
 
     p = NonProjectiveCRF(torch.randn(32, 21, 21, requires_grad=True), lengths)
     heads, log_probs, keys = p.sample_without_replacement(8)  # (32, 8, 21): different trees, in the order drawn
