@@ -434,3 +434,6 @@ def test_labels_over_two_kinds_of_part(case: ToyCase) -> None:
         labelled.topk(2)
     with pytest.raises(TreeparseError, match="trees that score arcs alone"):
         labelled.renyi_entropy(1 + 1e-7)
+    with pytest.raises(TreeparseError, match="trees that score arcs alone"):
+        labelled.for_decoder("projective")
+    assert labelled.for_decoder("best") is labelled

@@ -6,6 +6,7 @@ part, such as pairs of adjacent siblings, each described by a :class:`PartKind`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -97,14 +98,11 @@ class Parts(tuple[Tensor, ...]):
 
     def inner_product(self, marginals: "Parts") -> Tensor:
         """Expected scores ``(B,)`` under marginals of these kinds, or of more; parts of marginal 0 count 0."""
-        return Parts(map(_expected_scores, self, marginals)).total()
+        return reduce(torch.add, map(_expected_score, self, marginals))
 
     def total(self) -> Tensor:
         """Sum the values of each item ``(B,)``."""
-        result, *more = (part.sum(tuple(range(1, part.dim()))) for part in self)
-        for each in more:
-            result = result + each
-        return result
+        return reduce(torch.add, map(_sum_of_items, self))
 
     def shifted(self, is_arc: Tensor) -> tuple["Parts", Tensor]:
         """Subtract from every column of arcs its maximum; return the sum of the maxima ``(B,)`` too.
@@ -153,5 +151,10 @@ def sums_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
     return torch.where(parts >= 0, values, 0.0).sum(-1)
 
 
-def _expected_scores(scores: Tensor, marginals: Tensor) -> Tensor:
-    return marginals * torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0)
+def _expected_score(scores: Tensor, marginals: Tensor) -> Tensor:
+    return _sum_of_items(marginals * torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0))
+
+
+def _sum_of_items(values: Tensor) -> Tensor:
+    """Sum the values of each item: ``(B, ...) -> (B,)``."""
+    return values.sum(tuple(range(1, values.dim())))

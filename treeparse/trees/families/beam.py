@@ -1,12 +1,12 @@
 """Trees without replacement by stochastic beam search (Kool et al. 2019), in tensor operations for any device.
 
-Trees grow word by word; a partial tree has the log probability of all trees with its heads, and a *key*, the largest
-key of these trees: Gumbel noise of that location. The keys of its children are drawn so that their maximum is its own.
+Trees grow word by word. A partial tree has the log probability of all trees with its heads, and a *key*, the largest
+key of these trees: Gumbel noise at that location. The keys of its children are drawn so that their maximum is its key.
 So the K partial trees of the largest keys lead to the K trees of the largest keys, which are trees drawn without
 replacement, in order.
 
-The heads of the next word, given those before, are found as in ``treeparse.kernels.samples.prefix``: words of known
-head are joined to their heads, all others are eliminated, in log space, and nothing is subtracted. Weights are
+The probabilities of the next word's heads, given the earlier heads, follow ``treeparse.kernels.samples.prefix``: words
+of known head are joined to their heads, and all others are eliminated, in log space, without subtraction. Weights are
 head-major, ``w[head, word]``; the next word is always word 1.
 """
 
@@ -20,13 +20,13 @@ from treeparse.batch import moved
 from treeparse.trees.checks import arc_mask
 from treeparse.trees.randomness import uniforms_by_tensors
 
-LABEL_STEPS = 1 << 24  # steps below are those of heads
-SALT = 0x6265616D  # sets streams apart from those of other draws by a seed
-MAX_WEIGHTS = 2**26  # of the items that are done at once
+LABEL_STEPS = 1 << 24  # smaller steps draw heads
+SALT = 0x6265616D  # gives these draws another stream than other draws by the same seed
+MAX_WEIGHTS = 2**26  # of the items that are computed together
 
 
-# From log weights ``(B, K, m+1, m+1)`` of nodes joined so far, and where any number of words may hang from node 0
-# ``(B, K)``: what heads of word 1 are worth besides their arcs' weights, in logs up to a constant, ``(B, K, m+1)``.
+# From log weights ``(B, K, m+1, m+1)`` of joined nodes, and whether node 0 may have any number of words ``(B, K)``: the
+# log factor of each head of word 1 besides the arc's weight, up to a constant, ``(B, K, m+1)``.
 Reach = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -34,8 +34,8 @@ class Beam(NamedTuple):
     """Partial trees by descending keys, ``K`` an item."""
 
     rows: Tensor  # (B, K, W) heads and labels so far
-    log_probs: Tensor  # (B, K) of all trees that have these
-    keys: Tensor  # (B, K) -inf for what is no tree
+    log_probs: Tensor  # (B, K) of all trees with these heads and labels
+    keys: Tensor  # (B, K) -inf for no tree
 
 
 @torch.no_grad()
@@ -49,17 +49,17 @@ def sample_by_beam(
     label_logs: Tensor | None = None,
     reach: Reach | None = None,
 ) -> Beam:
-    """``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
+    """Draw ``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
 
     Args:
         scores: float64 ``(B, n+1, n+1)``.
         lengths: int64 ``(B,)``.
-        seeds: int64 ``(B,)``, on any device. The first trees are the same however many are asked for.
-        count: of trees.
+        seeds: int64 ``(B,)``, on any device. A larger count begins with the trees of a smaller one.
+        count: the number of trees.
         single_root: whether exactly one word hangs from the root.
         label_logs: float64 ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and
             n+1 labels, and differ where labels do.
-        reach: what finds the heads of the next word, faster than many small operations of torch.
+        reach: a kernel for the factors of the next word's heads, faster than many small operations of torch.
 
     Returns:
         Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``;
@@ -67,18 +67,18 @@ def sample_by_beam(
     """
     streams = moved(seeds, scores.device) ^ SALT
     items = max(1, MAX_WEIGHTS // (count * scores.shape[-1] ** 2))
-    parts = []
+    beams = []
     for start in range(0, max(len(scores), 1), items):
-        part = slice(start, start + items)
-        beam = _add_heads(scores[part], lengths[part], streams[part], count, single_root, reach or _reach)
+        chunk = slice(start, start + items)
+        beam = _add_heads(scores[chunk], lengths[chunk], streams[chunk], count, single_root, reach or _reach)
         if label_logs is not None:
-            beam = _add_labels(beam, label_logs[part], lengths[part], streams[part], count)
-        parts.append(_cleaned(beam, lengths[part], scores.shape[-1], count))
-    return Beam(*(torch.cat(part) for part in zip(*parts, strict=True)))
+            beam = _add_labels(beam, label_logs[chunk], lengths[chunk], streams[chunk], count)
+        beams.append(_cleaned(beam, lengths[chunk], scores.shape[-1], count))
+    return Beam(*(torch.cat(part) for part in zip(*beams, strict=True)))
 
 
 def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool, reach: Reach) -> Beam:
-    """The beam of trees, from that of the empty tree alone."""
+    """Return the beam of trees; it grows from the empty tree."""
     batch, nodes = scores.shape[:2]
     arcs = _arcs(scores, lengths)
     w = arcs.unsqueeze(1)
@@ -98,7 +98,7 @@ def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, singl
 
 
 def _add_labels(beam: Beam, label_logs: Tensor, lengths: Tensor, seeds: Tensor, count: int) -> Beam:
-    """The beam of labelled trees, from that of trees: the labels of an arc depend on no other."""
+    """Return the beam of labelled trees from a beam of trees; given the tree, labels are independent."""
     nodes, labels = label_logs.shape[2:]
     beam = beam._replace(rows=torch.nn.functional.pad(beam.rows, (0, nodes), value=-1))
     item = torch.arange(len(lengths), device=lengths.device).unsqueeze(-1)
@@ -111,8 +111,8 @@ def _add_labels(beam: Beam, label_logs: Tensor, lengths: Tensor, seeds: Tensor, 
     return beam
 
 
-def _grow(beam: Beam, place: int, logits: Tensor, noise: Tensor, count: int) -> tuple[Beam, Tensor, Tensor]:
-    """The best children by their keys, what their parents are, and the values that they have in a place of the row.
+def _grow(beam: Beam, column: int, logits: Tensor, noise: Tensor, count: int) -> tuple[Beam, Tensor, Tensor]:
+    """Return the best children by their keys, their parents, and their values in a column of the row.
 
     ``logits`` ``(B, K, C)`` are the log probabilities of values given their parents.
     """
@@ -121,12 +121,12 @@ def _grow(beam: Beam, place: int, logits: Tensor, noise: Tensor, count: int) -> 
     keys, chosen = _with_maximum(beam.keys, logits + noise).flatten(1).topk(min(count, logits.shape[1] * values))
     parent, value = chosen // values, chosen % values
     rows = _select(beam.rows, parent)
-    rows[..., place] = value
+    rows[..., column] = value
     return Beam(rows, logits.flatten(1).gather(1, chosen), keys), parent, value
 
 
 def _cleaned(beam: Beam, lengths: Tensor, nodes: int, count: int) -> Beam:
-    """The beam with ``count`` places, and nothing where there is no tree or no word."""
+    """Pad the beam to ``count`` rows, and clear rows that are no tree and entries that are no word."""
     node = torch.arange(beam.rows.shape[-1], device=lengths.device) % nodes
     is_word = (node > 0) & (node <= lengths.unsqueeze(-1))
     is_tree = beam.keys > -torch.inf
@@ -140,7 +140,7 @@ def _cleaned(beam: Beam, lengths: Tensor, nodes: int, count: int) -> Beam:
 
 
 def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Log weights, -inf for what is no arc; the best of every column is 0."""
+    """Return log weights, -inf where there is no arc; the maximum of every column is 0."""
     nodes = scores.shape[-1]
     arcs = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
     # Padding hangs from word 1 by arcs of weight 1, which changes no probability.
@@ -149,13 +149,13 @@ def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _reach(w: Tensor, rooted: Tensor) -> Tensor:
-    """``g`` of ``treeparse.kernels.sums.conditionals`` for word 1 and all nodes ``(B, K, m+1)``, in logs.
+    """Return ``g`` of ``treeparse.kernels.sums.conditionals`` for word 1 and all nodes ``(B, K, m+1)``, in logs.
 
     ``rooted`` ``(B, K)`` is true where any number of words may hang from node 0.
     """
     w = w.clone()
     last = w.shape[-1] - 1
-    root_words = [rooted] * (last + 1)  # whether only node 0 reaches a word, though one word only may hang from it
+    root_words = [rooted] * (last + 1)  # whether only node 0 reaches a word, and only one word may hang from it
     for e in range(last, 1, -1):
         column = w[..., :e, e]
         from_words = column[..., 1:].logsumexp(-1)
@@ -175,7 +175,7 @@ def _reach(w: Tensor, rooted: Tensor) -> Tensor:
 
 
 def _join(w: Tensor, component: Tensor, head: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    """Join word 1 to the component of its ``head`` ``(B, K)``; words behind it move up by one."""
+    """Join word 1 to the component of its ``head`` ``(B, K)``; the indices of later words fall by one."""
     target = component.gather(-1, head.unsqueeze(-1))
     if single_root:  # node 0 may head no more words
         w[..., 0, :].masked_fill_((head == 0).unsqueeze(-1), -torch.inf)
@@ -189,28 +189,28 @@ def _join(w: Tensor, component: Tensor, head: Tensor, single_root: bool) -> tupl
 
 
 def _with_maximum(keys: Tensor, noisy: Tensor) -> Tensor:
-    """Keys ``(B, K, C)`` of children, given that the largest is that of their parent ``(B, K)``.
+    """Return keys ``(B, K, C)`` of children, given that their maximum is their parent's key ``(B, K)``.
 
-    ``noisy`` are their log probabilities plus Gumbel noise. By Kool et al. 2019, appendix B.3, without overflow.
+    ``noisy`` are their log probabilities plus Gumbel noise (Kool et al. 2019, appendix B.3, without overflow).
     """
     gaps = noisy - _finite(noisy.amax(-1, keepdim=True))  # at most 0
-    log_rest = torch.where(gaps > -0.7, (-gaps.expm1()).log(), (-gaps.exp()).log1p())  # of 1 - exp(gap)
-    v = keys.unsqueeze(-1) - noisy + log_rest
+    log_remainder = torch.where(gaps > -0.7, (-gaps.expm1()).log(), (-gaps.exp()).log1p())  # of 1 - exp(gap)
+    v = keys.unsqueeze(-1) - noisy + log_remainder
     result = keys.unsqueeze(-1) - v.clamp(min=0.0) - (-v.abs()).exp().log1p()
     return torch.where((noisy > -torch.inf) & (keys > -torch.inf).unsqueeze(-1), result, -torch.inf)
 
 
 def _select(tensor: Tensor, parent: Tensor) -> Tensor:
-    """The parents' parts ``(B, K', ...)`` of ``(B, K, ...)``."""
+    """Select the parents' entries ``(B, K', ...)`` of ``(B, K, ...)``."""
     return tensor[torch.arange(len(parent), device=parent.device).unsqueeze(-1), parent]
 
 
-def _gumbel(seeds: Tensor, step: int, places: int, count: int) -> Tensor:
-    """Standard Gumbel noise ``(B, places, count)``; a number does not depend on how many there are."""
-    uniform = uniforms_by_tensors(seeds, places, count, first=step << 32)
+def _gumbel(seeds: Tensor, step: int, rows: int, count: int) -> Tensor:
+    """Draw standard Gumbel noise ``(B, rows, count)``; a number does not depend on the shape."""
+    uniform = uniforms_by_tensors(seeds, rows, count, first=step << 32)
     return -(-uniform.log()).log()
 
 
 def _finite(logs: Tensor) -> Tensor:
-    """Logarithms with 0 for -inf, to be subtracted from -inf."""
+    """Replace -inf by 0, so that it can be subtracted from -inf."""
     return torch.where(logs > -torch.inf, logs, 0.0)

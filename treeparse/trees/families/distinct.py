@@ -1,8 +1,8 @@
-"""Trees without replacement in the simplest way: draw with replacement and drop repeats, which is the same law.
+"""Trees without replacement: draw with replacement and drop repeats, which has the same law.
 
-Once the trees drawn have more than half of all mass, most further draws would be repeats: from there on trees come from
-the trie. The trees drawn before stay, since either way each tree is drawn from those that all before it have left. The
-same is done after so many draws that repeats dominate for certain, whatever rounding makes of the mass.
+Once the trees drawn have more than half of all mass, most further draws would be repeats, so the trie draws the other
+trees. The trees drawn before stay, because both methods draw each tree from the trees that are left. The trie also
+takes over after ``MAX_DRAWS`` draws, whatever rounding makes of the mass.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ from treeparse.kernels.samples.trie import HASH_FACTOR
 from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.family import LabelDraws
 
-LARGEST_MASS = 0.5  # of the trees drawn: what is left of all mass is a difference that loses one bit
-MAX_DRAWS = 64  # times the trees asked for: where half of all mass is left, fewer draws bring them, but for 1 in 2^60
+LARGEST_MASS = 0.5  # of the trees drawn: the mass left is then a difference that loses one bit
+MAX_DRAWS = 64  # times ``count``: where half of all mass is left, fewer draws suffice, except for 1 case in 2^60
 
 
 class DrawnArrays(NamedTuple):
@@ -33,7 +33,7 @@ class DrawnArrays(NamedTuple):
 
 
 class Sampler(Protocol):
-    """Draws rows ``(B, count, W)`` with replacement, -1 where an item has no tree; the first of more are the same."""
+    """Draws rows ``(B, count, W)`` with replacement, -1 where an item has no tree; a larger count begins with them."""
 
     def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
 
@@ -69,7 +69,7 @@ class DrawKernels:
 
     @classmethod
     def of(cls, *kernels: Callable[..., Any], single_root: bool) -> "DrawKernels":
-        """The three kernels for such trees, in as many threads as torch has."""
+        """Bind the three kernels to the number of roots and to torch's number of threads."""
         options = {"single_root": single_root, "threads": torch.get_num_threads()}
         return cls(*(partial(kernel, **options) for kernel in kernels))
 
@@ -84,13 +84,13 @@ class Remaining:
     log_z: FloatArray
     labels: LabelDraws | None
 
-    def select(self, places: IntArray) -> "Remaining":
-        """The items at these places."""
-        labels = None if self.labels is None else self.labels.of_items(torch.from_numpy(places).to(self.labels.device))
-        return Remaining(self.scores[places], self.lengths[places], self.seeds[places], self.log_z[places], labels)
+    def select(self, items: IntArray) -> "Remaining":
+        """Select some of the items."""
+        labels = None if self.labels is None else self.labels.of_items(torch.from_numpy(items).to(self.labels.device))
+        return Remaining(self.scores[items], self.lengths[items], self.seeds[items], self.log_z[items], labels)
 
     def draw(self, sampler: Sampler, draws: int) -> IntArray:
-        """Rows ``(B, draws, W)`` drawn with replacement."""
+        """Draw rows ``(B, draws, W)`` with replacement."""
         heads = sampler(self.scores, self.lengths, self.seeds, draws)
         if self.labels is None:
             return heads
@@ -99,16 +99,16 @@ class Remaining:
 
     @torch.no_grad()
     def log_probs(self, rows: IntArray) -> FloatArray:
-        """Log probabilities of rows ``(B, S, W) -> (B, S)``."""
-        heads, *given = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)
+        """Return log probabilities of rows ``(B, S, W) -> (B, S)``."""
+        heads, *labels = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)
         logs = sums_of(heads, self.scores, self.lengths) - self.log_z[:, None]
         if self.labels is not None:
-            trees = [_tensor_of(part, self.labels) for part in (heads, *given)]
+            trees = [_tensor_of(part, self.labels) for part in (heads, *labels)]
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
         return np.minimum(logs, 0.0)
 
     def finish(self, draw: TrieSampler, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """As many trees without replacement as there is room for in ``known`` ``(B, K, W)``, which begin the list."""
+        """Draw the trees that ``known`` ``(B, K, W)`` lacks, without replacement; the known ones begin the list."""
         logs = None if self.labels is None else floats(self.labels.log_probs())
         return draw(self.scores, self.lengths, self.seeds, known.shape[1], known=known, label_logs=logs)
 
@@ -122,60 +122,60 @@ def sample_distinct(
     count: int,
     labels: LabelDraws | None = None,
 ) -> DrawnArrays:
-    """Trees as the trie draws them, by way of a sampler with replacement of the same trees; arguments as there.
+    """Draw trees with the trie's law and arguments, mostly by a sampler with replacement.
 
-    ``labels`` are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
+    With ``labels``, these are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
     """
     log_z = np.nan_to_num(kernels.log_partition(scores, lengths), neginf=0.0)
-    batch, rest = np.arange(len(seeds)), Remaining(scores, lengths, seeds, log_z, labels)
-    draws, found = count, None
-    while found is None or len(batch):
-        rows = rest.draw(kernels.sample, draws)
-        trees, log_probs, left, mass = _first_trees(rows, rest.log_probs(rows), count)
-        if found is None:
-            found = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
+    items, remaining = np.arange(len(seeds)), Remaining(scores, lengths, seeds, log_z, labels)
+    draws, drawn = count, None
+    while drawn is None or len(items):
+        rows = remaining.draw(kernels.sample, draws)
+        trees, log_probs, left, mass = _first_trees(rows, remaining.log_probs(rows), count)
+        if drawn is None:
+            drawn = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
         is_exhausted = ~is_full & ((mass > LARGEST_MASS) | (draws >= MAX_DRAWS * count))
-        keys = without_replacement.keys_of(left[is_full], rest.seeds[is_full])
-        _store(found, batch[is_full], (trees[is_full], log_probs[is_full], keys))
+        keys = without_replacement.keys_of(left[is_full], remaining.seeds[is_full])
+        _store(drawn, items[is_full], (trees[is_full], log_probs[is_full], keys))
         if is_exhausted.any():
-            exhausted = rest.select(is_exhausted.nonzero()[0])
-            _store(found, batch[is_exhausted], exhausted.finish(kernels.trie, trees[is_exhausted]))
-        goes_on = (~is_full & ~is_exhausted).nonzero()[0]
-        batch, rest, draws = batch[goes_on], rest.select(goes_on), 2 * draws
-    return found
+            exhausted = remaining.select(is_exhausted.nonzero()[0])
+            _store(drawn, items[is_exhausted], exhausted.finish(kernels.trie, trees[is_exhausted]))
+        unfinished = (~is_full & ~is_exhausted).nonzero()[0]
+        items, remaining, draws = items[unfinished], remaining.select(unfinished), 2 * draws
+    return drawn
 
 
 def _tensor_of(trees: IntArray, labels: LabelDraws) -> Tensor:
-    """Rows ``(B, S, n+1)`` as labels take them, ``(S, B, n+1)`` on their device."""
+    """Convert rows ``(B, S, n+1)`` to a tensor ``(S, B, n+1)`` on the labels' device."""
     return torch.from_numpy(trees).transpose(0, 1).to(labels.device)
 
 
 def _first_trees(
     rows: IntArray, log_probs: FloatArray, count: int
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """The first ``count`` different rows, their log probabilities, and the log mass that each was drawn from.
+    """Return the first ``count`` different rows, their log probabilities, and the log mass that each was drawn from.
 
-    Rows end, as -1 and -inf, with the first one that leaves less than half of the mass. The mass of all different rows
-    ``(B,)`` comes last; it is one sum, so that rows end nowhere without a mass that says so.
+    Rows after the first one that leaves less than half of the mass are -1 and -inf. The last result is the mass of all
+    different rows ``(B,)``, from the same sum, so that the mass exceeds the limit wherever rows end.
     """
     is_new = ~_is_repeat(rows) & (log_probs > -np.inf)
     probs = np.where(is_new, np.exp(log_probs), 0.0)
     sums = np.cumsum(np.pad(probs, ((0, 0), (1, 0))), 1)
     taken = sums[:, :-1]
-    places = is_new.cumsum(1) - 1
-    item, draw = (is_new & (places < count) & (taken <= LARGEST_MASS)).nonzero()
-    place = places[item, draw]
+    ranks = is_new.cumsum(1) - 1
+    item, draw = (is_new & (ranks < count) & (taken <= LARGEST_MASS)).nonzero()
+    rank = ranks[item, draw]
     trees = np.full((len(rows), count, rows.shape[2]), -1)
     logs, left = (np.full((len(rows), count), -np.inf) for _ in range(2))
-    trees[item, place] = rows[item, draw]
-    logs[item, place] = log_probs[item, draw]
-    left[item, place] = np.log1p(-taken[item, draw])
+    trees[item, rank] = rows[item, draw]
+    logs[item, rank] = log_probs[item, draw]
+    left[item, rank] = np.log1p(-taken[item, draw])
     return trees, logs, left, sums[:, -1]
 
 
 def _is_repeat(rows: IntArray) -> np.ndarray:
-    """Which rows ``(B, S, W)`` an item has had before, ``(B, S)`` bool, by 64-bit hashes."""
+    """Tell which rows ``(B, S, W)`` repeat an item's earlier row, ``(B, S)`` bool, by 64-bit hashes."""
     hashes = np.zeros(rows.shape[:2], np.int64)
     for column in range(rows.shape[2]):
         hashes = (hashes ^ rows[:, :, column]) * HASH_FACTOR
@@ -186,13 +186,13 @@ def _is_repeat(rows: IntArray) -> np.ndarray:
     return result
 
 
-def _store(found: DrawnArrays, items: IntArray, parts: tuple[IntArray, FloatArray, FloatArray]) -> None:
-    for whole, part in zip(found, parts, strict=True):
+def _store(drawn: DrawnArrays, items: IntArray, parts: tuple[IntArray, FloatArray, FloatArray]) -> None:
+    for whole, part in zip(drawn, parts, strict=True):
         whole[items] = part
 
 
 def sums_of(heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArray:
-    """Summed scores ``(B, S)`` of heads ``(B, S, n+1)``; -inf for no tree."""
+    """Return summed scores ``(B, S)`` of heads ``(B, S, n+1)``; -inf for no tree."""
     item, word = np.arange(len(heads))[:, None, None], np.arange(scores.shape[1])
     real = (word > 0) & (word <= lengths[:, None, None])
     return np.where(heads[:, :, 1] < 0, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))

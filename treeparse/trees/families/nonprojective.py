@@ -32,7 +32,7 @@ MOST_SAVED = 2**25  # numbers, 256 MiB
 
 @dataclass(frozen=True)
 class Nonprojective(Family):
-    """Sums by elimination in O(n^3), best trees in O(n^2); tensors of other devices are copied to the CPU and back."""
+    """Sums by elimination in O(n^3), best trees in O(n^2), on the CPU; other tensors are copied there and back."""
 
     single_root: bool
     crossing: bool = field(default=True, init=False)

@@ -27,7 +27,7 @@ from treeparse.trees.families.samplers import check_distinct_method, check_proje
 
 @dataclass(frozen=True)
 class Projective(Family):
-    """Sums and best trees in O(n^3) over Eisner's chart; tensors of other devices are copied to the CPU and back."""
+    """Sums and best trees in O(n^3) over Eisner's chart, on the CPU; other tensors are copied there and back."""
 
     single_root: bool
     crossing: bool = field(default=False, init=False)

@@ -217,6 +217,7 @@ class LabeledCRF(TreeDistribution):
         """Return the distribution over the trees among which a decoder searches, with the same scores."""
         if decoder in ("best", "minimum_risk") or isinstance(self.base, DISTRIBUTIONS[decoder]):
             return self
+        self.base.flat.check_arcs_alone("Searches among other trees than a distribution's own")
         validate = self.base.flat.validate
         base = DISTRIBUTIONS[decoder](
             self.base.scores, self.lengths, single_root=self.base.single_root, validate_args=validate
