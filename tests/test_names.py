@@ -20,7 +20,7 @@ from treeparse.names import (
     device_named,
 )
 from treeparse.training.loop.optimization import learning_rate
-from treeparse.training.settings.config import OptimizationConfig
+from treeparse.training.settings.resolved import ResolvedOptimization
 from treeparse.trees.registry import DISTRIBUTIONS
 
 
@@ -43,7 +43,8 @@ def test_what_has_no_list_of_trees() -> None:
 
 @pytest.mark.parametrize("schedule", get_args(Schedule))
 def test_every_schedule_has_a_rate(schedule: Schedule) -> None:
-    config = OptimizationConfig(schedule=schedule, warmup_steps=0)
+    values = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
+    config = ResolvedOptimization(**values, schedule=schedule, warmup_steps=0)
     assert learning_rate(config, step=0, progress=0.0) == config.learning_rate
 
 

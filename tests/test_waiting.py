@@ -17,11 +17,13 @@ from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
 from treeparse.training.loop.finite import FiniteNumbers, Step
 from treeparse.training.loop.module import ParserModule
-from treeparse.training.settings.config import OptimizationConfig
+from treeparse.training.settings.resolved import ResolvedOptimization
 
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])
-OPTIMIZATION = OptimizationConfig(epochs=1, average_decay=0.5, clip_norm=1.0)
+OPTIMIZATION = ResolvedOptimization(
+    epochs=1, steps=4, dev_every=1, warmup_steps=0, patience=None, average_decay=0.5, clip_norm=1.0
+)
 
 
 def tagging_parser() -> Parser:
@@ -93,7 +95,7 @@ def test_scores_that_are_no_numbers_are_found_in_the_parses(waits: Waits) -> Non
         parser.parse(FEW)
 
 
-def test_numbers_of_steps_are_looked_at_together(waits: Waits) -> None:
+def test_numbers_of_steps_are_read_together(waits: Waits) -> None:
     def error(problem: str, step: Step) -> Exception:
         return ValueError(f"{problem} at {step.batch_idx}")
 
@@ -107,7 +109,7 @@ def test_numbers_of_steps_are_looked_at_together(waits: Waits) -> None:
     with pytest.raises(ValueError, match="the loss is nan at 1"):
         numbers.add("the loss", values[3], Step(0, batch, 3))
     assert len(waits) == 1
-    numbers.look()
+    numbers.sync()
     with pytest.raises(ValueError, match="the norm is inf at 7"):
         numbers.add("the norm", torch.tensor(math.inf), Step(0, batch, 7))  # on the CPU at once
 

@@ -108,7 +108,7 @@ def test_training_says_which_files_it_reads(
         (["--config", "fst"], "did you mean fast?"),
         (["--config", "CONFIG", "--optimisation.epochs", "1"], "did you mean --optimization.epochs?"),
         (["--config", "CONFIG", "--output", ""], "output is empty"),
-        (["--config", "CONFIG", "--seed", "-1"], "seed is -1, but must be from 0 to 2**63 - 1"),
+        (["--config", "CONFIG", "--seed", "-1"], "seed must be from 0 to 2**63 - 1, got -1"),
         (["--config", "CONFIG", "--device", "meta"], "There is no device 'meta' on this machine that computes"),
         (["--config", "CONFIG", "--optimization.epochs", "x"], "optimization.epochs"),
         (["--config", "CONFIG", "--init-from", "nowhere"], "nowhere"),

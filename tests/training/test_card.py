@@ -124,35 +124,35 @@ def test_what_is_not_known_is_not_told(trained_config: Path, tmp_path: Path) -> 
     assert "Machine" not in card and "Time: " in card and "config.yaml" in card
 
 
-def test_a_run_that_goes_on_keeps_its_origin(trained_config: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_provenance(trained_config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained_config.parent / "run", run)
     first = json.loads((run / "origin.json").read_text(encoding="utf-8"))
     (run / "origin.json").write_text(json.dumps(first | {"device": "another machine"}), encoding="utf-8")
     train(load_config(run / "config.yaml", [f"--output={run}"]), resume=True, quiet=True)
-    origin = RunDirectory(run).read_origin()
-    assert origin is not None and origin.device == "another machine" and origin.sentences == 40
+    provenance = RunDirectory(run).read_provenance()
+    assert provenance is not None and provenance.device == "another machine" and provenance.sentences == 40
 
 
-def test_an_origin_of_an_earlier_version_has_no_example(trained_config: Path, tmp_path: Path) -> None:
+def test_a_provenance_of_an_earlier_version_has_no_example(trained_config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained_config.parent / "run", run)
     values = json.loads((run / "origin.json").read_text(encoding="utf-8"))
     del values["example"]
     (run / "origin.json").write_text(json.dumps(values), encoding="utf-8")
-    origin = RunDirectory(run).read_origin()
-    assert origin is not None and origin.example == ()
+    provenance = RunDirectory(run).read_provenance()
+    assert provenance is not None and provenance.example == ()
     assert main(["card", str(run), "-q"]) == 0
     assert "read_conllu(" in (run / "model" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("text", ["no JSON", "[]", '{"format": 1, "files": 3}'])
-def test_a_damaged_origin(trained_config: Path, tmp_path: Path, text: str) -> None:
+def test_a_damaged_provenance_is_refused(trained_config: Path, tmp_path: Path, text: str) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained_config.parent / "run", run)
     (run / "origin.json").write_text(text, encoding="utf-8")
     with pytest.raises(TreeparseError, match=r"origin\.json"):
-        RunDirectory(run).read_origin()
+        RunDirectory(run).read_provenance()
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,13 @@ from torch import nn
 
 from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
 from treeparse.training.settings.config import OptimizationConfig
+from treeparse.training.settings.resolved import ResolvedOptimization
+
+EPOCH = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
 
 
 def rate(schedule: str, step: int, progress: float, warmup: int = 4) -> float:
-    config = OptimizationConfig(learning_rate=2.0, warmup_steps=warmup, schedule=schedule)  # pyright: ignore
+    config = ResolvedOptimization(**EPOCH, learning_rate=2.0, warmup_steps=warmup, schedule=schedule)  # pyright: ignore
     return learning_rate(config, step=step, progress=progress)
 
 

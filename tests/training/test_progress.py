@@ -2,21 +2,21 @@ from dataclasses import replace
 
 import pytest
 
-from treeparse.training.loop.progress import announced, spoken_time
+from treeparse.training.loop.progress import spoken_time, workload_line
 from treeparse.training.settings.resolve import Workload
 
 WORK = Workload(sentences=910, words=20_000, dev_words=10_000, steps_per_epoch=42, epochs=120, measurements=24)
 
 
 def test_announcement() -> None:
-    assert announced(WORK, None) == "910 sentences, 20,000 words: 5,040 steps, 120 epochs"
+    assert workload_line(WORK, None) == "910 sentences, 20,000 words: 5,040 steps, 120 epochs"
     # 120 times 20,000 words, and 24 times 10,000 that are parsed, 2.5 times as fast as trained: 2,496,000 words.
-    assert announced(WORK, 6933.0).endswith(": 5,040 steps, 120 epochs, about 6 minutes")
+    assert workload_line(WORK, 6933.0).endswith(": 5,040 steps, 120 epochs, about 6 minutes")
 
 
 def test_unlabelled_words_are_announced_and_take_time() -> None:
     # 120 times 10,000 words more than above.
-    said = announced(replace(WORK, unlabelled_words=10_000), 3_696_000 / 360)
+    said = workload_line(replace(WORK, unlabelled_words=10_000), 3_696_000 / 360)
     assert said.startswith("910 sentences, 20,000 words, and 10,000 unlabelled ones an epoch: 5,040 steps")
     assert said.endswith(", about 6 minutes")
 

@@ -6,19 +6,19 @@ import pytest
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config
-from treeparse.training.data.treebanks import held_out, load_mixture, load_treebanks
+from treeparse.training.data.treebanks import hold_out, load_training_mix, load_treebanks
 
 
 def test_a_share_is_held_out_evenly(tmp_path: Path, tiny_config: Path) -> None:
     sentences = load_treebank([tmp_path / "train.conllu"])
-    kept, held = held_out(sentences, 0.25)
+    kept, held = hold_out(sentences, 0.25)
     assert [sentences.index(sentence) for sentence in held] == list(range(3, 40, 4))
     assert [sentence for sentence in sentences if sentence not in held] == kept
     for share in (0.1, 0.33, 0.9):
-        kept, held = held_out(sentences, share)
+        kept, held = hold_out(sentences, share)
         assert len(held) == int(40 * share) and len(kept) + len(held) == 40
     with pytest.raises(TreeparseError, match=r"data\.dev_share 0\.01 of 40"):
-        held_out(sentences, 0.01)
+        hold_out(sentences, 0.01)
 
 
 def test_what_is_measured_is_said(tiny_config: Path) -> None:
@@ -42,5 +42,5 @@ def test_a_temperature_tells_treebanks_apart(tmp_path: Path, tiny_config: Path) 
     found = load_treebanks(load_config(tiny_config, options), said.append)
     assert (found.sizes, len(found.train), len(found.dev)) == ([30, 9], 39, 13)
     assert [sentence.source for sentence in found.train] == [both[0]] * 30 + [both[1]] * 9
-    draw = load_mixture(load_config(tiny_config, options), found, said.append).draw
+    draw = load_training_mix(load_config(tiny_config, options), found, said.append).draw
     assert draw is not None and sum(place < 30 for place in draw(0)) == 22  # 2.3403 and 1.7321 as shares of 39

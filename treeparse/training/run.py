@@ -1,4 +1,4 @@
-"""A training run from its settings to its model directory, and its resumption."""
+"""A training run: from its settings to its model directory, and its resumption."""
 
 import time
 from collections.abc import Sequence
@@ -9,25 +9,37 @@ import torch
 
 from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
-from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, with_plain_labels
+from treeparse.data.features.indexer import Indexer
 from treeparse.data.files import expand_paths
 from treeparse.data.text.multiword import multiword_tokens
 from treeparse.errors import TreeparseError
+from treeparse.model import Parser
+from treeparse.objectives import Objective
 from treeparse.progress import Console
+from treeparse.sentence import Sentence
 from treeparse.training.data.frozen_layers import cached_indexer
-from treeparse.training.data.treebanks import check_objective, files_remark, load_mixture, load_treebanks
+from treeparse.training.data.treebanks import (
+    Treebanks,
+    check_objective,
+    dev_sentences,
+    files_remark,
+    listed,
+    load_training_mix,
+    load_treebanks,
+)
 from treeparse.training.loop.fit import Training, fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.progress import without_notices
 from treeparse.training.release.export import export_model
-from treeparse.training.settings.batch_bounds import within_budget
+from treeparse.training.settings.batch_bounds import fit_batches_in_memory
 from treeparse.training.settings.config import TrainConfig
 from treeparse.training.settings.reading import build_objective
-from treeparse.training.settings.resolve import Sizes, plan_remarks, planned, settled, workload
+from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
+from treeparse.training.settings.resolved import ResolvedConfig
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.identity import check_identity, run_identity, with_values_of_before
-from treeparse.training.state.provenance import Origin
+from treeparse.training.state.provenance import Provenance
 from treeparse.training.state.run_directory import RunDirectory, RunState
 from treeparse.upgrades import upgraded_settings
 
@@ -37,11 +49,12 @@ AHEAD = 2
 def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> Path:
     """Train a parser and return its model directory, ``config.output/model``.
 
-    A new run wants a folder without one; with ``resume`` it goes on from the last completed epoch of the run in
-    ``config.output``, or from the start where there is none, and ends with the weights of an unbroken run, bit for bit
-    on the same machine with the same number of threads.
+    A new run needs a folder without a run. With ``resume``, the run in ``config.output`` continues after its last
+    completed epoch, or starts if it has none, and ends with the weights of an uninterrupted run, bit for bit on the
+    same machine with the same number of threads.
 
-    Sets the seed of torch's default generator. Raises ``TreeparseError`` for all that the caller can mend.
+    The function sets the seed of torch's default generator. It raises ``TreeparseError`` for every fault that the
+    caller can correct.
     """
     console, run = Console(quiet=quiet), RunDirectory(config.output)
     if not resume and run.holds_run():
@@ -53,7 +66,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         training = _prepare(config, state, console)
         run.begin(training.config.to_yaml(), replace=resume)
         run.write_parser(training.module.parser)
-        run.write_origin(_origin(config, training))
+        run.write_provenance(_provenance(config, training))
         history = fit(training, run, state, console)
         export_model(run)
     _say_result(run, history, console)
@@ -61,7 +74,10 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
 
 
 def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
-    """The state of a run, its settings with what they lack because it came later; None before the first epoch."""
+    """Return the state of a run, with the present names and all of the present settings; None before the first epoch.
+
+    Settings that are newer than the run have the value of its time.
+    """
     state = run.read_state()
     if state is None:
         return None
@@ -70,74 +86,115 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
 
 
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
-    with console.during("reading the treebanks"):
-        treebanks = load_treebanks(config, console.say)
-    train_words, dev_words = ([s.words for s in side] for side in (treebanks.train, treebanks.dev))
-    lengths, dev_lengths = ([len(words) for words in side] for side in (train_words, dev_words))
-    objective = build_objective(config.objective)
-    check_objective(objective, train_words, unlabelled=config.data.unlabelled is not None)
-    if config.init_from is None and not any_tree(train_words):
-        console.say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
-        dev_words = [with_plain_labels(words) for words in dev_words]
-    mixture = load_mixture(config, treebanks, console.say)
-    text = mixture.unlabelled
-    torch.manual_seed(config.seed)
-    with console.during("building the vocabularies and the parser"):
-        parser, remark = initial_parser(config, train_words, [] if text is None else [s.words for s in text.share(0)])
-    if remark is not None and state is None:
-        console.say(remark)
-    length = parser.indexer.features.length
-    sizes = Sizes([*map(length, train_words)], length)
+    """Build everything that the epochs of a run need."""
     earlier = None if state is None else state.identity["settings"]
+    treebanks = _load_treebanks(config, console)
+    train = treebanks.train_words
+    objective = _build_objective(config, train)
+    dev = dev_sentences(config, treebanks, train, console.say)
+    mix = load_training_mix(config, treebanks, console.say)
+    facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)), mix=mix)
+
+    parser = _build_parser(config, train, facts, console, is_new=state is None)
+    length = parser.indexer.features.length
+    facts = replace(facts, sizes=[*map(length, train)], size_of=length)
     with console.during("measuring the memory of a step"):
-        bounded = within_budget(config, parser, objective, train_words, console.say, mixture=mixture, earlier=earlier)
-    config = planned(bounded, lengths, earlier, mixture, sizes)
-    console.remark(files_remark(config.data, treebanks))
-    for remark in plan_remarks(bounded, config) if state is None else ():
-        console.remark(remark)
-    identity = run_identity(config, parser.indexer.to_json(), train_words, dev_words, mixture)
+        fitted = fit_batches_in_memory(config, parser, objective, train, console.say, mix=mix, earlier=earlier)
+    resolved = resolve_settings(fitted, facts, earlier)
+    _say_settings(fitted, resolved, treebanks, console, is_new=state is None)
+
+    identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix)
     if state is not None:
         check_identity(state.identity, identity, Path(config.output))
-
-    # Only now: what a run may go on with does not depend on them, nor does any weight.
+    # Only after the check of identity, because neither resumption nor any weight depends on these.
     parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
-    indexer = cached_indexer(config, parser, [*train_words, *dev_words], console)
+    indexer = cached_indexer(resolved, parser, [*train, *dev], console)
 
-    def name_of(place: int) -> str:
-        if text is not None and place >= len(treebanks.train):
-            return text.name(place - len(treebanks.train))
-        sentence = treebanks.train[place]
-        return sentence.sent_id or f"{sentence.source}:{sentence.line}"
-
-    module = ParserModule(parser, objective, config.optimization, dev=dev_words, name_of=name_of, seed=config.seed)
+    module = _build_module(resolved, parser, objective, treebanks, dev, facts)
     if state is not None:
         module.restore(state)
-    data = TreebankModule(
-        train_words,
-        dev_words,
+    data = _build_batches(resolved, indexer, parser, train, dev, facts)
+    return Training(resolved, workload(resolved, facts), module, data, identity)
+
+
+def _load_treebanks(config: TrainConfig, console: Console) -> Treebanks:
+    with console.during("reading the treebanks"):
+        return load_treebanks(config, console.say)
+
+
+def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective:
+    objective = build_objective(config.objective)
+    check_objective(objective, train, unlabelled=config.data.unlabelled is not None)
+    return objective
+
+
+def _build_parser(
+    config: TrainConfig, train: Sequence[Sentence], facts: TreebankFacts, console: Console, *, is_new: bool
+) -> Parser:
+    """Build the parser that the run starts from; its weights depend on the seed alone."""
+    text = facts.mix.unlabelled
+    torch.manual_seed(config.seed)
+    with console.during("building the vocabularies and the parser"):
+        parser, remark = initial_parser(config, train, [] if text is None else [s.words for s in text.share(0)])
+    if remark is not None and is_new:
+        console.say(remark)
+    return parser
+
+
+def _say_settings(
+    fitted: TrainConfig, resolved: ResolvedConfig, treebanks: Treebanks, console: Console, *, is_new: bool
+) -> None:
+    console.remark(files_remark(resolved.data, treebanks))
+    for remark in resolution_remarks(fitted, resolved) if is_new else ():
+        console.remark(remark)
+
+
+def _build_module(
+    config: ResolvedConfig,
+    parser: Parser,
+    objective: Objective,
+    treebanks: Treebanks,
+    dev: Sequence[Sentence],
+    facts: TreebankFacts,
+) -> ParserModule:
+    def name_of(index: int) -> str:
+        return treebanks.name_of(index, facts.mix.unlabelled)
+
+    return ParserModule(parser, objective, config.optimization, dev=dev, name_of=name_of, seed=config.seed)
+
+
+def _build_batches(
+    config: ResolvedConfig,
+    indexer: Indexer,
+    parser: Parser,
+    train: Sequence[Sentence],
+    dev: Sequence[Sentence],
+    facts: TreebankFacts,
+) -> TreebankModule:
+    return TreebankModule(
+        train,
+        dev,
         indexer.collate,
-        batch_words=settled(config.data.batch_words),
+        batch_words=config.data.batch_words,
         batch_squared=config.data.batch_squared,
         workers=config.data.workers,
         start_method=config.data.start_method,
         seed=config.seed,
-        mixture=mixture,
+        mix=facts.mix,
         check=parser.indexer.features.check,
-        length=length,
+        length=facts.size_of,
         ahead=batches_ahead(pick_device(config.trainer.device)),
     )
-    return Training(config, workload(config, lengths, dev_lengths, mixture, sizes), module, data, identity)
 
 
 def batches_ahead(device: torch.device) -> int:
-    """How many batches are made while a device computes; none where that is the CPU, which would have to do both."""
+    """Return the number of batches made in advance while a device computes; 0 on the CPU, which would do both."""
     return 0 if device.type == "cpu" else AHEAD
 
 
-def _origin(config: TrainConfig, training: Training) -> Origin:
-    """What the model of a run comes from."""
-    patterns = [config.data.train] if isinstance(config.data.train, str) else config.data.train
-    return Origin.of(expand_paths(patterns), training.data.train_data.sentences, config.trainer.device)
+def _provenance(config: TrainConfig, training: Training) -> Provenance:
+    files = expand_paths(listed(config.data.train))
+    return Provenance.of(files, training.data.train_data.sentences, config.trainer.device)
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

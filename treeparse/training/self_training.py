@@ -1,4 +1,4 @@
-"""Self-training in rounds: a parser learns from few trees, the next one from them and from its parses of much text."""
+"""Self-training in rounds: each parser learns from the trees and from the parses of its predecessor."""
 
 import json
 import math
@@ -18,6 +18,7 @@ from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
 from treeparse.model.storage import file_digest
 from treeparse.progress import Console
+from treeparse.training.data.treebanks import listed
 from treeparse.training.release.export import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
@@ -28,9 +29,9 @@ from treeparse.training.state.identity import FREE_SETTINGS
 from treeparse.training.state.run_directory import RunDirectory
 
 SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
-STEPS = 1600  # of a round with text, where the config sets neither steps nor epochs
-CHUNK = 2000  # sentences that are parsed at once
-# Settings that may differ when the same command resumes. Of data, what files hold is compared instead of their names.
+STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs
+CHUNK = 2000  # sentences parsed at once
+# Settings that may differ when the same command resumes. Digests of the data files are compared, not their names.
 FREE = {"output", "trainer.device", *(f"data.{name}" for name in FREE_SETTINGS["data"])}
 
 
@@ -40,7 +41,7 @@ class Round:
 
     Attributes:
         number: 0 for the trees alone.
-        dev_uas: UAS on the dev set, in [0, 1], of the epoch that made the model; None without a dev set.
+        dev_uas: UAS on the dev set, in [0, 1], of the model's epoch; None without a dev set.
         dev_las: LAS of that epoch, in [0, 1]; None without a dev set.
         silver: number of sentences of the text that the round learned from.
         text: number of all sentences of the text.
@@ -56,27 +57,27 @@ class Round:
 def self_train(
     config: TrainConfig, rounds: int = 2, *, least_log_prob: float | None = None, quiet: bool = False
 ) -> list[Round]:
-    """Train on the trees, then in each round on the trees and on the text as the round before parses it.
+    """Train on the trees, then in each round on the trees and on the text as the previous round parses it.
 
-    The folder ``config.output`` holds a run for each round, ``round-0`` (the trees alone) to ``round-N``, and in
-    ``model`` the best model so far. The same call resumes where it was stopped, with the same bits; with more rounds it
-    adds those. `round_config` says how a round is trained.
+    The folder ``config.output`` holds a run for each round, ``round-0`` (the trees alone) to ``round-N``, and the best
+    model so far in ``model``. The same call resumes an interrupted one, with the same bits; a call with more rounds
+    adds rounds. `round_config` returns the settings of a round.
 
     Args:
-        config: how parsers are trained, on ``data.train`` and ``data.unlabelled``.
-        rounds: how many follow round 0, at least 1.
-        least_log_prob: leave out sentences whose best tree has less than this log probability a word; None for none.
+        config: settings of training, with ``data.train`` and ``data.unlabelled``.
+        rounds: number of rounds after round 0, at least 1.
+        least_log_prob: leave out sentences whose best tree has a lower log probability a word; None for no such limit.
         quiet: whether to print nothing.
 
     Returns:
         All finished rounds.
 
     Raises:
-        TreeparseError: the config or the text cannot be used, something else was begun in the folder, or as in
+        TreeparseError: the config or the text cannot be used, the folder holds other files, or as in
             `treeparse.training.train`.
     """
     if rounds < 1:
-        raise TreeparseError(f"Self-training takes 1 round or more, got {rounds}.")
+        raise TreeparseError(f"rounds must be at least 1, got {rounds}.")
     work = _SelfTraining(config, least_log_prob, Console(quiet=quiet))
     work.begin()
     done = read_rounds(work.folder)
@@ -89,22 +90,22 @@ def self_train(
 
 
 def best_round(rounds: Sequence[Round]) -> Round:
-    """The round of the highest dev LAS, the first of equals; without a dev set the last one."""
+    """Return the round of the highest dev LAS, the first of equals; without a dev set the last one."""
     if rounds[-1].dev_las is None:
         return rounds[-1]
     return max(rounds, key=lambda each: each.dev_las or 0.0)
 
 
 def round_config(config: TrainConfig, number: int, selected: bool = False) -> TrainConfig:
-    """The settings of a round: ``treeparse train`` with them is that round.
+    """Return the settings of a round: ``treeparse train`` with these settings trains the round.
 
-    Round 0 is training on the trees alone. Later rounds learn the best trees of the round before, too (`SilverTrees`),
-    as much as the trees: they take 1,600 steps where the config sets neither steps nor epochs, and have no patience
-    where it is ``auto``.
+    Round 0 learns the trees alone. Later rounds also learn the previous round's best trees (`SilverTrees`), with the
+    same weight. They take 1,600 steps if the config sets neither steps nor epochs, and have no patience if it is
+    ``auto``.
 
     Args:
         config: the settings of self-training.
-        number: of the round.
+        number: number of the round.
         selected: whether the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
     """
     folder = Path(config.output)
@@ -124,10 +125,10 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
 
 
 def read_rounds(folder: Path) -> list[Round]:
-    """The finished rounds of a folder.
+    """Read the finished rounds of a folder.
 
     Raises:
-        TreeparseError: the file of them is damaged.
+        TreeparseError: the file of rounds is damaged.
     """
     path = folder / ROUNDS
     if not path.is_file():
@@ -136,26 +137,26 @@ def read_rounds(folder: Path) -> list[Round]:
         return [Round(**values) for values in json.loads(path.read_bytes())]
     except (TypeError, ValueError) as error:
         raise TreeparseError(
-            f"{path} is damaged ({error}): remove it, and the same command writes it again without training anew."
+            f"{path} is damaged ({error}): remove it, and the same command writes it again without further training."
         ) from error
 
 
 class _SelfTraining:
-    """The rounds of a folder, and the settings and the text that all of them share."""
+    """The rounds of a folder, with the settings and the text that they share."""
 
     def __init__(self, config: TrainConfig, least_log_prob: float | None, console: Console) -> None:
         self.config, self.least_log_prob, self.console = config, least_log_prob, console
         self.folder, self.text = Path(config.output), _text(config)
-        self.text.share(0)  # raises where there is no sentence
-        self.sentences = _checked(self.text, getattr(config.model.encoder, "tags", ()))
+        self.text.share(0)  # raises if there is no sentence
+        self.sentences = _count_checked(self.text, getattr(config.model.encoder, "tags", ()))
 
     def begin(self) -> None:
-        """Write the settings to the folder; raise if the folder was begun with others, or holds other things."""
-        given = flattened(self.config.to_dict())
-        settings = {key: value for key, value in given.items() if key not in FREE}
+        """Write the settings to the folder; raise if the folder was begun with others, or holds other files."""
+        flat = flattened(self.config.to_dict())
+        settings = {key: value for key, value in flat.items() if key not in FREE}
         settings["least_log_prob"] = self.least_log_prob
         for name in ("train", "dev"):
-            paths = expand_paths(_listed(getattr(self.config.data, name)))
+            paths = expand_paths(listed(getattr(self.config.data, name)))
             settings[f"files of data.{name}"] = [file_digest(path) for path in paths]
         settings["files of data.unlabelled"] = [list(digest) for digest in self.text.digests()]
         replaceable = set() if _run(self.folder, 0).exists() else set(settings)
@@ -164,7 +165,7 @@ class _SelfTraining:
         begin_runs(self.folder / SETTINGS, settings, "self-training", replaceable=replaceable)
 
     def round(self, number: int, last: int) -> Round:
-        """Train a round, or resume it; messages name the last round."""
+        """Train a round, or resume it; the message names the last round."""
         source = f"the trees, and the text as round {number - 1} parses it" if number else "the trees alone"
         self.console.say(f"round {number} of {last}: {source}")
         silver = self._select(number) if number else 0
@@ -174,7 +175,7 @@ class _SelfTraining:
         return Round(number, best.dev_uas, best.dev_las, silver, self.sentences)
 
     def _select(self, number: int) -> int:
-        """Count the sentences that a round learns from: all, or those of sure trees, which are written to a file."""
+        """Count the sentences that a round learns from: all, or a selection by log probability, written to a file."""
         if self.least_log_prob is None:
             return self.sentences
         path = _silver(self.folder, number)
@@ -186,10 +187,10 @@ class _SelfTraining:
         return sum(1 for _ in UnlabelledText([path], words=1, max_words=self.text.max_words).once())
 
     def _sure_parses(self, parser: Parser, least: float) -> Iterator[ConlluSentence]:
-        """Yield the sentences whose best tree has at least this log probability a word, under these trees."""
-        left, surest = self.text.once(), -math.inf
+        """Yield the sentences whose best tree has at least this log probability a word, with this tree."""
+        rest, surest = self.text.once(), -math.inf
         with self.console.bar(self.sentences, " sentences") as bar:
-            while chunk := list(islice(left, CHUNK)):
+            while chunk := list(islice(rest, CHUNK)):
                 words = [each.words for each in chunk]
                 parses = parser.parse(words, progress=lambda indices: bar.update(len(indices)))
                 for sentence, parse in zip(chunk, parses, strict=True):
@@ -200,27 +201,27 @@ class _SelfTraining:
         if surest < least:
             raise TreeparseError(
                 f"No sentence of the text has a tree of log probability {least} a word or more; the surest has "
-                f"{surest:.2f}: ask for less."
+                f"{surest:.2f}: lower the limit."
             )
 
 
 def _text(config: TrainConfig) -> UnlabelledText:
-    """Return the text; raise if there is none, or if the objective reads sentences without trees."""
+    """Return the text; raise if there is none, or if the objective learns from sentences without trees."""
     data = config.data
     if data.unlabelled is None:
         raise TreeparseError("Self-training needs text without trees: name files as data.unlabelled.")
     kinds = build_objective(config.objective).kinds()
     if others := [name for name, kind in kinds.items() if kind != "labelled"]:
         raise TreeparseError(
-            f"The objective {others[0]} is not for trees alone, and self-training adds the text by itself: leave it "
-            "out, or train with treeparse train."
+            f"The objective {others[0]} is not for trees alone, but self-training itself adds the text: leave the "
+            "objective out, or train with treeparse train."
         )
     skip = (lambda fault: None) if data.skip_invalid else None
-    return UnlabelledText(_listed(data.unlabelled), words=1, max_words=data.unlabelled_max_words, on_invalid=skip)
+    return UnlabelledText(listed(data.unlabelled), words=1, max_words=data.unlabelled_max_words, on_invalid=skip)
 
 
-def _checked(text: UnlabelledText, columns: Sequence[str]) -> int:
-    """Count the sentences of the text; raise for a fault in any of them, which would be met after round 0."""
+def _count_checked(text: UnlabelledText, columns: Sequence[str]) -> int:
+    """Count the sentences of the text; raise for a fault in any of them, because otherwise round 1 would raise it."""
     count = 0
     for sentence in text.once():
         count += 1
@@ -233,14 +234,14 @@ def _checked(text: UnlabelledText, columns: Sequence[str]) -> int:
 
 
 def _with_text(optimization: OptimizationConfig) -> OptimizationConfig:
-    """Set what the config leaves to ``auto`` for a round with text."""
+    """Set the length and the patience that the config leaves to ``auto``, for a round with text."""
     if optimization.epochs == optimization.steps == "auto":
         optimization = replace(optimization, steps=STEPS)
     return replace(optimization, patience=None) if optimization.patience == "auto" else optimization
 
 
 def _class(path: str, **arguments: object) -> dict[str, Any]:
-    """A class by its path, as in a config."""
+    """Return a class with its arguments, as in a config."""
     return {"class_path": path, "init_args": arguments}
 
 
@@ -250,7 +251,3 @@ def _run(folder: Path, number: int) -> Path:
 
 def _silver(folder: Path, number: int) -> Path:
     return folder / f"silver-{number}.conllu"
-
-
-def _listed(patterns: list[str] | str | None) -> list[str]:
-    return [patterns] if isinstance(patterns, str) else patterns or []

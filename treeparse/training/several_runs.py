@@ -1,4 +1,4 @@
-"""Folders of several runs that belong together: their settings are written down, and other settings refused."""
+"""Folders of several runs that share settings, which a file in the folder records."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -12,24 +12,24 @@ from treeparse.upgrades import upgraded_settings
 
 
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
-    """Write the settings of all runs of a folder to a file in it, or compare them with those in that file.
+    """Write the settings of all runs of a folder to a file in it, or compare them with the settings in that file.
 
-    What killed processes left half-written in the folder and in those below it is removed.
+    The function also removes the half-written files of killed processes, in the folder and the folders in it.
 
     Args:
-        path: the file; its folder is made.
+        path: the file; its folder is created.
         settings: plain data. Settings that the file lacks are not compared, because later versions added them.
-        what: what the runs are for, as messages call it: "cross-parsing".
-        replaceable: the settings that may change, because nothing in the folder depends on them yet.
+        what: the purpose of the runs in messages: "cross-parsing".
+        replaceable: settings that may change, because nothing in the folder depends on them yet.
 
     Raises:
-        TreeparseError: the folder was begun with other settings, holds other things, or its file is damaged.
+        TreeparseError: the folder was begun with other settings, holds other files, or its file is damaged.
     """
     for folder in (path.parent, *path.parent.glob("*/")):
         remove_all_leftovers(folder)
     if path.is_file():
-        before = upgraded_settings(_read(path))
-        differing = [name for name in settings if name in before and before[name] != settings[name]]
+        recorded = upgraded_settings(_read(path))
+        differing = [name for name in settings if name in recorded and recorded[name] != settings[name]]
         if fixed := [name for name in differing if name not in replaceable]:
             raise TreeparseError(
                 f"{what.capitalize()} with other settings was begun in {path.parent}, {', '.join(fixed)} differ: name "

@@ -8,7 +8,7 @@ import pytest
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.loading import Item
-from treeparse.data.batches.mixing import EpochSampler, Mixture, merged_evenly, spread_evenly
+from treeparse.data.batches.mixing import EpochSampler, TrainingMix, merged_evenly, spread_evenly
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.names import Mixing
 
@@ -30,7 +30,7 @@ def written(path: Path, lengths: Sequence[int]) -> Path:
 
 def mixed(path: Path, mixing: Mixing, ratio: float = 1.0, seed: int = 5) -> EpochSampler:
     text = UnlabelledText([path], words=round(ratio * sum(LABELLED)), max_words=100)
-    return EpochSampler(LABELLED, **BOUNDS, seed=seed, mixture=Mixture(None, text, mixing, ratio))
+    return EpochSampler(LABELLED, **BOUNDS, seed=seed, mix=TrainingMix(None, text, mixing, ratio))
 
 
 def parts(batch: Sequence[Item]) -> tuple[list[int], list[int]]:
@@ -141,7 +141,7 @@ def test_mixed_batches_depend_on_seed_and_epoch_alone(tmp_path: Path, mixing: Mi
 def test_a_draw_is_what_an_epoch_has() -> None:
     sizes = [200, 80, 20]
     draw = SmoothedDraw(sizes, 3.0, seed=5)
-    sampler = EpochSampler(LABELLED, **BOUNDS, seed=5, mixture=Mixture(draw))
+    sampler = EpochSampler(LABELLED, **BOUNDS, seed=5, mix=TrainingMix(draw))
     for epoch in (0, 1, 5):
         sampler.set_epoch(epoch)
         items = [item for batch in sampler for item in batch if isinstance(item, int)]

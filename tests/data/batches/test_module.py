@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from treeparse.batch import Batch
-from treeparse.data.batches.mixing import PLAIN, Mixture
+from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.words import LexicalFeatures
@@ -34,7 +34,7 @@ def make(
     workers: int = 0,
     start_method: str | None = None,
     seed: int = 3,
-    mixture: Mixture = PLAIN,
+    mix: TrainingMix = ALL_LABELLED,
     tags: tuple[str, ...] = (),
     ahead: int = 0,
 ) -> TreebankModule:
@@ -47,17 +47,17 @@ def make(
         workers=workers,
         start_method=start_method,
         seed=seed,
-        mixture=mixture,
+        mix=mix,
         check=indexer.features.check,
         ahead=ahead,
     )
 
 
-def with_text(path: Path, mixing: Mixing) -> Mixture:
+def with_text(path: Path, mixing: Mixing) -> TrainingMix:
     stream = random.Random(6)
     lines = [" ".join(f"w{stream.randint(1, 30)}" for _ in range(stream.randint(1, 9))) for _ in range(50)]
     path.write_text("\n".join(lines), encoding="utf-8")
-    return Mixture(None, UnlabelledText([path], words=100, max_words=100), mixing, ratio=0.7)
+    return TrainingMix(None, UnlabelledText([path], words=100, max_words=100), mixing, ratio=0.7)
 
 
 def epoch(module: TreebankModule, number: int) -> list[Batch]:
@@ -93,10 +93,10 @@ def test_an_epoch_holds_every_sentence_once_and_follows_seed_and_epoch(sentences
 def test_batches_do_not_depend_on_workers(
     sentences: list[Sentence], start_method: str, mixing: Mixing | None, tmp_path: Path
 ) -> None:
-    mixtures = [PLAIN if mixing is None else with_text(tmp_path / "text.txt", mixing) for _ in range(2)]
-    alone = make(sentences, mixture=mixtures[0])
+    mixes = [ALL_LABELLED if mixing is None else with_text(tmp_path / "text.txt", mixing) for _ in range(2)]
+    alone = make(sentences, mix=mixes[0])
     workers = 2 if start_method == "fork" else 1  # a process that is spawned takes seconds to import torch
-    helped = make(sentences, workers=workers, start_method=start_method, mixture=mixtures[1])
+    helped = make(sentences, workers=workers, start_method=start_method, mix=mixes[1])
     for number in range(2):
         expected, found = epoch(alone, number), epoch(helped, number)
         assert len(expected) == len(found)
@@ -128,10 +128,10 @@ def test_dev_batches_keep_to_the_bounds_and_say_their_places(sentences: list[Sen
 
 
 def test_unlabelled_sentences_of_a_batch(sentences: list[Sentence], tmp_path: Path) -> None:
-    mixture = with_text(tmp_path / "text.txt", "together")
+    mix = with_text(tmp_path / "text.txt", "together")
     lines = [tuple(line.split()) for line in (tmp_path / "text.txt").read_text(encoding="utf-8").splitlines()]
     mixed = 0
-    for batch in epoch(make(sentences, mixture=mixture), 2):
+    for batch in epoch(make(sentences, mix=mix), 2):
         assert (batch.heads is not None and batch.labels is not None) or not batch.is_labelled().any()
         mixed += 0 < int(batch.is_labelled().sum()) < len(batch)
         for place, sentence, labelled in zip(
@@ -145,6 +145,6 @@ def test_unlabelled_sentences_of_a_batch(sentences: list[Sentence], tmp_path: Pa
 
 def test_text_without_the_tags_that_the_encoder_reads_is_named(sentences: list[Sentence], tmp_path: Path) -> None:
     tagged = [Sentence(s.forms, upos=("X",) * len(s), heads=s.heads, labels=s.labels) for s in sentences]
-    module = make(tagged, mixture=with_text(tmp_path / "text.txt", "turns"), tags=("upos",))
+    module = make(tagged, mix=with_text(tmp_path / "text.txt", "turns"), tags=("upos",))
     with pytest.raises(DataError, match=r"text\.txt:1: The model reads UPOS, but the sentence that starts with"):
         module.train_dataloader()

@@ -1,4 +1,4 @@
-"""Loaders of whole batches; apart from Lightning, so that a spawned worker process need not import it."""
+"""Loaders of whole batches, in a module without Lightning, so that spawned worker processes need not import it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,15 +13,15 @@ from treeparse.data.text.unlabelled import UnlabelledSentence
 from treeparse.sentence import Sentence
 
 Item = int | UnlabelledSentence
-"""A sentence on its way into a batch: its place in the list that workers have, or itself."""
+"""A sentence of a batch: its index in the list that workers have, or, if unlabelled, the sentence itself."""
 
 Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
 
 
 class BatchDataset(Dataset[Batch]):
-    """Batches by the list of their sentences; a worker process makes the whole batch.
+    """Makes whole batches of sentences, in worker processes if there are any.
 
-    The place of an unlabelled sentence, in its batch, is that behind all others that it has in its text.
+    In a batch, the index of an unlabelled sentence is its index in the text plus the number of labelled sentences.
     """
 
     def __init__(self, sentences: Sequence[Sentence], collate: Collate) -> None:
@@ -29,12 +29,12 @@ class BatchDataset(Dataset[Batch]):
 
     def __getitem__(self, items: Sequence[Item]) -> Batch:
         sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
-        places = [item if isinstance(item, int) else len(self.sentences) + item.place for item in items]
-        return self.collate(sentences, places)
+        indices = [item if isinstance(item, int) else len(self.sentences) + item.place for item in items]
+        return self.collate(sentences, indices)
 
 
 class Loader(Protocol):
-    """What gives the batches of an epoch."""
+    """An iterable of an epoch's batches."""
 
     def __iter__(self) -> Iterator[Batch]: ...
 
@@ -43,7 +43,7 @@ class Loader(Protocol):
 
 @dataclass(frozen=True)
 class AheadLoader:
-    """A loader whose batches are made by a thread, so many ahead of the one that is asked for."""
+    """A loader whose thread makes ``ahead`` batches in advance."""
 
     loader: Loader
     ahead: int
@@ -63,9 +63,9 @@ def batch_loader(
     start_method: str | None = None,
     ahead: int = 0,
 ) -> Loader:
-    """Loads the batches whose items the sampler yields; leaves torch's default generator alone.
+    """Return a loader of the batches that the sampler yields; it draws nothing from torch's default generator.
 
-    Without workers, a thread makes so many batches ahead; none for 0. They are the same.
+    Without workers, a thread makes ``ahead`` batches in advance. The batches are the same either way.
     """
     loader = DataLoader(
         dataset,
@@ -75,7 +75,7 @@ def batch_loader(
         num_workers=workers,
         persistent_workers=workers > 0,
         multiprocessing_context=start_method if workers else None,
-        # Every iterator draws the seed of its workers: not from torch's default generator, which dropout reads.
+        # Every iterator draws a seed for its workers, which must not come from the generator that dropout reads.
         generator=torch.Generator(),
     )
     return AheadLoader(loader, ahead) if ahead and not workers else loader

@@ -1,4 +1,4 @@
-"""The batches of an epoch of training: of all labelled sentences or of some, alone or mixed with unlabelled ones."""
+"""The batches of an epoch of training: all labelled sentences or a draw of them, and unlabelled sentences."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -14,14 +14,14 @@ from treeparse.sentence import Sentence
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """What an epoch is made of; by default all labelled sentences, once.
+class TrainingMix:
+    """What an epoch consists of; by default all labelled sentences, once.
 
     Attributes:
-        draw: the places of an epoch's labelled sentences; None for all.
-        unlabelled: the text that is mixed in; None for none.
-        mixing: how.
-        ratio: the words of unlabelled text for each of labelled sentences, by which batches of both may be larger.
+        draw: returns the indices of an epoch's labelled sentences; None for all.
+        unlabelled: the text to mix in; None for none.
+        mixing: ``together`` for batches of both kinds of sentences, ``turns`` for batches of one kind, by turns.
+        ratio: words of unlabelled text for each word of labelled sentences. Batches of both may be larger by this.
     """
 
     draw: Callable[[int], Sequence[int]] | None = None
@@ -29,17 +29,29 @@ class Mixture:
     mixing: Mixing = "together"
     ratio: float = 1.0
 
+    @property
+    def batch_factor(self) -> float:
+        """How many times the bounds of a batch the batches of both kinds of sentences may hold."""
+        return 1 + self.ratio if self.unlabelled is not None and self.mixing == "together" else 1.0
 
-PLAIN = Mixture()
+
+ALL_LABELLED = TrainingMix()
 
 
 class EpochSampler(Sampler[list[Item]]):
-    """Yields the sentences of each batch: labelled ones by their places, unlabelled ones themselves.
+    """Yields the sentences of each batch: indices of labelled sentences, and unlabelled sentences themselves.
 
-    Batches of labelled sentences, and those of unlabelled ones where they take turns, are those of a shuffling
-    `BucketBatchSampler`. The turns are spread evenly. Batches of both have room for ``1 + ratio`` times as much, and as
-    near as whole sentences allow the ratio of the whole epoch. All depend on ``seed`` and the epoch alone. ``lengths``
-    are what the labelled sentences count for, and ``length`` says it of unlabelled ones.
+    Batches of one kind of sentences are those of a shuffling `BucketBatchSampler`; turns are spread evenly over the
+    epoch. Batches of both kinds may hold ``1 + ratio`` times the bounds, in the ratio of the whole epoch as far as
+    whole sentences allow. All depend on ``seed`` and the epoch alone.
+
+    Args:
+        lengths: what each labelled sentence counts for: words, or subwords.
+        max_words: see `BucketBatchSampler`.
+        max_squared: see `BucketBatchSampler`.
+        seed: seed of the order.
+        mix: what an epoch consists of.
+        length: returns what an unlabelled sentence counts for.
     """
 
     def __init__(
@@ -49,31 +61,31 @@ class EpochSampler(Sampler[list[Item]]):
         max_words: int,
         max_squared: int | None = None,
         seed: int = 0,
-        mixture: Mixture = PLAIN,
+        mix: TrainingMix = ALL_LABELLED,
         length: Callable[[Sentence], int] = len,
     ) -> None:
         self.length = length
-        self.lengths, self.seed, self.mixture = lengths, seed, mixture
+        self.lengths, self.seed, self.mix = lengths, seed, mix
         self.max_words, self.max_squared = max_words, max_squared
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Fixes the batches of an epoch, counted from 0."""
+        """Fix the batches of an epoch, counted from 0."""
         self.epoch = epoch
-        draw, text = self.mixture.draw, self.mixture.unlabelled
+        draw, text = self.mix.draw, self.mix.unlabelled
         self.labelled: Sequence[int] = range(len(self.lengths)) if draw is None else draw(epoch)
         self.unlabelled: Sequence[UnlabelledSentence] = [] if text is None else text.share(epoch)
-        first = [self.lengths[place] for place in self.labelled]
+        first = [self.lengths[index] for index in self.labelled]
         second = [self.length(sentence.words) for sentence in self.unlabelled]
         if not second:
             batches = self._alone(first)
-        elif self.mixture.mixing == "turns":
-            behind = [[len(first) + place for place in batch] for batch in self._alone(second)]
-            batches = spread_evenly(self._alone(first), behind)
+        elif self.mix.mixing == "turns":
+            shifted = [[len(first) + index for index in batch] for batch in self._alone(second)]
+            batches = spread_evenly(self._alone(first), shifted)
         else:
             batches = self._together(first, second)
         chosen: list[Item] = [*self.labelled, *self.unlabelled]
-        self._batches = [[chosen[place] for place in batch] for batch in batches]
+        self._batches = [[chosen[index] for index in batch] for batch in batches]
 
     def _alone(self, lengths: Sequence[int]) -> list[list[int]]:
         bounds = {"max_words": self.max_words, "max_squared": self.max_squared}
@@ -82,20 +94,20 @@ class EpochSampler(Sampler[list[Item]]):
         return list(sampler)
 
     def _together(self, first: Sequence[int], second: Sequence[int]) -> list[list[int]]:
-        """Batches of both, places of the second behind those of the first: runs of one list that is sorted by length.
+        """Return batches of both kinds, as runs of one list by length; indices of the second follow the first.
 
-        Each stretch of that list has the ratio of the whole, so that the lengths in a batch are alike as far as those
-        of both are.
+        Each stretch of that list has the ratio of the whole, so that the lengths in a batch are as similar as both
+        kinds allow.
         """
         nodes, stream = counted_nodes([*first, *second]), random.Random(f"{self.seed}/{self.epoch}")
         orders = [list(range(len(first))), list(range(len(first), len(nodes)))]
         for order in orders:
             stream.shuffle(order)
             order.sort(key=nodes.__getitem__)
-        room = 1 + self.mixture.ratio
-        squared = None if self.max_squared is None else room * self.max_squared
+        factor = 1 + self.mix.ratio
+        squared = None if self.max_squared is None else factor * self.max_squared
         order = merged_evenly(*orders, weights=[*first, *second])
-        batches = cut_into_batches(order, nodes, max_words=room * self.max_words, max_squared=squared)
+        batches = cut_into_batches(order, nodes, max_words=factor * self.max_words, max_squared=squared)
         stream.shuffle(batches)
         return batches
 
@@ -107,18 +119,18 @@ class EpochSampler(Sampler[list[Item]]):
 
 
 def merged_evenly(first: Sequence[int], second: Sequence[int], weights: Sequence[int]) -> list[int]:
-    """Both lists as one, each in its order, so that everywhere as large a share of the weight of either is behind."""
+    """Interleave two lists of indices so that every prefix holds about the same share of each list's weight."""
     middles: list[tuple[float, int]] = []
     for order in (first, second):
-        total, before = sum(weights[place] for place in order), 0
-        for place in order:
-            middles.append(((2 * before + weights[place]) / (2 * total), place))
-            before += weights[place]
-    return [place for _, place in sorted(middles, key=lambda middle: middle[0])]
+        total, before = sum(weights[index] for index in order), 0
+        for index in order:
+            middles.append(((2 * before + weights[index]) / (2 * total), index))
+            before += weights[index]
+    return [index for _, index in sorted(middles, key=lambda middle: middle[0])]
 
 
 def spread_evenly(first: list[list[int]], second: list[list[int]]) -> list[list[int]]:
-    """Both lists of batches as one, each in its order, the fewer ones evenly among the others."""
-    places = range(len(first) + len(second))
-    merged = merged_evenly(places[: len(first)], places[len(first) :], [1] * len(places))
-    return [[*first, *second][place] for place in merged]
+    """Interleave two lists of batches, each in its order, with the shorter list spread evenly."""
+    indices = range(len(first) + len(second))
+    merged = merged_evenly(indices[: len(first)], indices[len(first) :], [1] * len(indices))
+    return [[*first, *second][index] for index in merged]

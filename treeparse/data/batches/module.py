@@ -6,19 +6,30 @@ from pytorch_lightning import LightningDataModule
 
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.loading import BatchDataset, Collate, Loader, batch_loader
-from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
+from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
 
 class TreebankModule(LightningDataModule):
-    """Batches of like length; those of an epoch depend on ``seed`` and the epoch alone, not on the workers.
+    """Batches of similar length, which depend on ``seed`` and the epoch alone, not on the workers.
 
-    ``collate`` makes a batch of sentences and their places; with workers it must pickle. ``mixture`` says which of the
-    training sentences an epoch has, and what unlabelled text besides; ``check`` raises for a sentence of it that
-    ``collate`` would not take; ``length`` is what a sentence counts for in the bounds of a batch; without workers a
-    thread makes ``ahead`` batches ahead. The trainer must be made with ``reload_dataloaders_every_n_epochs=1``: an
-    epoch's batches, and their number, are set when it asks for the loader.
+    The trainer must have ``reload_dataloaders_every_n_epochs=1``, because the loader sets an epoch's batches, and their
+    number, when the trainer asks for it.
+
+    Args:
+        train: the training sentences.
+        dev: the sentences of the dev set.
+        collate: makes a batch of sentences and their indices; with workers it must pickle.
+        batch_words: see `BucketBatchSampler`.
+        batch_squared: see `BucketBatchSampler`.
+        workers: number of processes that make batches.
+        start_method: how these processes start.
+        seed: seed of the order.
+        mix: the training sentences and the unlabelled text of an epoch.
+        check: raises for an unlabelled sentence that ``collate`` does not take.
+        length: returns what a sentence counts for in the bounds of a batch.
+        ahead: number of batches that a thread makes in advance where there are no workers.
     """
 
     def __init__(
@@ -32,7 +43,7 @@ class TreebankModule(LightningDataModule):
         workers: int = 0,
         start_method: str | None = None,
         seed: int = 0,
-        mixture: Mixture = PLAIN,
+        mix: TrainingMix = ALL_LABELLED,
         check: Callable[[Sentence], None] | None = None,
         length: Callable[[Sentence], int] = len,
         ahead: int = 0,
@@ -41,13 +52,13 @@ class TreebankModule(LightningDataModule):
         self.train_data, self.dev_data = BatchDataset(train, collate), BatchDataset(dev, collate)
         self.workers, self.start_method, self.ahead = workers, start_method, ahead
         bounds = {"max_words": batch_words, "max_squared": batch_squared}
-        self.sampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mixture=mixture, length=length)
+        self.sampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
         self.check = check
         self.dev_sampler = BucketBatchSampler([*map(length, dev)], **bounds)
         self._train_loader: Loader | None = None
 
     def train_dataloader(self) -> Loader:
-        """The loader of the trainer's current epoch; the same object every time, so that its workers stay."""
+        """Return the loader of the trainer's current epoch: the same object every time, so that its workers stay."""
         if self.trainer is not None:
             self.sampler.set_epoch(self.trainer.current_epoch)
         self._check_unlabelled()
@@ -65,7 +76,7 @@ class TreebankModule(LightningDataModule):
         return batch_loader(self.dev_data, self.dev_sampler, ahead=self.ahead)
 
     def _check_unlabelled(self) -> None:
-        """Raise for the first unlabelled sentence of the epoch that lacks what the encoder reads, with its place."""
+        """Raise for the first unlabelled sentence of the epoch that lacks what the encoder reads, and name its file."""
         if self.check is None:
             return
         for sentence in self.sampler.unlabelled:

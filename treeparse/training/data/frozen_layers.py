@@ -1,4 +1,4 @@
-"""The frozen layers of a run's encoder, computed for all its sentences before the first epoch, once for all runs."""
+"""The layers of a frozen encoder, computed for all sentences before the first epoch and cached for all runs."""
 
 import hashlib
 import json
@@ -22,22 +22,21 @@ from treeparse.model import Parser
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import TrainConfig
-from treeparse.training.settings.resolve import settled
+from treeparse.training.settings.resolved import ResolvedConfig
 
-FORMAT = 1  # of the cache: another one has other keys
+FORMAT = 1  # of the cache, part of its keys
 PART = 2**27  # bytes of a file, about
-GIGA = 10**9
+GIGABYTE = 10**9
 
 
-def cached_indexer(config: TrainConfig, parser: Parser, sentences: Sequence[Sentence], console: Console) -> Indexer:
-    """What makes a run's batches: the parser's own, with the vectors of frozen layers where ``data.cache`` asks for it.
+def cached_indexer(config: ResolvedConfig, parser: Parser, sentences: Sequence[Sentence], console: Console) -> Indexer:
+    """Return the parser's indexer, whose batches hold cached vectors of frozen layers if ``data.cache`` is set.
 
-    Those of all these sentences are then in that folder: what is missing is computed, and the console told before how
-    much it is. The parser stays as it is and needs the folder for nothing.
+    The function computes the vectors of the sentences that the cache lacks, and tells the console their size before.
+    The parser does not change and does not need the cache.
 
     Raises:
-        TreeparseError: the disk has no room for the vectors, or a file of the cache is damaged.
+        TreeparseError: the disk lacks space for the vectors, or a file of the cache is damaged.
     """
     encoder, features, path = parser.scorer.encoder, parser.indexer.features, config.data.cache
     if path is None:
@@ -50,7 +49,7 @@ def cached_indexer(config: TrainConfig, parser: Parser, sentences: Sequence[Sent
     subwords = features.subwords if isinstance(features, SpelledSubwords) else features
     cache = LayerCache(root / _key(encoder, subwords, settings.architecture, dtype), encoder.mixed, size, dtype)
     if missing := cache.missing(sentences):
-        _announce(cache, missing, root, console)
+        _check_space(cache, missing, root, console)
         _fill(cache, missing, parser, config, console)
     else:
         console.say(f"the frozen layers of all sentences are in {root}")
@@ -58,7 +57,7 @@ def cached_indexer(config: TrainConfig, parser: Parser, sentences: Sequence[Sent
 
 
 def _key(encoder: TransformerEncoder, subwords: SubwordFeatures, architecture: Mapping[str, Any], dtype: str) -> str:
-    """A digest of all that decides the vectors, the weights themselves among it: no matter where they came from."""
+    """Return a digest of everything that the vectors depend on, including the weights, whatever their source."""
     reading = subwords.to_json()  # the tokenizer and the windows
     settings = [FORMAT, architecture, reading, encoder.pooling, encoder.mixed, dtype]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
@@ -68,55 +67,56 @@ def _key(encoder: TransformerEncoder, subwords: SubwordFeatures, architecture: M
     return digest.hexdigest()[:32]
 
 
-def _announce(cache: LayerCache, missing: Sequence[Sentence], root: Path, console: Console) -> None:
-    """Say how much will be written; raise where there is no room for it."""
+def _check_space(cache: LayerCache, missing: Sequence[Sentence], root: Path, console: Console) -> None:
+    """Say how much will be written; raise if the disk lacks space for it."""
     words = sum(map(len, missing))
-    wanted, free = words * cache.word_bytes(), shutil.disk_usage(cache.folder).free
-    size = f"{len(missing):,} sentences, {words:,} words, {cache.layers} layers of {cache.size}: {wanted / GIGA:.2g} GB"
-    if wanted > free:
+    needed, free = words * cache.word_bytes(), shutil.disk_usage(cache.folder).free
+    size = f"{len(missing):,} sentences, {words:,} words, {cache.layers} layers of {cache.size}"
+    size += f": {needed / GIGABYTE:.2g} GB"
+    if needed > free:
         raise TreeparseError(
-            f"The frozen layers of {size} do not fit into {root}, where {free / GIGA:.2g} GB are free: name another "
-            "folder as data.cache, set model.encoder.mixed_layers to less, or leave out data.cache."
+            f"The frozen layers of {size} do not fit into {root}, where {free / GIGABYTE:.2g} GB are free: name "
+            "another folder as data.cache, set model.encoder.mixed_layers to less, or leave out data.cache."
         )
     console.say(f"computing the frozen layers of {size} in {root}")
 
 
 def _fill(
-    cache: LayerCache, missing: Sequence[Sentence], parser: Parser, config: TrainConfig, console: Console
+    cache: LayerCache, missing: Sequence[Sentence], parser: Parser, config: ResolvedConfig, console: Console
 ) -> None:
-    """Compute and keep the vectors of these sentences, part by part."""
+    """Compute the vectors of these sentences and add them to the cache, part by part."""
     sentences: list[Sentence] = []
     vectors: list[Tensor] = []
-    held = 0
+    size = 0
     with console.bar(sum(map(len, missing)), "word") as bar:
-        for batch, found in _computed(missing, parser, config):
+        for batch, layers in _compute(missing, parser, config):
             sentences += batch
-            vectors += found
+            vectors += layers
             words = sum(map(len, batch))
-            held += words * cache.word_bytes()
-            if held >= PART:
+            size += words * cache.word_bytes()
+            if size >= PART:
                 cache.add(sentences, vectors)
-                sentences, vectors, held = [], [], 0
+                sentences, vectors, size = [], [], 0
             bar.update(words)
         if sentences:
             cache.add(sentences, vectors)
 
 
 @torch.inference_mode()
-def _computed(
-    sentences: Sequence[Sentence], parser: Parser, config: TrainConfig
+def _compute(
+    sentences: Sequence[Sentence], parser: Parser, config: ResolvedConfig
 ) -> Iterator[tuple[list[Sentence], list[Tensor]]]:
-    """Batches of the sentences and of their words' vectors (n, layers, size), computed where the run computes."""
+    """Yield batches of sentences with their words' vectors ``(n, layers, size)``, computed on the run's device."""
     encoder, indexer, device = parser.scorer.encoder, parser.indexer, pick_device(config.trainer.device)
     assert isinstance(encoder, TransformerEncoder)
     nodes = counted_nodes([*map(indexer.features.length, sentences)])
     order = sorted(range(len(sentences)), key=nodes.__getitem__)
-    bounds = {"max_words": settled(config.data.batch_words), "max_squared": config.data.batch_squared}
+    bounds = {"max_words": config.data.batch_words, "max_squared": config.data.batch_squared}
     home, mode = parser.device, encoder.training
     encoder.to(device).eval()
     try:
-        for places in cut_into_batches(order, nodes, **bounds):
-            batch = [sentences[place] for place in places]
+        for indices in cut_into_batches(order, nodes, **bounds):
+            batch = [sentences[index] for index in indices]
             layers = encoder.word_layers(indexer.collate(batch).to(device)).cpu().permute(1, 2, 0, 3)
             yield batch, [row[1 : len(sentence) + 1].clone() for sentence, row in zip(batch, layers, strict=True)]
     finally:

@@ -1,12 +1,12 @@
-"""The sentences that a run trains on, those that it measures itself by, and how the first are mixed."""
+"""The sentences of a run: the treebanks that it trains on, its dev set, and the mix of each epoch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from treeparse.data.batches.draws import SmoothedDraw
-from treeparse.data.batches.mixing import Mixture
+from treeparse.data.batches.mixing import TrainingMix
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.features.indexer import has_tree
+from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.treebank import load_treebank
@@ -21,57 +21,83 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Treebanks:
-    """The sentences of a run.
+    """The sentences of a run's files.
 
     Attributes:
-        train: those that it trains on, treebank after treebank.
-        dev: those that it measures itself by.
-        sizes: numbers of training sentences of each treebank that data.temperature tells from the others.
+        train: training sentences, treebank after treebank.
+        dev: sentences of the dev set.
+        sizes: number of training sentences of each treebank; one treebank unless data.temperature is set.
     """
 
     train: list[ConlluSentence]
     dev: list[ConlluSentence]
     sizes: list[int]
 
+    @property
+    def train_words(self) -> list[Sentence]:
+        """Words and trees of the training sentences."""
+        return [sentence.words for sentence in self.train]
+
+    @property
+    def dev_words(self) -> list[Sentence]:
+        """Words and trees of the dev set."""
+        return [sentence.words for sentence in self.dev]
+
+    def name_of(self, index: int, text: UnlabelledText | None) -> str:
+        """Return what messages call the sentence of an index of a batch, in the training sentences or in the text."""
+        if text is not None and index >= len(self.train):
+            return text.name(index - len(self.train))
+        sentence = self.train[index]
+        return sentence.sent_id or f"{sentence.source}:{sentence.line}"
+
 
 def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
-    """The training and the dev sentences; ``say`` is told what is left out or held out."""
-    patterns, share = _listed(config.data.train), config.data.dev_share
-    apart = [patterns] if config.data.temperature is None else [[pattern] for pattern in patterns]
-    banks = _load(config, "train", apart, say)
-    train = [sentence for bank in banks for sentence in bank]
+    """Load the training sentences and the dev set; ``say`` is told what is left out or held out."""
+    patterns, share = listed(config.data.train), config.data.dev_share
+    groups = [patterns] if config.data.temperature is None else [[pattern] for pattern in patterns]
+    treebanks = _load(config, "train", groups, say)
+    train = [sentence for treebank in treebanks for sentence in treebank]
     if config.data.dev is not None:
-        (dev,) = _load(config, "dev", [_listed(config.data.dev)], say)
-        return Treebanks(train, dev, [*map(len, banks)])
+        (dev,) = _load(config, "dev", [listed(config.data.dev)], say)
+        return Treebanks(train, dev, [*map(len, treebanks)])
     if not share:
         say("no data.dev: nothing is measured, and the last epoch makes the model (data.dev_share would hold some out)")
-        return Treebanks(train, [], [*map(len, banks)])
-    kept, dev = held_out(train, share)
+        return Treebanks(train, [], [*map(len, treebanks)])
+    rest, dev = hold_out(train, share)
     say(f"no data.dev: {len(dev):,} of {len(train):,} training sentences are held out as the dev set")
-    places = [place for place, bank in enumerate(banks) for _ in bank]
-    left = [place for place, is_held in zip(places, _are_held(len(train), share), strict=True) if not is_held]
-    return Treebanks(kept, dev, [left.count(place) for place in range(len(banks))])
+    numbers = [number for number, treebank in enumerate(treebanks) for _ in treebank]
+    left = [number for number, is_held in zip(numbers, _are_held(len(train), share), strict=True) if not is_held]
+    return Treebanks(rest, dev, [left.count(number) for number in range(len(treebanks))])
+
+
+def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sentence], say: Say) -> list[Sentence]:
+    """Return words and trees of the dev set, with plain labels if no training sentence has a tree."""
+    dev = treebanks.dev_words
+    if config.init_from is not None or any_tree(train):
+        return dev
+    say(f"no tree in data.train: the labels are {' and '.join(PLAIN_LABELS)}, in data.dev too")
+    return [with_plain_labels(words) for words in dev]
 
 
 def files_remark(data: DataConfig, treebanks: Treebanks) -> str:
-    """Name the files that a run trains on, and what it measures itself by."""
+    """Name the files that a run trains on, and those of its dev set."""
     measure = "nothing is measured"
     if data.dev is not None:
-        measure = f"measured on {_files(data.dev)}"
+        measure = f"measured on {_file_names(data.dev)}"
     elif treebanks.dev:
         measure = f"measured on {len(treebanks.dev):,} sentences held out of them"
-    text = "" if data.unlabelled is None else f" and the text of {_files(data.unlabelled)}"
-    return f"training on {_files(data.train)}{text}; {measure}"
+    text = "" if data.unlabelled is None else f" and the text of {_file_names(data.unlabelled)}"
+    return f"training on {_file_names(data.train)}{text}; {measure}"
 
 
-def _files(patterns: list[str] | str) -> str:
-    """The files of some patterns: all, or the first and the last of more than three."""
-    files = [str(path) for path in expand_paths(_listed(patterns))]
+def _file_names(patterns: list[str] | str) -> str:
+    """Name the files of some patterns: all, or the first and the last of more than three."""
+    files = [str(path) for path in expand_paths(listed(patterns))]
     return ", ".join(files) if len(files) <= 3 else f"{len(files)} files, {files[0]} to {files[-1]}"
 
 
-def load_mixture(config: TrainConfig, treebanks: Treebanks, say: Say) -> Mixture:
-    """What an epoch is made of; ``say`` is told how treebanks are drawn from, and of the first faulty sentence."""
+def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> TrainingMix:
+    """Return what an epoch consists of; ``say`` is told the draw of each treebank and the first faulty sentence."""
     data, draw, lengths = config.data, None, [len(sentence.words) for sentence in treebanks.train]
     if data.temperature is not None:
         draw = SmoothedDraw(treebanks.sizes, data.temperature, config.seed)
@@ -81,31 +107,31 @@ def load_mixture(config: TrainConfig, treebanks: Treebanks, say: Say) -> Mixture
         )
         say(f"an epoch draws {'; '.join(shares)}")
     if data.unlabelled is None:
-        return Mixture(draw)
-    words = sum(lengths) if draw is None else sum(lengths[place] for place in draw(0))
+        return TrainingMix(draw)
+    words = sum(lengths) if draw is None else sum(lengths[index] for index in draw(0))
     text = UnlabelledText(
-        _listed(data.unlabelled),
+        listed(data.unlabelled),
         words=round(data.unlabelled_ratio * words),
         max_words=data.unlabelled_max_words,
         on_invalid=_saying_once(say) if data.skip_invalid else None,
     )
-    return Mixture(draw, text, data.mixing, data.unlabelled_ratio)
+    return TrainingMix(draw, text, data.mixing, data.unlabelled_ratio)
 
 
 def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabelled: bool) -> None:
-    """Raise where an objective, or a term of it, is for sentences that are not there, or none for those that are.
+    """Raise if an objective, or a term of it, finds no sentences to learn from, or if some sentences have no objective.
 
     Args:
         objective: the loss.
         train: the training sentences.
-        unlabelled: whether there is unlabelled text besides.
+        unlabelled: whether there is unlabelled text, too.
     """
     kinds, have_tree = objective.kinds(), [has_tree(sentence) for sentence in train]
     learns = {kind: [name for name, each in kinds.items() if each == kind] for kind in ("labelled", "unlabelled")}
     if learns["labelled"] and not any(have_tree):
         raise TreeparseError(
-            f"The objective {learns['labelled'][0]} learns from trees, but data.train has none: every HEAD is _. Leave "
-            "it out, for one that needs none, such as Entropy, or name files with trees."
+            f"The objective {learns['labelled'][0]} learns from trees, but data.train has none: every HEAD is _. "
+            "Choose an objective that needs no trees, such as Entropy, or name files with trees."
         )
     if unlabelled and len(learns["labelled"]) == len(kinds):
         raise TreeparseError(
@@ -115,33 +141,34 @@ def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabell
         )
     if learns["unlabelled"] and not unlabelled and all(have_tree):
         raise TreeparseError(
-            f"The objective {learns['unlabelled'][0]} is for unlabelled sentences, but there are none: name files as "
-            "data.unlabelled, or leave it out."
+            f"The objective {learns['unlabelled'][0]} needs unlabelled sentences, but there are none: name files as "
+            "data.unlabelled, or leave the objective out."
         )
 
 
-def held_out(sentences: list[ConlluSentence], share: float) -> tuple[list[ConlluSentence], list[ConlluSentence]]:
-    """The sentences that stay, and the share of them that is held out, taken evenly from the whole list."""
+def hold_out(sentences: list[ConlluSentence], share: float) -> tuple[list[ConlluSentence], list[ConlluSentence]]:
+    """Divide sentences into those to train on and a share that is held out, taken evenly from the whole list."""
     is_held = _are_held(len(sentences), share)
-    kept, held = ([s for s, mine in zip(sentences, is_held, strict=True) if mine is wanted] for wanted in (False, True))
-    if not kept or not held:
+    rest, held = ([s for s, each in zip(sentences, is_held, strict=True) if each is side] for side in (False, True))
+    if not rest or not held:
         raise TreeparseError(
             f"data.dev_share {share} of {len(sentences)} training sentences leaves none to train on, or none to "
             "measure by: name a file as data.dev, or give another share."
         )
-    return kept, held
+    return rest, held
 
 
 def _are_held(count: int, share: float) -> list[bool]:
-    return [int((place + 1) * share) > int(place * share) for place in range(count)]
+    return [int((index + 1) * share) > int(index * share) for index in range(count)]
 
 
-def _listed(patterns: list[str] | str) -> list[str]:
-    return [patterns] if isinstance(patterns, str) else patterns
+def listed(patterns: list[str] | str | None) -> list[str]:
+    """Return the patterns of a setting as a list."""
+    return [patterns] if isinstance(patterns, str) else patterns or []
 
 
-def _load(config: TrainConfig, name: str, banks: list[list[str]], say: Say) -> list[list[ConlluSentence]]:
-    """The sentences of several treebanks, each given by its patterns, of a setting of that name."""
+def _load(config: TrainConfig, name: str, groups: list[list[str]], say: Say) -> list[list[ConlluSentence]]:
+    """Load the treebanks of the setting of a name; each group of patterns is a treebank."""
     skipped: list[DataError] = []
     partial = config.data.partial and name == "train"
     try:
@@ -152,7 +179,7 @@ def _load(config: TrainConfig, name: str, banks: list[list[str]], say: Say) -> l
                 single_root=config.model.single_root,
                 on_invalid=skipped.append if config.data.skip_invalid else None,
             )
-            for patterns in banks
+            for patterns in groups
         ]
     except DataError as error:
         if name == "train" and not partial and error.problem.endswith(NO_HEAD):
@@ -165,7 +192,7 @@ def _load(config: TrainConfig, name: str, banks: list[list[str]], say: Say) -> l
 
 
 def _saying_once(say: Say) -> Callable[[DataError], None]:
-    """What tells of the first faulty unlabelled sentence; they are left out as they are met, epoch after epoch."""
+    """Return a handler that reports the first faulty unlabelled sentence and passes over all further ones."""
     said: list[DataError] = []
 
     def on_invalid(error: DataError) -> None:

@@ -1,4 +1,4 @@
-"""Losses and gradients that are no numbers are found, though no step waits for a device to tell its own."""
+"""Detection of losses and gradients that are not finite, without a device sync in every step."""
 
 import math
 from collections.abc import Callable
@@ -9,11 +9,11 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 
-EVERY = 50  # steps, whose numbers a device is asked for together
+EVERY = 50  # steps whose numbers are read together
 
 
 class Step(NamedTuple):
-    """A step of training, as messages name it; the batch is in CPU memory where it can be."""
+    """A training step, as messages name it; ``batch`` is the CPU original if there is one."""
 
     epoch: int  # from 0
     batch: Batch
@@ -21,26 +21,27 @@ class Step(NamedTuple):
 
 
 class FiniteNumbers:
-    """Raises for the first number that is not finite: at once on the CPU, elsewhere within so many steps.
+    """Raises for the first number that is not finite: at once on the CPU, elsewhere within ``every`` steps.
 
-    ``error`` makes the error of a problem at a step.
+    ``error`` returns the error of a problem at a step.
     """
 
     def __init__(self, error: Callable[[str, Step], Exception], every: int = EVERY) -> None:
         self._error, self._every = error, every
-        self._kept: list[tuple[str, Tensor, Step]] = []
+        self._pending: list[tuple[str, Tensor, Step]] = []
 
     def add(self, name: str, value: Tensor, step: Step) -> None:
-        """One number of a step."""
-        self._kept.append((name, value.detach().double(), step))
-        if value.device.type == "cpu" or len({kept.batch_idx for _, _, kept in self._kept}) > self._every:
-            self.look()
+        """Add a number of a step."""
+        self._pending.append((name, value.detach().double(), step))
+        if value.device.type == "cpu" or len({each.batch_idx for _, _, each in self._pending}) > self._every:
+            self.sync()
 
-    def look(self) -> None:
-        """Raise for the first of the numbers since the last look that is not finite."""
-        kept, self._kept = self._kept, []
-        if not kept:
+    def sync(self) -> None:
+        """Read the numbers since the last sync on the host; raise for the first that is not finite."""
+        pending, self._pending = self._pending, []
+        if not pending:
             return
-        for (name, _, step), value in zip(kept, torch.stack([value for _, value, _ in kept]).tolist(), strict=True):
+        values = torch.stack([value for _, value, _ in pending]).tolist()
+        for (name, _, step), value in zip(pending, values, strict=True):
             if not math.isfinite(value):
                 raise self._error(f"{name} is {value}", step)

@@ -1,4 +1,4 @@
-"""The epochs of a run under Lightning's Trainer, with state and logs that survive a kill."""
+"""The epochs of a run in Lightning's Trainer, with state and logs that survive a kill."""
 
 import signal
 import threading
@@ -16,8 +16,8 @@ from treeparse.data.batches.module import TreebankModule
 from treeparse.progress import Console
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.progress import Announcement, RunBar
-from treeparse.training.settings.config import TrainConfig
-from treeparse.training.settings.resolve import Workload, settled
+from treeparse.training.settings.resolve import Workload
+from treeparse.training.settings.resolved import ResolvedConfig
 from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory, RunState
 
@@ -26,9 +26,9 @@ TERMINATED = 128 + signal.SIGTERM
 
 @dataclass(frozen=True)
 class Training:
-    """What a run works with, built from its config."""
+    """Everything that the epochs of a run need."""
 
-    config: TrainConfig  # planned: nothing in it is left to auto
+    config: ResolvedConfig
     work: Workload
     module: ParserModule
     data: TreebankModule
@@ -36,8 +36,8 @@ class Training:
 
 
 def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
-    """Train the epochs that are left and return the history of all."""
-    epochs, patience = training.work.epochs, settled(training.config.optimization.patience)
+    """Train the remaining epochs and return the history of all."""
+    epochs, patience = training.work.epochs, training.config.optimization.patience
     history = [] if state is None else list(state.history)
     write_csv(run.metrics, history)
     recorder = _Recorder(training, run, history, console)
@@ -67,9 +67,9 @@ def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.
     return pl.Trainer(
         accelerator=device.type,
         devices=1 if device.type == "cpu" else [device.index or 0],
-        precision=settled(config.trainer.precision),
+        precision=config.trainer.precision,
         max_epochs=training.work.epochs,
-        check_val_every_n_epoch=settled(config.optimization.dev_every),
+        check_val_every_n_epoch=config.optimization.dev_every,
         limit_val_batches=1.0 if training.work.dev_words else 0,
         reload_dataloaders_every_n_epochs=1,  # see TreebankModule
         callbacks=[Announcement(training.work, console), recorder, *bars],
@@ -83,10 +83,10 @@ def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.
 
 
 class _Recorder(pl.Callback):
-    """Where the dev set is measured: the state to resume from, the logs, a line of text, the end of patience.
+    """Writes the state and the logs after each evaluation on the dev set, and stops training when patience ends.
 
     Lightning's checkpoints lack the state of a custom sampler and pass through the system's temporary folder, and its
-    CSV logger deletes the old log; here every file is a function of one history that the state holds.
+    CSV logger deletes the old log. Here every file is a function of one history that the state holds.
     """
 
     def __init__(self, training: Training, run: RunDirectory, history: list[EpochRecord], console: Console) -> None:
@@ -95,15 +95,15 @@ class _Recorder(pl.Callback):
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         module, optimization = self.training.module, self.training.config.optimization
-        if (trainer.current_epoch + 1) % settled(optimization.dev_every):
+        if (trainer.current_epoch + 1) % optimization.dev_every:
             return
         record = module.record()
         self.history.append(record)
-        self.run.write_state(module.state(self.training.identity, self.history), module.measured.state_dict())
+        self.run.write_state(module.state(self.training.identity, self.history), module.evaluated.state_dict())
         self.tensorboard.add(record)
         best = record.dev_las is not None and best_record(self.history) is record
         self.console.say(f"{record}{'   best so far' if best else ''}")
-        patience = settled(optimization.patience)
+        patience = optimization.patience
         trainer.should_stop = is_finished(self.history, epochs=self.training.work.epochs, patience=patience)
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class _Recorder(pl.Callback):
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Turn Lightning's ends by signals, which exit with code 1 or 0, into those that callers expect."""
+    """Turn the exits by which Lightning ends on signals, with code 1 or 0, into those that callers expect."""
     main_thread = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     try:
@@ -130,14 +130,14 @@ def _signals() -> Iterator[None]:
 
 @contextmanager
 def repeatable(device: str) -> Iterator[None]:
-    """Torch's deterministic algorithms on the CPU, which has them for all we use; restores the old flags."""
+    """Use torch's deterministic algorithms on the CPU, where every operation of training has one; restore the flags."""
     settings: Any = torch.utils.deterministic
-    before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    flags = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
     if pick_device(device).type == "cpu":
         torch.use_deterministic_algorithms(True)
-        settings.fill_uninitialized_memory = False  # it costs time, and we read no uninitialised memory
+        settings.fill_uninitialized_memory = False  # filling costs time, and nothing reads uninitialised memory
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before[0])
-        settings.fill_uninitialized_memory = before[1]
+        torch.use_deterministic_algorithms(flags[0])
+        settings.fill_uninitialized_memory = flags[1]

@@ -1,4 +1,4 @@
-"""The parser that a run starts from: new, or with the weights and vocabularies of another."""
+"""The parser that a run starts from: a new one, or one with the weights and vocabularies of a model."""
 
 import json
 import shlex
@@ -20,48 +20,51 @@ from treeparse.model.encoders import encoder_kind
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import TrainConfig
 
-# Settings on which no weight depends: a run may have others than the model that it starts from.
+# Settings that no weight depends on: a run may set them otherwise than the model that it starts from.
 FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature", "label_temperature"}
 NAMED_LABELS = 10
-NOTHING = Vocabulary((), ())
+EMPTY = Vocabulary((), ())
 
 
 def initial_parser(
     config: TrainConfig, sentences: Sequence[Sentence], unlabelled: Sequence[Sentence] = ()
 ) -> tuple[Parser, str | None]:
-    """The parser that the config describes, and what the user should know of it.
+    """Build the parser that the config describes; return it with a remark for the user, if there is one.
 
-    Its vocabularies are those of the training sentences, unlabelled ones too but for labels, or of ``init_from``
-    extended by them; then the text names what was added.
+    Its vocabularies come from the training sentences and, except for labels, the unlabelled ones. With ``init_from``
+    they extend the model's vocabularies, and the remark names what was added.
     """
     if config.init_from is not None:
-        return _pretrained(config, config.init_from, sentences, unlabelled)
+        return _continued(config, config.init_from, sentences, unlabelled)
     if config.data.vectors is None:
         return Parser.build(config.model, sentences, unlabelled=unlabelled), None
     paths = expand_paths([config.data.vectors])
     if len(paths) > 1:
         raise TreeparseError(f"data.vectors matches {len(paths)} files, {paths[0]} among them: name one.")
-    only = _seen([*sentences, *unlabelled]) if config.data.only_seen_vectors else None
+    only = _seen_forms([*sentences, *unlabelled]) if config.data.only_seen_vectors else None
     vectors = read_vectors(paths[0], max_vectors=config.data.max_vectors, only=only)
     return Parser.build(config.model, sentences, vectors, unlabelled=unlabelled), None
 
 
-def _seen(sentences: Sequence[Sentence]) -> set[str]:
-    """The words under which vectors of these sentences are looked up: as they stand, and lower-cased."""
+def _seen_forms(sentences: Sequence[Sentence]) -> set[str]:
+    """Return the forms of the sentences, also lower-cased: vectors are looked up by both."""
     forms = {form for sentence in sentences for form in sentence.forms}
     return forms | {form.lower() for form in forms}
 
 
-def _pretrained(
+def _continued(
     config: TrainConfig, directory: str, sentences: Sequence[Sentence], unlabelled: Sequence[Sentence]
 ) -> tuple[Parser, str]:
-    """A parser as the config describes it, with the vocabularies of another, extended, and all of its weights.
+    """Build the parser that the config describes from the weights and the extended vocabularies of a model.
 
-    What is new has the weights that a new parser gives it; so have tags that the other does not predict. Those that
-    the config does not name are left out.
+    New items, and tags that the model does not predict, get the first weights of a new parser. Tags that the config
+    does not name are left out.
     """
     if config.data.vectors is not None:
-        raise TreeparseError(f"The model in {directory} brings its own word vectors, if any: leave out data.vectors.")
+        raise TreeparseError(
+            f"data.vectors cannot be used with init_from, because the model in {directory} has its own word vectors: "
+            "leave out data.vectors."
+        )
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
     encoder = encoder_kind(config.model.encoder).continuing(source.config.encoder)
@@ -73,15 +76,15 @@ def _pretrained(
     return parser, f"starting from {directory}: {_added(source.indexer, indexer, sum(map(len, sentences)))}"
 
 
-def _check_sizes(wanted: ParserConfig, found: ParserConfig, directory: str) -> None:
-    """Raise where the weights of a model do not fit the config, with all settings that differ."""
-    encoders = [encoder_kind(config.encoder).name for config in (found, wanted)]
+def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> None:
+    """Raise if the weights of a model do not fit the config, with all settings that differ."""
+    encoders = [encoder_kind(each.encoder).name for each in (source, config)]
     if encoders[0] != encoders[1]:
         raise TreeparseError(
             f"The weights in {directory} do not fit the model that the config describes: its encoder is {encoders[0]} "
             f"there and {encoders[1]} here. Give the config the encoder of the other, or train without init_from."
         )
-    here, there = _sizes(wanted), _sizes(found)
+    here, there = _sizes(config), _sizes(source)
     differing = {name: value for name, value in there.items() if here.get(name, value) != value}
     if differing:
         values = "; ".join(
@@ -95,7 +98,7 @@ def _check_sizes(wanted: ParserConfig, found: ParserConfig, directory: str) -> N
 
 
 def _sizes(config: ParserConfig) -> dict[str, Any]:
-    """The settings that fix the weights' shapes and meaning, by the names of their options."""
+    """Return the settings that fix the weights' shapes and meaning, by the names of their options."""
     sizes = {name: value for name, value in asdict(config).items() if name not in {*FREE_MODEL_SETTINGS, "encoder"}}
     sizes |= {f"encoder.{name}": value for name, value in encoder_kind(config.encoder).shaping().items()}
     return {f"model.{name}": json.loads(_shown(value)) for name, value in sizes.items()}  # with lists for tuples
@@ -107,21 +110,23 @@ def _shown(value: Any) -> str:
 
 @torch.no_grad()
 def _copy(weights: Mapping[str, Tensor], target: Mapping[str, Tensor]) -> None:
-    """Copy weights into those of a parser whose vocabularies go on behind theirs: every old id keeps its place."""
+    """Copy weights into a parser with extended vocabularies, where every old item has its old index."""
     for name, values in weights.items():
         target[name][tuple(map(slice, values.shape))] = values
 
 
 def _added(old: Indexer, new: Indexer, words: int) -> str:
-    """What vocabularies got, as text."""
+    """Describe what the vocabularies gained."""
     labels, counts = _new_items(old.labels, new.labels)
     parts = []
     if labels:
         more = f" and {len(labels) - NAMED_LABELS} more" if len(labels) > NAMED_LABELS else ""
         share = sum(counts) / words
         parts.append(f"labels new to the model: {', '.join(labels[:NAMED_LABELS])}{more} ({share:.1%} of the words)")
-    before = _vocabularies(old)
-    sizes = [(noun, len(_new_items(before.get(noun, NOTHING), table)[0])) for noun, table in _vocabularies(new).items()]
+    old_tables = _vocabularies(old)
+    sizes = [
+        (noun, len(_new_items(old_tables.get(noun, EMPTY), table)[0])) for noun, table in _vocabularies(new).items()
+    ]
     if any(size for _, size in sizes):
         parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes if size))
     if lost := [TAG_COLUMNS[column] for column in old.tags if column not in new.tags]:
@@ -130,11 +135,11 @@ def _added(old: Indexer, new: Indexer, words: int) -> str:
 
 
 def _vocabularies(indexer: Indexer) -> dict[str, Vocabulary]:
-    """Those that grow, but for labels, by the noun for what each holds."""
+    """Return the vocabularies that grow, without labels, by the noun for their items."""
     predicted = {f"{TAG_COLUMNS[column]} tag": tags for column, tags in indexer.tags.items()}
     return {**indexer.features.vocabularies(), **predicted}
 
 
 def _new_items(old: Vocabulary, new: Vocabulary) -> tuple[Sequence[str], Sequence[int]]:
-    """What an extended vocabulary holds besides the old one, and how often each was seen."""
+    """Return the items that a vocabulary gained, and how often each occurs in the training sentences."""
     return new.items[len(old.items) :], new.counts[len(old.items) :]

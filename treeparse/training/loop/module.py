@@ -20,25 +20,31 @@ from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
 from treeparse.training.loop.finite import FiniteNumbers, Step
 from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.settings.config import OptimizationConfig
-from treeparse.training.settings.resolve import settled
+from treeparse.training.settings.resolved import ResolvedOptimization
 from treeparse.training.state.history import EpochRecord
-from treeparse.training.state.run_state import RunState, fitting
+from treeparse.training.state.run_state import RunState
+from treeparse.training.state.validation import fitted_state
 
 NAMED_SENTENCES = 5
 
 
 class ParserModule(pl.LightningModule):
-    """Trains a parser; everything random in an epoch derives from (seed, epoch).
+    """Trains a parser; all randomness of an epoch derives from (seed, epoch).
 
-    ``name_of`` says what messages call the sentence of an index of a batch.
+    Args:
+        parser: the parser.
+        objective: the loss.
+        config: how the loss is minimised.
+        dev: the sentences of the dev set.
+        name_of: returns what messages call the sentence of an index of a batch.
+        seed: seed of dropout.
     """
 
     def __init__(
         self,
         parser: Parser,
         objective: Objective,
-        config: OptimizationConfig,
+        config: ResolvedOptimization,
         *,
         dev: Sequence[Sentence],
         name_of: Callable[[int], str],
@@ -47,8 +53,7 @@ class ParserModule(pl.LightningModule):
         super().__init__()
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
         self.learning = nn.ModuleList([parser, objective])
-        decay = settled(config.average_decay)
-        self.average = None if decay is None else averaged_model(parser, decay)
+        self.average = None if config.average_decay is None else averaged_model(parser, config.average_decay)
         self.scores = AttachmentScores()
         self.dev_sentences, self.name_of = dev, name_of
         self.step = 0
@@ -57,14 +62,14 @@ class ParserModule(pl.LightningModule):
         self._start_record()
 
     @property
-    def measured(self) -> Parser:
-        """The parser that the dev set measures and that becomes the final model."""
+    def evaluated(self) -> Parser:
+        """The parser that the dev set evaluates and that becomes the final model."""
         return self.parser if self.average is None else cast(Parser, self.average.module)
 
     def restore(self, state: RunState) -> None:
-        """Go on from a state; before ``Trainer.fit``. Raises where it does not fit."""
+        """Resume from a state, before ``Trainer.fit``; raise if it does not fit."""
         optimizer = self._new_optimizer()
-        state = fitting(state, self.parser, self.objective, self.average, optimizer)
+        state = fitted_state(state, self.parser, self.objective, self.average, optimizer)
         self.parser.load_state_dict(state.weights)
         self.objective.load_state_dict(state.objective)
         if self.average is not None and state.average is not None:
@@ -73,7 +78,7 @@ class ParserModule(pl.LightningModule):
         self.step = state.step
 
     def state(self, identity: Mapping[str, Any], history: Sequence[EpochRecord]) -> RunState:
-        """What `restore` reads, for the end of an epoch."""
+        """Return the state at the end of an epoch, for `restore`."""
         return RunState(
             identity=identity,
             threads=torch.get_num_threads(),
@@ -96,25 +101,25 @@ class ParserModule(pl.LightningModule):
         return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.encoder.rates())
 
     def _start_record(self) -> None:
-        self._loss: Tensor | float = 0.0  # on the device, which is asked for it when somebody wants to know
+        self._loss: Tensor | float = 0.0  # on the device; reading it is a sync
         self._words, self._seconds, self._dev_loss, self._dev_words = 0, 0.0, 0.0, 0
-        self._dev_pairs: list[tuple[Sentence, Sentence]] = []  # gold and the parser's own
+        self._dev_pairs: list[tuple[Sentence, Sentence]] = []  # gold and predicted
         self._terms = TermMeans()
         self._started = time.perf_counter()
 
     @property
     def mean_loss(self) -> float:
-        """Nats a word since the last record."""
+        """The mean loss since the last record, in nats a word."""
         return float(self._loss) / max(self._words, 1)
 
     def on_train_epoch_start(self) -> None:
-        if self.current_epoch % settled(self.config.dev_every) == 0:
+        if self.current_epoch % self.config.dev_every == 0:
             self._start_record()
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        if batch_idx == 0:  # here, where nothing but the model itself will draw any more
+        if batch_idx == 0:  # here, because from now on only the model draws random numbers
             torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
-        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / settled(self.config.epochs)
+        progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
         set_learning_rate(self._optimizer, learning_rate(self.config, step=self.step, progress=progress))
         self.parser.scorer.encoder.advance(progress)
         self.objective.advance(progress)
@@ -128,7 +133,7 @@ class ParserModule(pl.LightningModule):
         try:
             loss, terms = self.parser.loss_and_terms(batch, self.objective)
         except ValueError as error:
-            self._numbers.look()  # an earlier step may have spoilt the weights
+            self._numbers.sync()  # an earlier step may have made the weights not finite
             raise self._failed(str(error), self._current) from error
         self._numbers.add("the loss", loss, self._current)
         words = batch.num_words
@@ -139,15 +144,15 @@ class ParserModule(pl.LightningModule):
         return loss
 
     def configure_gradient_clipping(self, optimizer: Optimizer, *_: object, **__: object) -> None:
-        """Clip; a norm that is no number ends the run, on the CPU before the weights are spoilt."""
+        """Clip the gradient; a norm that is not finite ends the run, on the CPU before it reaches the weights."""
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         norm = torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit)
         self._numbers.add("the norm of the gradient", norm, self._current)
 
     def _failed(self, problem: str, step: Step) -> TreeparseError:
-        places = step.batch.indices.tolist()
-        names = ", ".join(self.name_of(place) for place in places[:NAMED_SENTENCES])
-        more = f" and {len(places) - NAMED_SENTENCES} more" if len(places) > NAMED_SENTENCES else ""
+        indices = step.batch.indices.tolist()
+        names = ", ".join(self.name_of(index) for index in indices[:NAMED_SENTENCES])
+        more = f" and {len(indices) - NAMED_SENTENCES} more" if len(indices) > NAMED_SENTENCES else ""
         return TreeparseError(
             f"Training failed in epoch {step.epoch + 1}, batch {step.batch_idx + 1} (sentences {names}{more}): "
             f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
@@ -160,14 +165,14 @@ class ParserModule(pl.LightningModule):
             self.average.update_parameters(self.parser)
 
     def on_validation_epoch_start(self) -> None:
-        self._numbers.look()  # and waits for the last step
+        self._numbers.sync()  # and waits for the last step
         self._seconds = time.perf_counter() - self._started
         self.scores.reset()
         self._dev_pairs = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        gold = [self.dev_sentences[place] for place in batch.near.indices.tolist()]
-        parses, loss = self.measured.measure(batch, gold, self.objective)
+        gold = [self.dev_sentences[index] for index in batch.near.indices.tolist()]
+        parses, loss = self.evaluated.measure(batch, gold, self.objective)
         self._dev_loss += loss * batch.num_words
         self._dev_words += batch.num_words
         system = with_parses(gold, parses)
@@ -176,8 +181,8 @@ class ParserModule(pl.LightningModule):
             self._dev_pairs += zip(gold, system, strict=True)
 
     def record(self) -> EpochRecord:
-        """What was trained since the last record, and the dev set if there is one."""
-        self._numbers.look()
+        """Return the record of the epochs since the last record, with the scores of the dev set if there is one."""
+        self._numbers.sync()
         scores = self.scores.compute() if self._dev_words else None
         elapsed = time.perf_counter() - self._started
         return EpochRecord(
@@ -195,25 +200,25 @@ class ParserModule(pl.LightningModule):
 
 
 class TermMeans:
-    """Running means of the terms of a loss over the words of the sentences that each is for."""
+    """Running means of the terms of a loss, each over the words of the sentences that it applies to."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor | float] = {}  # on the device
         self._words: dict[str, int] = {}
 
     def add(self, term: Term) -> None:
-        """One term of a batch."""
+        """Add a term of a batch."""
         if term.mean is not None:
             self._sums[term.name] = self._sums.get(term.name, 0.0) + term.mean.detach().double() * term.words
             self._words[term.name] = self._words.get(term.name, 0) + term.words
 
     def means(self) -> dict[str, float]:
-        """By name; none where there is but one, which the loss shows."""
+        """Return the means by name; none if there is one term only, which is the loss."""
         if len(self._sums) < 2:
             return {}
         return {name: float(total) / self._words[name] for name, total in self._sums.items()}
 
 
 def epoch_seed(seed: int, epoch: int) -> int:
-    """The seed of torch's generators in an epoch, 64 bits."""
+    """Return the seed of torch's generators in an epoch, 64 bits."""
     return int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0])

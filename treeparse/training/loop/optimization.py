@@ -10,19 +10,19 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from treeparse.training.settings.config import OptimizationConfig
-from treeparse.training.settings.resolve import settled
+from treeparse.training.settings.resolved import ResolvedOptimization
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
-RATE = "rate"  # of a group of parameters: its learning rate as a share of the run's; 1 where there is none
+RATE = "rate"  # key of a group of parameters: its learning rate as a share of the run's, 1 by default
 
 
 def build_optimizer(
     parameters: Iterable[nn.Parameter], config: OptimizationConfig, rates: Mapping[nn.Parameter, float] = NO_RATES
 ) -> torch.optim.AdamW:
-    """AdamW over the parameters that learn; one fused kernel a step where the device has it.
+    """Build AdamW over the parameters that require gradients, with one fused kernel a step if the device has it.
 
-    ``rates`` are the learning rates of parameters that have another than the config's, as shares of it. Each makes a
-    group, the highest first.
+    ``rates`` maps parameters to their learning rates, as shares of the config's rate. Each rate makes a group, the
+    highest first.
     """
     learning = [parameter for parameter in parameters if parameter.requires_grad]
     return torch.optim.AdamW(
@@ -45,27 +45,26 @@ def _groups(learning: list[nn.Parameter], highest: float, rates: Mapping[nn.Para
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Give every group of parameters its share of a learning rate."""
+    """Set the learning rate of every group of parameters to its share of a rate."""
     for group in optimizer.param_groups:
         group["lr"] = rate * group.get(RATE, 1.0)
 
 
-def learning_rate(config: OptimizationConfig, *, step: int, progress: float) -> float:
-    """The learning rate of step ``step`` (from 0) when the share ``progress`` of all epochs lies behind.
+def learning_rate(config: ResolvedOptimization, *, step: int, progress: float) -> float:
+    """Return the learning rate of a step, counted from 0, after the share ``progress`` of all epochs.
 
-    A pure function, so a resumed run needs no state of a scheduler.
+    The function is pure, so that a resumed run needs no state of a scheduler.
     """
-    warmup_steps = settled(config.warmup_steps)
-    warmup = min(1.0, (step + 1) / warmup_steps) if warmup_steps else 1.0
+    warmup = min(1.0, (step + 1) / config.warmup_steps) if config.warmup_steps else 1.0
     decay = {"constant": 1.0, "linear": 1 - progress, "cosine": (1 + math.cos(math.pi * progress)) / 2}
     return config.learning_rate * warmup * decay[config.schedule]
 
 
 def averaged_model(model: nn.Module, decay: float) -> "MovingAverage":
-    """A copy of the model that follows it by an exponential moving average, one ``update_parameters`` a step.
+    """Return a copy of the model that holds the exponential moving average of its weights.
 
-    The decay of the first steps is lower, (1 + t) / (10 + t), so that the first weights are soon forgotten. Frozen
-    weights are those of the model itself, which takes neither memory nor time.
+    Call ``update_parameters`` once a step. The decay of the first steps is lower, (1 + t) / (10 + t), because otherwise
+    the first weights count for long. The copy shares frozen weights with the model, which saves memory and time.
     """
     average = MovingAverage(model, decay)
     for target, source in zip(average.module.parameters(), model.parameters(), strict=True):
@@ -75,7 +74,7 @@ def averaged_model(model: nn.Module, decay: float) -> "MovingAverage":
 
 
 class MovingAverage(AveragedModel):
-    """An ``AveragedModel`` whose count of steps stays in CPU memory: no step waits for a device to tell it."""
+    """An ``AveragedModel`` whose count of steps stays on the CPU, so that no step is a device sync."""
 
     n_averaged: Tensor
 

@@ -1,4 +1,4 @@
-"""What a run shows: what it will do, a progress bar and lines of text, without Lightning's notices."""
+"""Output of a run: its size, a progress bar and lines of text, without Lightning's notices."""
 
 import logging
 import math
@@ -16,12 +16,12 @@ from treeparse.batch import Batch
 from treeparse.progress import Bar, Console
 from treeparse.training.settings.resolve import Workload
 
-SHOWN_EVERY = 1.0  # seconds: a device has to be waited for, to tell the loss
-PARSING_SPEED = 2.5  # so many times as many words a second as training
+SHOWN_EVERY = 1.0  # seconds, because showing the loss is a device sync
+PARSING_SPEED = 2.5  # words a second of parsing, as a multiple of training's
 
 
 class RunBar(pl.Callback):
-    """One bar over all steps of the run, with the time that is left; gone when training ends."""
+    """A progress bar over all steps of the run, with the remaining time; training removes it at its end."""
 
     def __init__(self, work: Workload) -> None:
         self.work, self.shown = work, -math.inf
@@ -54,9 +54,9 @@ class RunBar(pl.Callback):
 
 
 class Announcement(pl.Callback):
-    """Says what the run will do, and about how long it will take, once a few steps have been timed."""
+    """Announces the size of the run, and about how long it will take, after a few timed steps."""
 
-    FIRST, LAST = 3, 13  # steps between which is timed: the first ones compile kernels
+    FIRST, LAST = 3, 13  # the timed steps: the first steps compile kernels
 
     def __init__(self, work: Workload, console: Console) -> None:
         self.work, self.console = work, console
@@ -74,19 +74,19 @@ class Announcement(pl.Callback):
         elif self.FIRST < self.steps <= self.LAST:
             self.words += batch.num_words
         if self.steps == self.LAST:
-            self.console.say(announced(self.work, self.words / (time.perf_counter() - self.started)))
+            self.console.say(workload_line(self.work, self.words / (time.perf_counter() - self.started)))
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         if self.steps < self.LAST:
-            self.console.say(announced(self.work, None))
+            self.console.say(workload_line(self.work, None))
 
 
-def announced(work: Workload, words_per_second: float | None) -> str:
-    """A run in one line; its time, if training makes so many words a second."""
+def workload_line(work: Workload, words_per_second: float | None) -> str:
+    """Describe a run in one line, with its time if the speed of training is known."""
     parts = [f"{work.steps:,} steps", f"{work.epochs:,} epoch{'s' * (work.epochs != 1)}"]
     if words_per_second is not None:
         words = (work.words + work.unlabelled_words) * work.epochs
-        words += work.dev_words * work.measurements / PARSING_SPEED
+        words += work.dev_words * work.evaluations / PARSING_SPEED
         parts.append(f"about {spoken_time(words / words_per_second)}")
     size = f"{work.sentences:,} sentences, {work.words:,} words"
     size += f", and {work.unlabelled_words:,} unlabelled ones an epoch" if work.unlabelled_words else ""
@@ -94,7 +94,7 @@ def announced(work: Workload, words_per_second: float | None) -> str:
 
 
 def spoken_time(seconds: float) -> str:
-    """A time as one says it: 40 seconds, 6 minutes, 2.5 hours."""
+    """Return a time in words: 40 seconds, 6 minutes, 2.5 hours."""
     if seconds < 90:
         return f"{max(2, round(seconds))} seconds"
     return f"{round(seconds / 60)} minutes" if seconds < 90 * 60 else f"{seconds / 3600:.1f} hours"
@@ -102,7 +102,7 @@ def spoken_time(seconds: float) -> str:
 
 @contextmanager
 def without_notices() -> Iterator[None]:
-    """Lightning without its notices on hardware and products, and without advice that does not apply here."""
+    """Silence Lightning's notices on hardware and products, and advice that does not apply here."""
     loggers = [logging.getLogger(name) for name in ("pytorch_lightning", "lightning_fabric")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""A model's card: what it is, how well it parses, what it was trained on and how; Markdown that the hub reads, too."""
+"""A model's card: what the model is, its scores and its training, as Markdown that the hub reads."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from treeparse.model import Parser
 from treeparse.model.encoders import encoder_kind
 from treeparse.model.folders import CARD
 from treeparse.training.state.history import EpochRecord, best_record
-from treeparse.training.state.provenance import Origin, licence_tag
+from treeparse.training.state.provenance import Provenance, licence_tag
 from treeparse.training.state.run_directory import RunDirectory
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
@@ -32,28 +32,28 @@ def model_card(
     *,
     title: str | None = None,
 ) -> str:
-    """The card of a run's model.
+    """Return the card of a run's model.
 
     Args:
-        run: whose config and origin the card tells.
-        parser: its model.
-        history: its epochs, one at least.
+        run: the run, whose config and provenance the card shows.
+        parser: the run's model.
+        history: the run's epochs, at least one.
         tests: scores of the model by the names of the files.
-        title: what the model is called; by default the name of the run's folder.
+        title: the name of the model; by default the name of the run's folder.
 
     Raises:
         TreeparseError: one of the run's files is damaged.
     """
-    origin = run.read_origin()
+    provenance = run.read_provenance()
     parts = [
-        _metadata(origin),
+        _metadata(provenance),
         f"# {title or run.path.resolve().name}",
         _description(parser),
-        _use(parser, origin),
+        _use(parser, provenance),
         "## Scores",
         "\n".join(_scores(history, tests or {})),
         "## Training",
-        "\n".join(_training(history, origin)),
+        "\n".join(_training(history, provenance)),
         _details("config.yaml", f"```yaml\n{_without_folders(run.read_settings())}```"),
     ]
     return "\n\n".join(parts) + "\n"
@@ -68,15 +68,15 @@ def write_card(
     *,
     title: str | None = None,
 ) -> Path:
-    """Write the card of a run's model into the model's folder, and say where; see `model_card`."""
+    """Write the card of a run's model into the model's folder and return its path; see `model_card`."""
     path = folder / CARD
     atomic_write(path, model_card(run, parser, history, tests, title=title))
     return path
 
 
-def _use(parser: Parser, origin: Origin | None) -> str:
-    """How to parse: words of the treebank's own kind, or a file where it has no example or the model reads tags."""
-    example = () if origin is None or parser.indexer.features.tag_columns() else origin.example
+def _use(parser: Parser, provenance: Provenance | None) -> str:
+    """Show how to parse an example of the treebank, or a file if there is no example or the model reads tags."""
+    example = () if provenance is None or parser.indexer.features.tag_columns() else provenance.example
     read = "" if example else "from treeparse.data import read_conllu\n"
     words = f"[{json.dumps(example, ensure_ascii=False)}]" if example else 'read_conllu("my-text.conllu")'
     return f"""```python
@@ -88,14 +88,14 @@ for parse in parser.parse({words}):
 ```"""
 
 
-def _metadata(origin: Origin | None) -> str:
-    """What the hub reads."""
+def _metadata(provenance: Provenance | None) -> str:
+    """Return the metadata that the hub reads."""
     lines = ["library_name: treeparse", "tags:", "- dependency-parsing", "- treeparse"]
-    if origin is not None:
-        found = [UD_FILE.fullmatch(name) for name in origin.files]
-        languages = sorted({match[1] for match in found if match})
+    if provenance is not None:
+        matches = [UD_FILE.fullmatch(name) for name in provenance.files]
+        languages = sorted({match[1] for match in matches if match})
         lines += ["language:", *(f"- {language}" for language in languages)] if languages else []
-        tags = {licence_tag(licence) for licence in origin.licences}
+        tags = {licence_tag(licence) for licence in provenance.licences}
         if len(tags) == 1 and None not in tags:
             lines.append(f"license: {tags.pop()}")
     return "\n".join(["---", *lines, "---"])
@@ -138,25 +138,26 @@ def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport
         yield f"Tags of the dev set: {', '.join(tags)}."
 
 
-def _training(history: Sequence[EpochRecord], origin: Origin | None) -> Iterator[str]:
+def _training(history: Sequence[EpochRecord], provenance: Provenance | None) -> Iterator[str]:
     best, seconds = best_record(history), sum(record.seconds for record in history)
-    if origin is not None:
-        trees = "" if origin.trees == origin.sentences else f", {origin.trees:,} of them with trees"
-        yield f"- Treebanks: {', '.join(origin.files)} ({origin.sentences:,} sentences, {origin.words:,} words{trees})"
-        if origin.releases:
-            yield f"- Universal Dependencies {', '.join(origin.releases)}"
-        yield f"- Licence of the treebanks: {', '.join(origin.licences) or 'not known, see the treebanks'}"
+    if provenance is not None:
+        trees = "" if provenance.trees == provenance.sentences else f", {provenance.trees:,} of them with trees"
+        size = f"{provenance.sentences:,} sentences, {provenance.words:,} words{trees}"
+        yield f"- Treebanks: {', '.join(provenance.files)} ({size})"
+        if provenance.releases:
+            yield f"- Universal Dependencies {', '.join(provenance.releases)}"
+        yield f"- Licence of the treebanks: {', '.join(provenance.licences) or 'not known, see the treebanks'}"
     clock = time.strftime("%H:%M:%S", time.gmtime(seconds))
     yield f"- Time: {clock} for {history[-1].epoch} epochs; the model is that of epoch {best.epoch}"
-    if origin is not None:
-        threads = f"{origin.threads} thread{'s' * (origin.threads != 1)}"
-        yield f"- Machine: {origin.device}, {threads}"
-        yield f"- Versions: {', '.join(f'{name} {version}' for name, version in origin.versions.items())}"
+    if provenance is not None:
+        threads = f"{provenance.threads} thread{'s' * (provenance.threads != 1)}"
+        yield f"- Machine: {provenance.device}, {threads}"
+        yield f"- Versions: {', '.join(f'{name} {version}' for name, version in provenance.versions.items())}"
     yield "- Command: `treeparse train --config config.yaml`, with the following as `config.yaml`"
 
 
 def _without_folders(settings: Mapping[str, Any]) -> str:
-    """The settings as YAML, files by their names alone: what the folders of a machine are called is not for others."""
+    """Return the settings as YAML, with files by their names alone, because paths may reveal private names."""
     data = {**settings["data"]}
     for name in ("train", "dev", "unlabelled", "vectors", "cache"):
         if data.get(name) is not None:

@@ -1,4 +1,4 @@
-"""The parser of a run's best epoch so far, written as a model folder."""
+"""Export of the parser of a run's best epoch so far as a model folder."""
 
 import os
 from dataclasses import dataclass
@@ -18,9 +18,13 @@ from treeparse.training.state.run_directory import RunDirectory
 
 @dataclass(frozen=True)
 class Export:
-    """What was exported: the model of the epoch ``best`` of ``epochs``, to ``folder``.
+    """The result of an export.
 
-    ``written`` is false where the folder held it already, and was left alone.
+    Attributes:
+        best: the epoch of the model.
+        epochs: number of completed epochs.
+        folder: the model folder.
+        written: false if the folder held this model already and did not change.
     """
 
     best: EpochRecord
@@ -32,12 +36,12 @@ class Export:
 def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
     """Write the model of the best epoch so far into ``folder``, by default the run's own ``model``.
 
-    The run may be finished, killed or still running, and ends with the model of its best epoch all the same. A model
-    of other weights that stands there is replaced: it is of an earlier epoch.
+    The run may be finished, killed or still running, which does not change its own result. A model of other weights in
+    ``folder`` is replaced.
 
     Raises:
-        TreeparseError: the run's folder is none, has no complete epoch, or its files are damaged; or ``folder`` holds
-            something else than a model.
+        TreeparseError: the run's folder is no run, has no complete epoch or has damaged files, or ``folder`` holds
+            other files than a model's.
         OSError: a file cannot be read or written.
     """
     check_folder(run.path)
@@ -52,14 +56,14 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
             parser.save_pretrained(target)
             write_card(target, run, parser, history)
             written = True
-        # Training may have gone on, even to its end and its own export: what was written must not be older than that.
+        # Training may have continued, even to its own export: the written model must not be older than that one.
         latest = run.read_history()
         if best_record(latest) == best_record(history):
             return Export(best_record(history), len(latest), target, written)
 
 
 def _check_replaceable(folder: Path) -> None:
-    """Raise where the folder holds other files than those of a model."""
+    """Raise if the folder holds other files than a model's."""
     remove_all_leftovers(folder)
     others = sorted(set(os.listdir(folder)) - {*FILES, CARD}) if folder.is_dir() else []
     if others:
@@ -67,10 +71,10 @@ def _check_replaceable(folder: Path) -> None:
 
 
 def _holds(folder: Path, parser: Parser) -> bool:
-    """Whether the folder holds a model of these weights."""
+    """Return whether the folder holds a model of these weights."""
     try:
-        found = Parser.from_pretrained(folder).state_dict()
+        weights = Parser.from_pretrained(folder).state_dict()
     except (TreeparseError, OSError):
         return False
     own = parser.merged_weights()
-    return own.keys() == found.keys() and all(torch.equal(own[name], found[name]) for name in own)
+    return own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own)

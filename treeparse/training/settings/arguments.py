@@ -1,4 +1,4 @@
-"""The file and the options of a run, made ready for jsonargparse: bounded, of known keys, in its spelling."""
+"""The config file and the options of a run, checked and spelled for jsonargparse."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from treeparse.errors import TreeparseError
 from treeparse.upgrades import SETTING_KEYS, present_class_paths, upgraded_settings
 
 HELP = "treeparse train --help-config lists all settings"
-FILES = ("--data.train", "--data.dev", "--data.unlabelled")  # options that take several values, with spaces between
-LENGTH = ("epochs", "steps")  # of a run, each as a minimum
+FILES = ("--data.train", "--data.dev", "--data.unlabelled")  # options that take several values, separated by spaces
+LENGTH = ("epochs", "steps")  # of a run, each a minimum
 MODE = "bounded_yaml"  # jsonargparse's name for how it reads values
 
 
 def load_yaml(text: str) -> Any:
-    """What a text holds, as jsonargparse reads YAML; raises ``yaml.YAMLError``, also beyond `check_yaml`'s bounds."""
+    """Read a text as jsonargparse reads YAML; raise ``yaml.YAMLError``, also beyond the bounds of `check_yaml`."""
     check_yaml(text)
     return get_loader("yaml")(text)
 
@@ -30,7 +30,7 @@ set_loader(MODE, load_yaml, (yaml.YAMLError,))
 
 
 def _in_brackets(value: Any) -> Any:
-    """Text of a list from one value, or from several with commas between them."""
+    """Return the text of a list for one value, or for several that are separated by commas."""
     text = str(value) if isinstance(value, int) else value
     return f"[{text}]" if isinstance(text, str) and not text.startswith("[") else text
 
@@ -39,16 +39,16 @@ def _with_underscores(value: Any) -> Any:
     return value.replace("-", "_") if isinstance(value, str) else value
 
 
-# What settings are called elsewhere.
+# Names of settings in other tools.
 _SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
 
 _SPELLINGS: Mapping[str, Callable[[Any], Any]] = {"model.decoder": _with_underscores}
 
 
 class Keys:
-    """The keys of all settings, and which was meant by one that does not exist.
+    """The keys of all settings, with suggestions for misspelt ones.
 
-    ``lists`` are the keys of settings of several values, of which one may stand alone, or all with commas.
+    ``lists`` holds the keys of settings that take a list, which may be written as one value or separated by commas.
     """
 
     def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
@@ -57,7 +57,7 @@ class Keys:
         self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
 
     def check(self, key: str, *, dashes: str = "") -> None:
-        """Raise for a key that does not exist; what lies within a setting's own value is left to its type."""
+        """Raise for a key that does not exist; keys within the value of a setting are left to its type."""
         parts = key.split(".")
         outer = {".".join(parts[:end]) for end in range(1, len(parts))}
         if key in self.leaves | self.sections or outer & self.leaves or parts[0] == "objective":
@@ -67,19 +67,21 @@ class Keys:
         raise TreeparseError(problem + (f"; did you mean {dashes}{close[0]}?" if close else "."))
 
     def check_value(self, key: str, value: Any) -> None:
-        """Raise for a value in the place of a whole section, which jsonargparse would take for a file to read."""
+        """Raise for a value instead of a whole section, which jsonargparse would take for a file to read."""
         if key == "objective" and not re.fullmatch(r"\w+(\.\w+)*", str(value)):
-            raise TreeparseError(f"objective is {value!r:.100}, but should be the name or dotted path of a class.")
+            raise TreeparseError(f"objective must be the name or dotted path of a class, got {value!r:.100}.")
         if key in self.sections - {"objective"}:
             example = min(leaf for leaf in self.leaves if leaf.startswith(f"{key}."))
-            raise TreeparseError(f"{key} is {value!r:.100}, but it is a section: set what is in it, as {example}.")
+            raise TreeparseError(
+                f"{key} is a section of settings, got {value!r:.100}: set its keys, such as {example}."
+            )
 
     def spelled(self, key: str, value: Any) -> Any:
-        """The value of a setting as jsonargparse reads it."""
+        """Return the value of a setting in the spelling of jsonargparse."""
         return self._spellings[key](value) if key in self._spellings else value
 
     def _closest(self, key: str) -> list[str]:
-        """The key that is most like another, by its last part or as a whole; none if none is like it."""
+        """Return the key most similar to another, by its last part or as a whole; empty if none is."""
         keys = sorted(self.leaves | self.sections)
         last = key.rpartition(".")[2]
         last = _SYNONYMS.get(last, last)
@@ -94,10 +96,10 @@ class Keys:
 
 
 def file_settings(path: str | Path) -> dict[Any, Any]:
-    """The settings of a file.
+    """Read the settings of a file, with the present names of settings and of the package's classes.
 
     Raises:
-        TreeparseError: for what is no file of settings.
+        TreeparseError: the file does not exist or holds no settings.
         yaml.YAMLError: the file is no YAML, or beyond the bounds of `check_yaml`.
     """
     if not Path(path).is_file():
@@ -124,36 +126,36 @@ def present_options(options: Sequence[str]) -> list[str]:
 
 
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
-    """The settings of a file as the arguments ``--config TEXT``; raises ``TreeparseError`` for unknown keys."""
-    # JSON, whose strings are quoted: YAML 1.1, as it is written, and jsonargparse differ in what 1e5 is.
+    """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys."""
+    # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
     return ["--config", json.dumps(_spelled(settings, keys), ensure_ascii=False)]
 
 
 def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[Any, Any]:
-    """Settings of known keys as jsonargparse reads them; sections that hold nothing are left out."""
-    found: dict[Any, Any] = {}
+    """Check the keys and return the settings in the spelling of jsonargparse, without empty sections."""
+    spelled: dict[Any, Any] = {}
     for name, value in settings.items():
         key = f"{prefix}{name}"
         keys.check(key)
         if isinstance(value, Mapping):
-            found[name] = _spelled(value, keys, f"{key}.")
+            spelled[name] = _spelled(value, keys, f"{key}.")
         elif key not in keys.sections or value is not None:
             keys.check_value(key, value)
-            found[name] = keys.spelled(key, value)
-    return found
+            spelled[name] = keys.spelled(key, value)
+    return spelled
 
 
 def without_replaced_length(settings: dict[Any, Any], options: Sequence[str]) -> dict[Any, Any]:
-    """Leave out a file's epochs and steps where the options give one of the two: that alone then counts."""
-    given = {key for key, text in option_values(options) if text != "auto"}
+    """Leave out a file's epochs and steps if the options set one of the two, which then counts alone."""
+    named = {key for key, text in option_values(options) if text != "auto"}
     optimization = settings.get("optimization")
-    if not isinstance(optimization, Mapping) or len(given & {f"optimization.{name}" for name in LENGTH}) != 1:
+    if not isinstance(optimization, Mapping) or len(named & {f"optimization.{name}" for name in LENGTH}) != 1:
         return settings
     return {**settings, "optimization": {name: each for name, each in optimization.items() if name not in LENGTH}}
 
 
 def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
-    """The dotted options as arguments; raises ``TreeparseError`` for unknown keys and texts beyond all bounds."""
+    """Return dotted options as arguments; raise ``TreeparseError`` for unknown keys and texts beyond all bounds."""
     arguments: list[str] = []
     key = ""
     for option in _with_lists_of_files(options):
@@ -168,14 +170,14 @@ def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
 
 
 def _with_lists_of_files(options: Sequence[str]) -> list[str]:
-    """Join several files after one option, as shells expand a glob, to the text of a list."""
-    found: list[list[str]] = []
+    """Join several files after one option, as shells expand a glob, into the text of a list."""
+    groups: list[list[str]] = []
     for option in options:
-        if option.startswith("--") or not found or found[-1][0].partition("=")[0] not in FILES:
-            found.append([option])
+        if option.startswith("--") or not groups or groups[-1][0].partition("=")[0] not in FILES:
+            groups.append([option])
         else:
-            found[-1].append(option)
-    return [argument for group in found for argument in _with_one_value(group)]
+            groups[-1].append(option)
+    return [argument for group in groups for argument in _with_one_value(group)]
 
 
 def _with_one_value(group: Sequence[str]) -> list[str]:
@@ -193,12 +195,12 @@ def _option_value(key: str, text: str, keys: Keys) -> str:
         except OutOfBoundsError as error:
             raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
         except yaml.YAMLError:
-            pass  # jsonargparse says what is wrong, if it is: the name of a file may start so
+            pass  # jsonargparse reports it if it is a fault: the name of a file may start so
     return keys.spelled(key, text)
 
 
-def options_of(section: str, options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide dotted options with their values into those of a section and all others."""
+def split_options(section: str, options: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Divide dotted options with their values into the options of a section and all others."""
     parts: tuple[list[str], list[str]] = ([], [])
     is_other = True
     for option in options:
@@ -209,7 +211,7 @@ def options_of(section: str, options: Sequence[str]) -> tuple[list[str], list[st
 
 
 def option_values(options: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The keys and the texts of dotted options, in order."""
+    """Yield the keys and the texts of dotted options, in order."""
     key = ""
     for option in options:
         if option.startswith("--"):

@@ -15,7 +15,7 @@ from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, dev
 from treeparse.nn.transformer_config import TransformerConfig
 from treeparse.setting_fields import added_setting
 
-Auto = Literal["auto"]  # a setting that follows from the treebank or the machine, see training/plan.py
+Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
 MOST = 10**9  # of any whole number: what is larger would never end, or never start
 MOST_EPOCHS = 10**6
@@ -25,46 +25,46 @@ DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 @dataclass(frozen=True)
 class DataConfig:
-    """Treebanks, and how their sentences are put into batches.
+    """Treebanks and batches.
 
     Attributes:
-        train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded. As an option, several stand one after
-            the other (--data.train a.conllu b.conllu) or in a list ([a.conllu, b.conllu]); so do dev and unlabelled.
+        train: CoNLL-U files or globs to train on; $VARIABLES and ~ are expanded. As options, train, dev and unlabelled
+            take several values (--data.train a.conllu b.conllu) or a list ([a.conllu, b.conllu]).
         dev: CoNLL-U files or globs whose LAS chooses the best epoch; null for none: the last epoch makes the model.
-        dev_share: without dev files, the share of the training sentences that are held out as the dev set.
-        batch_words: most words of a batch, padding included, or most subwords where the encoder reads those; auto for
-            what suits the size of the treebank.
-        batch_squared: most cells of a batch's score matrices, padding included, as many words or subwords wide and
-            high; null for no bound.
-        memory: gigabytes that a step of training may take, the weights and what the optimiser keeps included: where a
-            few steps, which are measured before training, say that the bounds above ask for more, both are lowered;
-            null to leave them. Text without trees is taken to need as much as training sentences of its length.
-        workers: processes that make batches ahead of time, 0 for none; the batches are the same.
+        dev_share: share of the training sentences that is held out as the dev set if there are no dev files.
+        batch_words: most words of a batch, padding included, or most subwords if the encoder reads subwords; auto
+            chooses by the size of the treebank.
+        batch_squared: most cells of a batch's score matrices, padding included, each as wide and high as the longest
+            sentence; null for no limit.
+        memory: gigabytes that a training step may take, including weights and optimizer state. Training first measures
+            a few steps, and lowers batch_words and batch_squared if these steps show that they need more; null to leave
+            them. Text without trees counts like training sentences of its length.
+        workers: number of processes that make batches in advance, 0 for none; the batches are the same.
         start_method: how these processes start (fork, spawn or forkserver); null for the system's default.
-        vectors: a file of pretrained word vectors, as text of word2vec, fastText or GloVe or as a binary file of the
-            first two, plain or gzipped; null for none.
-        max_vectors: read only so many vectors, the first; null for all.
-        only_seen_vectors: keep only the vectors of words in train, and in unlabelled: less memory and a smaller model,
-            to which all other words are the same.
-        cache: a folder in which to keep what a frozen transformer makes of the sentences of train and dev, so that it
-            is computed once, for all epochs and runs; null for none. It takes words x mixed_layers x hidden size x 2
-            bytes, is of no use to unlabelled text, and the model does not need it.
-        cache_dtype: in what precision that is kept: float16, rounded by up to 1/2048 of a value; bfloat16, by up to
-            1/256, for models whose values leave the range of float16; float32, not rounded, twice the size.
-        skip_invalid: whether to leave out sentences that are not valid, with a count, instead of stopping.
-        partial: whether training sentences may have words of unknown HEAD, _: their likelihood sums over all trees that
-            agree with the rest. Of several possible heads MISC names all: Heads=2,5. Where all heads and labels are
+        vectors: a file of pretrained word vectors, in word2vec, fastText or GloVe text format or in the binary format
+            of the first two, plain or gzipped; null for none.
+        max_vectors: number of vectors to read, from the start of the file; null for all.
+        only_seen_vectors: store only the vectors of words in train and unlabelled. This saves memory and makes the
+            model smaller, but all other words become the same word to it.
+        cache: a folder for the layers of a frozen transformer, computed once for the sentences of train and dev and
+            read in all epochs and runs; null for none. It takes words x mixed_layers x hidden size x 2 bytes. It does
+            not speed up unlabelled text, and the model does not need it.
+        cache_dtype: precision of the cache: float16, rounded by up to 1/2048 of a value; bfloat16, by up to 1/256, for
+            models whose values exceed the range of float16; float32, not rounded, twice the size.
+        skip_invalid: leave out invalid sentences, with a count, instead of stopping.
+        partial: accept training sentences with words of unknown HEAD, _. Their likelihood sums over all trees that
+            agree with the known heads. MISC lists several possible heads: Heads=2,5. Where all heads and labels are
             unknown, the labels are root and dep.
-        temperature: draw each epoch's sentences from several treebanks, the entries of train: as many as there are in
-            all, shares proportional to size ** (1 / temperature); 1 leaves them as they are, above they are more even;
-            null for all sentences once.
+        temperature: draw each epoch's sentences from several treebanks, the entries of train: as many sentences as
+            there are, in shares proportional to size ** (1 / temperature). 1 leaves the shares as they are, higher
+            temperatures make them more even; null takes every sentence once.
         unlabelled: files or globs of unlabelled text, of any size, for objectives that need no tree: CoNLL-U, whose
-            trees are ignored, or a tokenised sentence a line (.txt, .tok, compressed too); null for none. An epoch
+            trees are ignored, or one tokenised sentence a line (.txt, .tok, also compressed); null for none. Each epoch
             takes the next part of it.
         unlabelled_ratio: words of unlabelled text for each word of training sentences.
-        unlabelled_max_words: leave out unlabelled sentences that are longer.
-        mixing: together for batches of both, with room for 1 + unlabelled_ratio times batch_words and batch_squared;
-            turns for batches of one kind, by turns.
+        unlabelled_max_words: leave out unlabelled sentences with more words.
+        mixing: together for batches of both kinds of sentences, which may hold 1 + unlabelled_ratio times batch_words
+            and batch_squared; turns for batches of one kind, by turns.
     """
 
     train: list[str] | str
@@ -93,37 +93,39 @@ class DataConfig:
         _at_least("data.batch_squared", self.batch_squared, 1)
         _at_least("data.workers", self.workers, 0)
         if self.memory is not None and not self.memory > 0:
-            raise TreeparseError(f"data.memory is {self.memory}, but must be more than 0, or null.")
+            raise TreeparseError(f"data.memory must be more than 0, or null, got {self.memory}.")
         _at_least("data.max_vectors", self.max_vectors, 1)
         if not 0 <= self.dev_share < 1:
-            raise TreeparseError(f"data.dev_share is {self.dev_share}, but must be from 0 to less than 1.")
+            raise TreeparseError(f"data.dev_share must be at least 0 and less than 1, got {self.dev_share}.")
         if self.dev_share and self.partial:
             raise TreeparseError(
-                "data.dev_share holds out training sentences, but with data.partial their trees may be incomplete: "
-                "name a file as data.dev."
+                "data.dev_share cannot be used with data.partial, because the held-out trees may be incomplete: name a "
+                "file as data.dev."
             )
         if self.dev_share and self.dev is not None:
-            raise TreeparseError("data.dev names a dev set and data.dev_share holds one out: give one of them.")
-        self._check_mixture()
+            raise TreeparseError(
+                "data.dev and data.dev_share cannot be used together: set data.dev to null, or data.dev_share to 0."
+            )
+        self._check_mix()
 
-    def _check_mixture(self) -> None:
+    def _check_mix(self) -> None:
         _at_least("data.unlabelled_max_words", self.unlabelled_max_words, 1)
         if not 0 < self.unlabelled_ratio <= MOST_RATIO:
             raise TreeparseError(
-                f"data.unlabelled_ratio is {self.unlabelled_ratio}, but must be more than 0 and at most {MOST_RATIO}."
+                f"data.unlabelled_ratio must be more than 0 and at most {MOST_RATIO}, got {self.unlabelled_ratio}."
             )
         if self.mixing == "turns" and self.unlabelled is None:
             raise TreeparseError(
-                "data.mixing says how unlabelled text is mixed in, but there is none: name files as data.unlabelled."
+                "data.mixing turns needs unlabelled text, but data.unlabelled is null: name files as data.unlabelled."
             )
         if self.temperature is None:
             return
         if not self.temperature > 0:
-            raise TreeparseError(f"data.temperature is {self.temperature}, but must be more than 0, or null.")
+            raise TreeparseError(f"data.temperature must be more than 0, or null, got {self.temperature}.")
         if isinstance(self.train, str) or len(self.train) < 2:
             raise TreeparseError(
-                "data.temperature draws from several treebanks, but data.train names one: give a list, [a.conllu, "
-                "b.conllu], each entry of which is a treebank."
+                "data.temperature needs several treebanks, but data.train names one: list them, [a.conllu, b.conllu], "
+                "one treebank an entry."
             )
 
 
@@ -132,23 +134,23 @@ class OptimizationConfig:
     """AdamW, its learning rate over time, and when to stop.
 
     Attributes:
-        epochs: passes over the training data; auto for those that the steps ask for.
-        steps: steps in whole epochs; auto for those of the epochs. Of both, what is more, so that a small treebank gets
-            more epochs; where both are auto, at least 14 epochs and 3,500 steps. An option for one of the two alone
-            (--optimization.epochs 3) replaces both of the config file's.
-        dev_every: epochs from one measurement of the dev set, and checkpoint, to the next; the number of epochs is
-            rounded up to a multiple of it; auto for some twenty measurements in all.
+        epochs: passes over the training data; auto for the number that steps needs.
+        steps: steps in whole epochs; auto for the number that epochs needs. The larger of both counts, so that a small
+            treebank gets more epochs; if both are auto, at least 14 epochs and 3,500 steps. An option for one of the
+            two alone (--optimization.epochs 3) replaces both of the config file's.
+        dev_every: epochs from one evaluation on the dev set, and checkpoint, to the next. The number of epochs is
+            rounded up to a multiple of it; auto for about twenty evaluations in all.
         learning_rate: the highest learning rate.
-        betas: decay of Adam's two averages.
+        betas: decay rates of Adam's two averages.
         eps: the constant in Adam's denominator.
-        weight_decay: decoupled weight decay; with 0 this is Adam.
+        weight_decay: decoupled weight decay; with 0, AdamW is Adam.
         warmup_steps: steps over which the learning rate rises linearly from 0; auto for 3% of all.
-        schedule: how the learning rate goes from there over all epochs; linear and cosine end at 0.
-        clip_norm: largest norm of the gradient, null for any.
-        patience: stop after so many epochs without a better dev LAS, null for never; auto for a third of all, at
-            least five measurements.
-        average_decay: decay of an exponential moving average of the weights, which is then what the dev set
-            measures and the final model holds; null for none; auto for an average over some 6% of all steps.
+        schedule: the learning rate over all epochs after that; linear and cosine end at 0.
+        clip_norm: largest norm of the gradient, null for no limit.
+        patience: number of epochs without a better dev LAS after which training stops, null for no such limit; auto for
+            a third of all epochs, and at least five evaluations.
+        average_decay: decay of an exponential moving average of the weights, which the dev set then evaluates and the
+            final model holds; null for no average; auto for an average over about 6% of all steps.
     """
 
     epochs: int | Auto = "auto"
@@ -174,20 +176,20 @@ class OptimizationConfig:
         _at_least("optimization.warmup_steps", self.warmup_steps, 0)
         _at_least("optimization.patience", self.patience, 1)
         if self.clip_norm is not None and not self.clip_norm > 0:
-            raise TreeparseError(f"optimization.clip_norm is {self.clip_norm}, but must be more than 0, or null.")
+            raise TreeparseError(f"optimization.clip_norm must be more than 0, or null, got {self.clip_norm}.")
         for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("average_decay", self.average_decay)):
             if not isinstance(value, str | None) and not 0 <= value < 1:
-                raise TreeparseError(f"optimization.{name} holds {value}, but must be from 0 to less than 1.")
+                raise TreeparseError(f"optimization.{name} must be at least 0 and less than 1, got {value}.")
 
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """Where and how exactly to compute.
+    """The device and its precision.
 
     Attributes:
         device: auto (a GPU if there is one), cpu, cuda, cuda:1.
         precision: 32-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64); auto for
-            bf16-mixed where the device has instructions for it.
+            bf16-mixed if the device has instructions for it.
     """
 
     device: str = "auto"
@@ -199,18 +201,18 @@ class TrainerConfig:
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A training run; ``objective`` names a subclass of `Objective` by ``class_path``, with its ``init_args``.
+    """The settings of a training run.
 
     Attributes:
         data: treebanks and batches.
         output: the folder of the run.
         seed: seed of the first weights, the order of the data and dropout.
-        init_from: the folder of a model, or of a run, whose weights and vocabularies training starts from; what is new
-            in the training data is added to the vocabularies.
+        init_from: the folder of a model or of a run whose weights and vocabularies training starts from; new words and
+            labels of the training data are added to the vocabularies.
         model: the parser.
-        objective: the loss of the trees.
-        optimization: how the loss is minimised.
-        trainer: where and how exactly to compute.
+        objective: the loss: the ``class_path`` of a subclass of `Objective`, with its ``init_args``.
+        optimization: the optimiser, the learning rate and the length of training.
+        trainer: the device and its precision.
     """
 
     data: DataConfig
@@ -234,45 +236,45 @@ class TrainConfig:
         encoder = self.model.encoder
         if self.data.cache is None or (isinstance(encoder, TransformerConfig) and encoder.frozen):
             return
-        problem = "model.encoder.frozen is false, and what a model that learns makes of them changes with every step"
+        problem = "model.encoder.frozen is false, and the layers of a model that learns change with every step"
         if not isinstance(encoder, TransformerConfig):
             problem = "model.encoder is no transformer"
         raise TreeparseError(
-            f"data.cache keeps what a frozen transformer makes of sentences, but {problem}: leave out data.cache, or "
-            "set model.encoder.type to transformer and model.encoder.frozen to true."
+            f"data.cache needs a frozen transformer, but {problem}: leave out data.cache, or set model.encoder.type to "
+            "transformer and model.encoder.frozen to true."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as it stands in YAML or JSON."""
+        """Return the settings as plain data for YAML or JSON."""
         return json.loads(json.dumps(asdict(self)))
 
     def to_yaml(self) -> str:
-        """A config file that :func:`~treeparse.training.settings.reading.load_config` reads back."""
+        """Return the text of a config file that `load_config` reads back."""
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
 def _at_least(name: str, value: float | Auto | None, least: float) -> None:
     if not isinstance(value, str | None) and not value >= least:
-        raise TreeparseError(f"{name} is {value}, but must be at least {least}.")
+        raise TreeparseError(f"{name} must be at least {least}, got {value}.")
 
 
 def _check_seed(seed: int) -> None:
     """Raise for a seed that torch or numpy does not take."""
     if not 0 <= seed < SEEDS:
-        raise TreeparseError(f"seed is {seed}, but must be from 0 to 2**63 - 1.")
+        raise TreeparseError(f"seed must be from 0 to 2**63 - 1, got {seed}.")
 
 
 def _check_most(section: str, settings: Any) -> None:
-    """Raise for a number in a section of settings, a dataclass, that is larger than any use of it."""
+    """Raise for a number in a section of settings that is larger than any useful value."""
     special = {"workers": _most_workers(), "epochs": MOST_EPOCHS}
     for name in (each.name for each in fields(settings)):
         value, most = getattr(settings, name), special.get(name, MOST)
         if isinstance(value, int) and value > most:
-            raise TreeparseError(f"{section}.{name} is {value}, but must be at most {most}.")
+            raise TreeparseError(f"{section}.{name} must be at most {most}, got {value}.")
         if value == math.inf:
-            raise TreeparseError(f"{section}.{name} is {value}, but must be finite.")
+            raise TreeparseError(f"{section}.{name} must be finite, got {value}.")
 
 
 def _most_workers() -> int:
-    """Four processes a core, and 16 in any case."""
+    """Return the limit of worker processes: four a core, and at least 16."""
     return max(16, 4 * (os.cpu_count() or 1))

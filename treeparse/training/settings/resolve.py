@@ -1,99 +1,94 @@
-"""The settings that follow from the treebank and the machine, where a config leaves them to ``auto``."""
+"""Resolution of the settings that a config leaves to ``auto``: they follow from the treebank and the machine."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from treeparse.batch import pick_device
-from treeparse.data.batches.mixing import PLAIN, EpochSampler, Mixture
-from treeparse.errors import TreeparseError
+from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
 from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import Auto, OptimizationConfig, TrainConfig
+from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.settings.resolved import ResolvedConfig, ResolvedData, ResolvedOptimization, ResolvedTrainer
 
-EPOCHS, STEPS = 14, 3500  # where a config sets neither: at least so many
+EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words
-MEASUREMENTS = 20  # of the dev set in a whole run
-LEAST_PATIENCE = 5  # measurements
+EVALUATIONS = 20  # on the dev set in a whole run
+LEAST_PATIENCE = 5  # evaluations
 WARMUP_SHARE, AVERAGE_SHARE, PATIENCE_SHARE = 0.03, 0.06, 1 / 3  # of all steps, and of all epochs
-LONG_WARMUP, FEW_STEPS = 1 / 5, 500  # which a run is warned of: a share of all steps, and their number
-
-T = TypeVar("T")
+LONG_WARMUP, FEW_STEPS = 1 / 5, 500  # bounds of warnings: a share of all steps, and their number
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
-    """What sentences count for in the bounds of a batch."""
+class TreebankFacts:
+    """The facts about a run's sentences that its settings and its workload depend on.
 
-    train: Sequence[int]
-    length: Callable[[Sentence], int] = len  # of any other sentence
+    Attributes:
+        lengths: number of words of each training sentence.
+        dev_words: number of words of the dev set.
+        sizes: what each training sentence counts for in the bounds of a batch; by default its words.
+        size_of: returns what any other sentence counts for.
+        mix: what an epoch consists of.
+    """
+
+    lengths: Sequence[int]
+    dev_words: int = 0
+    sizes: Sequence[int] | None = None
+    size_of: Callable[[Sentence], int] = len
+    mix: TrainingMix = ALL_LABELLED
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What a run has to do: its size in numbers."""
+    """The size of a run in numbers."""
 
     sentences: int
     words: int
     dev_words: int
-    steps_per_epoch: int  # of the first: where an epoch draws its sentences, others may have a few more or less
+    steps_per_epoch: int  # of the first epoch: where epochs draw their sentences, others may have a few more or less
     epochs: int
-    measurements: int
+    evaluations: int
     unlabelled_words: int = 0  # of an epoch
 
     @property
     def steps(self) -> int:
-        """Of all epochs."""
+        """The number of steps of all epochs."""
         return self.steps_per_epoch * self.epochs
 
 
-def settled(value: T | Auto) -> T:
-    """The value of a setting that :func:`planned` has filled in; raises where it is still ``auto``."""
-    if isinstance(value, str) and value == "auto":
-        raise TreeparseError("A setting is still auto: it is filled in by the training sentences, see planned().")
-    return cast(T, value)
-
-
-def planned(
-    config: TrainConfig,
-    lengths: Sequence[int],
-    earlier: Mapping[str, Any] | None = None,
-    mixture: Mixture = PLAIN,
-    sizes: Sizes | None = None,
-) -> TrainConfig:
-    """The config with a value in the place of every ``auto``, and with the epochs that its steps ask for.
+def resolve_settings(
+    config: TrainConfig, facts: TreebankFacts, earlier: Mapping[str, Any] | None = None
+) -> ResolvedConfig:
+    """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
 
     Args:
-        config: the settings as they were given.
-        lengths: numbers of words of the training sentences.
-        earlier: the settings of a run to go on with, as plain data, which win over what would follow anew.
-        mixture: what an epoch is made of.
-        sizes: what sentences count for in a batch; their words by default.
+        config: the settings of the user.
+        facts: facts about the run's sentences.
+        earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
     """
     if earlier is not None:
-        config = _as_earlier(config, earlier)
-    data = config.data
-    if data.batch_words == "auto":
-        data = replace(data, batch_words=batch_words(sum(lengths)))
-    held_out = data.dev is not None or data.dev_share > 0
-    first = first_epoch(replace(config, data=data), sizes or Sizes(lengths), mixture)
-    optimization = _planned_optimization(config.optimization, len(first), held_out)
-    trainer = config.trainer
-    if trainer.precision == "auto":
-        trainer = replace(trainer, precision=precision(trainer.device))
-    return replace(config, data=data, optimization=optimization, trainer=trainer)
+        config = _with_earlier_values(config, earlier)
+    data = ResolvedData(**{**vars(config.data), "batch_words": resolve_batch_words(config.data, facts.lengths)})
+    has_dev = data.dev is not None or data.dev_share > 0
+    steps_per_epoch = len(_first_epoch(data, config.seed, facts))
+    sections = {
+        "data": data,
+        "optimization": _resolve_optimization(config.optimization, steps_per_epoch, has_dev),
+        "trainer": ResolvedTrainer(device=config.trainer.device, precision=resolve_precision(config.trainer)),
+    }
+    return ResolvedConfig(**{**vars(config), **sections})
 
 
-def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
-    """Say what `planned` chose for a config, in a line each, and warn of few steps and of a long warmup."""
-    steps, warmup = settled(plan.optimization.steps), settled(plan.optimization.warmup_steps)
+def resolution_remarks(config: TrainConfig, resolved: ResolvedConfig) -> list[str]:
+    """Say what `resolve_settings` chose for a config, in a line each, and warn of few steps and of a long warmup."""
+    steps, warmup = resolved.optimization.steps, resolved.optimization.warmup_steps
     remarks = []
-    if chosen := _chosen(config, plan):
+    if chosen := _chosen_values(config, resolved):
         remarks.append(f"chosen for this treebank and machine: {chosen}")
-    if config.optimization.epochs not in ("auto", plan.optimization.epochs):
-        remarks.append(_epochs_remark(config.optimization, plan.optimization))
+    if config.optimization.epochs not in ("auto", resolved.optimization.epochs):
+        remarks.append(_epochs_remark(config.optimization, resolved.optimization))
     if warmup > LONG_WARMUP * steps:
         remarks.append(
             f"warning: the learning rate rises over {warmup:,} of {steps:,} steps (optimization.warmup_steps; auto is "
@@ -106,98 +101,98 @@ def plan_remarks(config: TrainConfig, plan: TrainConfig) -> list[str]:
     return remarks
 
 
-def _epochs_remark(given: OptimizationConfig, plan: OptimizationConfig) -> str:
-    """Why there are more epochs than the config gives."""
-    epochs = settled(plan.epochs)
-    needed = _epochs(given, settled(plan.steps) // epochs)
+def _epochs_remark(config: OptimizationConfig, resolved: ResolvedOptimization) -> str:
+    """Say why there are more epochs than in the config."""
+    needed = _epochs(config, resolved.steps // resolved.epochs)
     reasons = []
-    if needed != given.epochs:
-        reasons.append(f"optimization.steps asks for at least {given.steps:,} steps")
-    if needed != epochs:
-        reasons.append(f"the dev set is measured every {plan.dev_every} epochs (optimization.dev_every)")
-    return f"optimization.epochs {given.epochs} becomes {epochs}: {', and '.join(reasons)}"
+    if needed != config.epochs:
+        reasons.append(f"optimization.steps asks for at least {config.steps:,} steps")
+    if needed != resolved.epochs:
+        reasons.append(f"the dev set is measured every {resolved.dev_every} epochs (optimization.dev_every)")
+    return f"optimization.epochs {config.epochs} becomes {resolved.epochs}: {', and '.join(reasons)}"
 
 
-def _chosen(config: TrainConfig, plan: TrainConfig) -> str:
-    """The values of the settings that a config leaves to ``auto``, but for the device and the number of steps."""
-    sections = ("data", "optimization", "trainer")
+def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
+    """List the values of the settings that a config leaves to ``auto``, without the device and the number of steps."""
     return ", ".join(
-        f"{section}.{name} {getattr(getattr(plan, section), name)}"
-        for section in sections
+        f"{section}.{name} {getattr(getattr(resolved, section), name)}"
+        for section in ("data", "optimization", "trainer")
         for name, value in vars(getattr(config, section)).items()
         if value == "auto" and name not in ("device", "steps")
     )
 
 
-def first_epoch(config: TrainConfig, sizes: Sizes, mixture: Mixture = PLAIN) -> EpochSampler:
-    """The batches of the first epoch."""
-    bounds = {"max_words": settled(config.data.batch_words), "max_squared": config.data.batch_squared}
-    return EpochSampler(sizes.train, **bounds, seed=config.seed, mixture=mixture, length=sizes.length)
-
-
-def workload(
-    config: TrainConfig,
-    lengths: Sequence[int],
-    dev_lengths: Sequence[int],
-    mixture: Mixture = PLAIN,
-    sizes: Sizes | None = None,
-) -> Workload:
-    """The size of a run by its planned config; the arguments are those of `planned`."""
-    epochs, first = settled(config.optimization.epochs), first_epoch(config, sizes or Sizes(lengths), mixture)
+def workload(config: ResolvedConfig, facts: TreebankFacts) -> Workload:
+    """Return the size of a run."""
+    epochs, first = config.optimization.epochs, _first_epoch(config.data, config.seed, facts)
     return Workload(
         sentences=len(first.labelled),
-        words=sum(lengths[place] for place in first.labelled),
-        dev_words=sum(dev_lengths),
+        words=sum(facts.lengths[index] for index in first.labelled),
+        dev_words=facts.dev_words,
         steps_per_epoch=len(first),
         epochs=epochs,
-        measurements=epochs // settled(config.optimization.dev_every),
+        evaluations=epochs // config.optimization.dev_every,
         unlabelled_words=sum(len(sentence.words) for sentence in first.unlabelled),
     )
 
 
-def _as_earlier(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
-    """The config with the earlier values of what it leaves to ``auto``."""
+def _first_epoch(data: ResolvedData, seed: int, facts: TreebankFacts) -> EpochSampler:
+    bounds = {"max_words": data.batch_words, "max_squared": data.batch_squared}
+    sizes = facts.lengths if facts.sizes is None else facts.sizes
+    return EpochSampler(sizes, **bounds, seed=seed, mix=facts.mix, length=facts.size_of)
+
+
+def _with_earlier_values(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
+    """Replace ``auto`` by the values of an earlier run."""
     sections = {}
     for name in ("data", "optimization", "trainer"):
-        section, before = getattr(config, name), earlier.get(name, {})
-        known = {key: before[key] for key, value in vars(section).items() if value == "auto" and key in before}
+        section, values = getattr(config, name), earlier.get(name, {})
+        known = {key: values[key] for key, value in vars(section).items() if value == "auto" and key in values}
         sections[name] = replace(section, **known)
     return replace(config, **sections)
 
 
-def batch_words(words: int) -> int:
-    """Small batches for small treebanks, which get the more steps for the same work, growing as the square root."""
-    fitting = round(2.2 * math.sqrt(words) / 50) * 50
+def resolve_batch_words(data: DataConfig, lengths: Sequence[int]) -> int:
+    """Return the most words of a batch.
+
+    ``auto`` grows as the square root of the treebank's words, so that small treebanks get more steps for the same work.
+    """
+    if data.batch_words != "auto":
+        return data.batch_words
+    fitting = round(2.2 * math.sqrt(sum(lengths)) / 50) * 50
     return min(max(fitting, LEAST_BATCH), MOST_BATCH)
 
 
+def resolve_precision(trainer: TrainerConfig) -> TrainingPrecision:
+    """Return the precision; ``auto`` is bfloat16 if the device has instructions for it, because else it is slow."""
+    if trainer.precision != "auto":
+        return trainer.precision
+    return "bf16-mixed" if has_bfloat16(pick_device(trainer.device)) else "32-true"
+
+
 def _epochs(config: OptimizationConfig, steps_per_epoch: int) -> int:
+    """Return the number of epochs that a config's epochs and steps need."""
     epochs, steps = config.epochs, config.steps
     if epochs == "auto" and steps == "auto":
         epochs, steps = EPOCHS, STEPS
-    wanted = 1 if epochs == "auto" else epochs
-    return wanted if steps == "auto" else max(wanted, -(-steps // steps_per_epoch))
+    least = 1 if epochs == "auto" else epochs
+    return least if steps == "auto" else max(least, -(-steps // steps_per_epoch))
 
 
-def _planned_optimization(config: OptimizationConfig, steps_per_epoch: int, held_out: bool) -> OptimizationConfig:
+def _resolve_optimization(config: OptimizationConfig, steps_per_epoch: int, has_dev: bool) -> ResolvedOptimization:
     epochs = _epochs(config, steps_per_epoch)
-    every = max(1, round(epochs / MEASUREMENTS)) if config.dev_every == "auto" else config.dev_every
+    every = max(1, round(epochs / EVALUATIONS)) if config.dev_every == "auto" else config.dev_every
     epochs = -(-epochs // every) * every
     steps = epochs * steps_per_epoch
     patience, warmup, decay = config.patience, config.warmup_steps, config.average_decay
     if patience == "auto":
-        patience = max(math.ceil(PATIENCE_SHARE * epochs), LEAST_PATIENCE * every) if held_out else None
-    return replace(
-        config,
-        epochs=epochs,
-        steps=steps,
-        dev_every=every,
-        patience=patience,
-        warmup_steps=round(WARMUP_SHARE * steps) if warmup == "auto" else warmup,
-        average_decay=round(max(0.0, 1 - 1 / (AVERAGE_SHARE * steps)), 6) if decay == "auto" else decay,
-    )
-
-
-def precision(device: str) -> TrainingPrecision:
-    """bfloat16 where the device has instructions for it: elsewhere it is slower than single precision."""
-    return "bf16-mixed" if has_bfloat16(pick_device(device)) else "32-true"
+        patience = max(math.ceil(PATIENCE_SHARE * epochs), LEAST_PATIENCE * every) if has_dev else None
+    values = {
+        "epochs": epochs,
+        "steps": steps,
+        "dev_every": every,
+        "patience": patience,
+        "warmup_steps": round(WARMUP_SHARE * steps) if warmup == "auto" else warmup,
+        "average_decay": round(max(0.0, 1 - 1 / (AVERAGE_SHARE * steps)), 6) if decay == "auto" else decay,
+    }
+    return ResolvedOptimization(**{**vars(config), **values})

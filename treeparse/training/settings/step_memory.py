@@ -1,4 +1,4 @@
-"""How much memory a step of training takes, measured."""
+"""Measurement of the memory that a training step takes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
@@ -18,25 +18,28 @@ from treeparse.model import Parser
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence
 
-SHARE = 0.25  # of a full batch: what is measured must itself find room
-PLACES = (0.3, 0.6, 0.85, 0.95, 1.0)  # in the order of length, of the sentences that are measured
-MOMENTS = 2  # Adam's averages of each parameter that learns
+SHARE = 0.25  # of a full batch: the measurement itself must fit into memory
+QUANTILES = (0.3, 0.6, 0.85, 0.95, 1.0)  # of length, of the longest sentence of each measured batch
+MOMENTS = 2  # Adam's averages of each trained parameter
 
 
 @dataclass(frozen=True)
 class StepMemory:
-    """Bytes that a step takes for a batch of so many nodes, padding included, and cells of as many wide and high."""
+    """The bytes of a step, as a linear function of a batch's nodes and of the cells of its score matrices.
+
+    Both numbers include padding.
+    """
 
     fixed: float
     node: float
     cell: float
 
     def bytes(self, nodes: float, cells: float) -> float:
-        """What a batch takes in all."""
+        """Return the bytes of a step with a batch of this size."""
         return self.fixed + self.node * nodes + self.cell * cells
 
 
-def measured(
+def measure_step_memory(
     parser: Parser,
     objective: Objective,
     sentences: Sequence[Sentence],
@@ -46,45 +49,46 @@ def measured(
     precision: str = "32-true",
     averaged: bool = False,
 ) -> StepMemory:
-    """The memory of steps, fitted to that of a few with batches of these sentences, short ones to the longest.
+    """Measure steps with a few batches of these sentences, short to long, and fit a `StepMemory` to them.
 
-    Weights, their gradients and Adam's averages are part of what is fixed, and the copy of weights that are
-    ``averaged``. The parser and the random state stay as they are. On CUDA it is what torch allocates; on the CPU, the
-    results of all operations that are alive at once, forwards and backwards, but for the scratch space within one.
+    Its fixed part includes the weights, their gradients, Adam's averages and, if ``averaged``, a copy of the weights.
+    The parser and the random state do not change. On CUDA the function counts what torch allocates; on the CPU it
+    counts the results of all operations that are alive at once, forwards and backwards, without the scratch space
+    within an operation.
     """
-    before, trial = parser.device, deepcopy(objective).to(device)
+    original_device, objective = parser.device, deepcopy(objective).to(device)
 
     def loss(batch: Batch) -> Tensor:
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16-mixed"):
-            return parser.loss(batch, trial)
+            return parser.loss(batch, objective)
 
-    rows, found = [], []
+    sizes, peaks = [], []
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         parser.to(device).train()
-        for nodes, chosen in _trials(sentences, [*map(parser.length, sentences)], max_words):
+        for nodes, chosen in _trial_batches(sentences, [*map(parser.length, sentences)], max_words):
             batch = parser.collate(chosen)
-            rows.append([1.0, len(chosen) * nodes, len(chosen) * nodes**2])
-            found.append(peak(partial(loss, batch), device))
+            sizes.append([1.0, len(chosen) * nodes, len(chosen) * nodes**2])
+            peaks.append(peak_memory(partial(loss, batch), device))
             parser.zero_grad(set_to_none=True)
-        parser.to(before)
-    fixed, node, cell = _fitted(np.array(rows), np.array(found, dtype=float))
-    return StepMemory(fixed + _resident(parser, averaged), node, cell)
+        parser.to(original_device)
+    fixed, node, cell = _fitted_factors(np.array(sizes), np.array(peaks, dtype=float))
+    return StepMemory(fixed + _resident_bytes(parser, averaged), node, cell)
 
 
-def _trials(
+def _trial_batches(
     sentences: Sequence[Sentence], lengths: Sequence[int], max_words: int
 ) -> Iterator[tuple[int, list[Sentence]]]:
-    """Batches of several lengths, the longest last, each with the nodes that a sentence of it counts for."""
+    """Yield batches of several lengths, the longest last, each with the nodes that its sentences count for."""
     order = sorted(range(len(sentences)), key=lengths.__getitem__)
-    for place in PLACES:
-        end = max(1, round(place * len(order)))
+    for quantile in QUANTILES:
+        end = max(1, round(quantile * len(order)))
         [nodes] = counted_nodes([lengths[order[end - 1]]])
         count = min(end, max(1, int(SHARE * max_words / nodes)))
-        yield nodes, [sentences[each] for each in order[end - count : end]]
+        yield nodes, [sentences[index] for index in order[end - count : end]]
 
 
-def peak(loss: Callable[[], Tensor], device: torch.device) -> int:
-    """The bytes that there are at most, of what a loss and its gradient make."""
+def peak_memory(loss: Callable[[], Tensor], device: torch.device) -> int:
+    """Return the most bytes that a loss and its gradient hold at once."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
@@ -102,21 +106,21 @@ def _step(loss: Callable[[], Tensor]) -> None:
 
 
 class LiveStorage(TorchDispatchMode):
-    """Counts, while it is entered, the bytes of what operations have made and something still holds."""
+    """A context that counts the bytes of the tensors that operations made within it and that are still alive."""
 
     def __init__(self) -> None:
         super().__init__()
         self.peak = 0
         self._sizes: dict[StorageWeakRef, int] = {}
-        self._total = 0  # of these, some of which may be gone
+        self._total = 0  # of all sizes; some of these tensors may be gone
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):  # pyright: ignore
         result = func(*args, **(kwargs or {}))
-        given = {StorageWeakRef(each.untyped_storage()) for each in tree_leaves((args, kwargs)) if _stored(each)}
+        inputs = {StorageWeakRef(each.untyped_storage()) for each in tree_leaves((args, kwargs)) if _stored(each)}
         for each in filter(_stored, tree_leaves(result)):
             storage = each.untyped_storage()
             reference = StorageWeakRef(storage)
-            if reference not in given:  # no view
+            if reference not in inputs:  # no view
                 self._total += storage.nbytes() - self._sizes.get(reference, 0)
                 self._sizes[reference] = storage.nbytes()
         if self._total > self.peak:
@@ -130,19 +134,22 @@ def _stored(value: object) -> bool:
     return isinstance(value, Tensor) and value.device.type != "meta"
 
 
-def _fitted(rows: np.ndarray, found: np.ndarray) -> list[float]:
-    """Three factors, none below 0, by least squares of relative errors; then raised until nothing was above them."""
-    left, weighted = list(range(rows.shape[1])), rows / found[:, None]
+def _fitted_factors(sizes: np.ndarray, peaks: np.ndarray) -> list[float]:
+    """Fit a factor to each column of sizes, by least squares of relative errors.
+
+    No factor is below 0. All are raised by one factor so that no measured peak lies above the fit.
+    """
+    left, weighted = list(range(sizes.shape[1])), sizes / peaks[:, None]
     while True:
-        factors = np.linalg.lstsq(weighted[:, left], np.ones(len(found)), rcond=None)[0]
+        factors = np.linalg.lstsq(weighted[:, left], np.ones(len(peaks)), rcond=None)[0]
         if (factors >= 0).all():
             raised = factors * max(1.0, 1 / float((weighted[:, left] @ factors).min()))
             values = dict(zip(left, raised, strict=True))
-            return [float(values.get(column, 0.0)) for column in range(rows.shape[1])]
+            return [float(values.get(column, 0.0)) for column in range(sizes.shape[1])]
         del left[int(np.argmin(factors))]
 
 
-def _resident(parser: nn.Module, averaged: bool) -> int:
-    """The bytes of the weights and of what an optimiser keeps beside them between steps."""
+def _resident_bytes(parser: nn.Module, averaged: bool) -> int:
+    """Return the bytes of the weights and of the optimiser's state between steps."""
     weights = sum(each.nbytes for each in parser.state_dict().values())
     return weights * (2 if averaged else 1) + MOMENTS * sum(p.nbytes for p in parser.parameters() if p.requires_grad)

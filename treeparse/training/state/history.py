@@ -1,4 +1,4 @@
-"""What a run logs: a record where the dev set was measured, as CSV, in TensorBoard and as a line of text."""
+"""The log of a run: a record for each evaluation on the dev set, as CSV, in TensorBoard and as a line of text."""
 
 import csv
 import io
@@ -15,12 +15,19 @@ from treeparse.metrics.tags import TAG_SCORES
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One or more epochs of training and the dev set after them; ``epoch``, the last of them, counts from 1.
+    """One or more epochs of training and the dev set after them.
 
-    ``loss`` is the mean over their words in nats, ``learning_rate`` that of the last step, ``dev_uas`` and ``dev_las``
-    are in [0, 1], ``dev_loss`` is in nats a word; all three are None without a dev set. ``words_per_second`` is that of
-    training alone, ``seconds`` include the dev set. ``terms`` holds the means of the loss's several terms by name,
-    without their weights. ``dev_tags`` are the scores of predicted tags, in [0, 1], by their names, ``upos`` and so on.
+    Attributes:
+        epoch: the last of these epochs, counted from 1.
+        loss: mean over their words in nats.
+        learning_rate: the rate of the last step.
+        dev_uas: UAS in [0, 1]; None without a dev set.
+        dev_las: LAS in [0, 1]; None without a dev set.
+        words_per_second: speed of training alone.
+        seconds: time with the dev set.
+        dev_loss: nats a word; None without a dev set.
+        terms: means of the loss's terms by name, without their weights, if there are several.
+        dev_tags: scores of predicted tags in [0, 1], by ``upos`` and so on.
     """
 
     epoch: int
@@ -46,7 +53,7 @@ class EpochRecord:
         return "   ".join(columns)
 
     def columns(self) -> dict[str, Any]:
-        """The record as a row of a table: a column for each term, ``term/NAME``, and score of tags, ``dev_NAME``."""
+        """Return the record as a row of a table: terms as ``term/NAME``, and scores of tags as ``dev_NAME``."""
         values = asdict(self)
         terms, tags = values.pop("terms"), values.pop("dev_tags")
         values |= {f"dev_{name}": value for name, value in tags.items()}
@@ -54,14 +61,14 @@ class EpochRecord:
 
 
 def best_record(history: Sequence[EpochRecord]) -> EpochRecord:
-    """The record of the highest dev LAS, the first of equals; without a dev set the last one."""
+    """Return the record of the highest dev LAS, the first of equals; without a dev set the last one."""
     if history[-1].dev_las is None:
         return history[-1]
     return max(history, key=lambda record: record.dev_las or 0.0)
 
 
 def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | None) -> bool:
-    """Whether a run with this history is over: all epochs done, or ``patience`` epochs without a better one."""
+    """Return whether a run is over: all epochs are done, or ``patience`` epochs brought no better one."""
     if not history:
         return False
     last = history[-1].epoch
@@ -69,7 +76,7 @@ def is_finished(history: Sequence[EpochRecord], *, epochs: int, patience: int | 
 
 
 def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
-    """The whole history as CSV, in place of what stood there."""
+    """Write the whole history as CSV; it replaces the file."""
     text, rows = io.StringIO(), [record.columns() for record in history]
     names = [each.name for each in fields(EpochRecord) if each.name not in ("terms", "dev_tags")]
     names += sorted({name for row in rows for name in row} - set(names))
@@ -80,7 +87,7 @@ def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
 
 
 def read_csv(path: Path) -> list[EpochRecord]:
-    """The history that `write_csv` wrote.
+    """Read the history that `write_csv` wrote.
 
     Raises:
         TreeparseError: the file holds something else.
@@ -93,7 +100,7 @@ def read_csv(path: Path) -> list[EpochRecord]:
 
 
 def _record(row: Mapping[str, str]) -> EpochRecord:
-    """The record of a row; what is empty in it is None, or not there at all."""
+    """Return the record of a row; empty cells are None or absent."""
     known = {each.name for each in fields(EpochRecord)}
     values = {name: float(text) if text else None for name, text in row.items()}
     terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
@@ -104,7 +111,7 @@ def _record(row: Mapping[str, str]) -> EpochRecord:
 
 
 class TensorBoardLog:
-    """Event files that hold each epoch once: earlier files give way to the history, then epochs are added."""
+    """Event files with every epoch once: the history replaces earlier files, then `add` appends epochs."""
 
     def __init__(self, directory: Path, history: Sequence[EpochRecord]) -> None:
         from torch.utils.tensorboard import SummaryWriter  # slow to import

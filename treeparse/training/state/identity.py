@@ -1,4 +1,4 @@
-"""What fixes the outcome of a run, and whether a run may go on under the settings and data it is resumed with."""
+"""The identity of a run: the settings and digests that its outcome depends on, compared at resumption."""
 
 import hashlib
 import json
@@ -8,49 +8,49 @@ from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.batches.mixing import PLAIN, Mixture
+from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 from treeparse.setting_fields import values_of_before
-from treeparse.training.settings.config import TrainConfig
 from treeparse.training.settings.reading import differing_settings
+from treeparse.training.settings.resolved import ResolvedConfig
 
-# Settings that change no bit of the outcome: a run may be resumed under others.
+# Settings that change no bit of the outcome: a run may resume with other values.
 FREE_SETTINGS = {
     "": ("output",),
     "data": ("train", "dev", "unlabelled", "vectors", "workers", "start_method"),
-    "optimization": ("steps",),  # the epochs that they ask for count
+    "optimization": ("steps",),  # the epochs count
     "trainer": ("device",),
 }
 
 
 def run_identity(
-    config: TrainConfig,
+    config: ResolvedConfig,
     vocabulary: object,
     train: Sequence[Sentence],
     dev: Sequence[Sentence],
-    mixture: Mixture = PLAIN,
+    mix: TrainingMix = ALL_LABELLED,
 ) -> dict[str, Any]:
-    """What fixes a run's outcome: its settings, and digests of its sentences and vocabularies."""
+    """Return what a run's outcome depends on: its settings, and digests of its sentences and vocabularies."""
     settings = _binding(config.to_dict())
     digests = {
         "sentences of data.train": _digest(train),
         "sentences of data.dev": _digest(dev),
         "vocabulary": _digest([vocabulary]),
     }
-    if mixture.draw is not None:
-        digests["treebanks of data.train"] = _digest([mixture.draw])
-    if mixture.unlabelled is not None:
-        digests["files of data.unlabelled"] = _digest(mixture.unlabelled.digests())
+    if mix.draw is not None:
+        digests["treebanks of data.train"] = _digest([mix.draw])
+    if mix.unlabelled is not None:
+        digests["files of data.unlabelled"] = _digest(mix.unlabelled.digests())
     return {"settings": settings, "digests": digests}
 
 
 def _binding(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings without those that are free; of the cache, whether there is one."""
+    """Remove the free settings; replace the folder of the cache by whether there is one."""
     for section, names in FREE_SETTINGS.items():
         for name in names:
             (settings[section] if section else settings).pop(name, None)
-    data = settings["data"]  # what is kept in a cache is rounded, wherever it lies
+    data = settings["data"]  # cached vectors are rounded, whatever the folder
     data["cache"] = bool(data.get("cache"))
     return settings
 
@@ -63,16 +63,16 @@ def _digest(items: Sequence[object]) -> str:
 
 
 def _written(item: object) -> str:
-    """An item as text: as earlier versions wrote it, so that a sentence shows what came later only where it has it."""
+    """Return an item as earlier versions wrote it: a sentence shows later fields only if they have a value."""
     text = repr(item)
     return text.removesuffix(", allowed=None)") + ")" if isinstance(item, Sentence) and item.allowed is None else text
 
 
 def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    """Raise unless a run that began as ``before`` may go on as ``now``.
+    """Raise unless a run with the identity ``before`` may resume with the identity ``now``.
 
-    Its patience may change, and its epochs too where the learning rate is constant: past steps are then what they would
-    have been under the new settings.
+    The patience may change, and with a constant learning rate the number of epochs too, because past steps are then the
+    same under the new settings.
     """
     earlier, settings = _binding(deepcopy(dict(before["settings"]))), deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
@@ -80,12 +80,14 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
         settings["optimization"][name] = earlier["optimization"].get(name)
     problems = differing_settings(earlier, settings)
     only_budget = [problem.split()[0] for problem in problems] == ["optimization.epochs"]
-    digests, found = before["digests"], now["digests"]
-    problems += [f"the {name} changed" for name in {**found, **digests} if digests.get(name) != found.get(name)]
+    old_digests, digests = before["digests"], now["digests"]
+    problems += [
+        f"the {name} changed" for name in {**digests, **old_digests} if old_digests.get(name) != digests.get(name)
+    ]
     if only_budget and len(problems) == 1:
         raise TreeparseError(
-            f"The run in {path} cannot get another budget ({problems[0]}): by its schedule, "
-            f"{settings['optimization']['schedule']}, the learning rate of all its steps, past ones too, hangs on it. "
+            f"The run in {path} cannot get another budget ({problems[0]}): with its schedule, "
+            f"{settings['optimization']['schedule']}, the learning rate of all steps, past ones too, depends on it. "
             f"Train on from its model by --init-from {path}/model under another --output; the budget of a run with "
             "--optimization.schedule constant may be raised."
         )
@@ -97,14 +99,14 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
 
 
 def with_values_of_before(settings: Mapping[str, Any], config: Any) -> dict[str, Any]:
-    """The settings of an earlier run, with what they lack because it came later.
+    """Add the settings that are newer than a run, with the values of its time.
 
     Args:
-        settings: of all a run, or of one section, as plain data.
-        config: the present settings, a dataclass, which say what there is.
+        settings: the settings of the run, or a section of them, as plain data.
+        config: the present settings, or the same section of them.
     """
     nested = {name: value for name, value in vars(config).items() if is_dataclass(value)}
     before = json.dumps(values_of_before(config), default=asdict)
-    found = json.loads(before) | settings  # with lists for tuples, as in settings
-    sections = {name: found[name] for name in nested if isinstance(found.get(name), Mapping)}
-    return found | {name: with_values_of_before(values, nested[name]) for name, values in sections.items()}
+    full = json.loads(before) | settings  # with lists for tuples, as in settings
+    sections = {name: full[name] for name in nested if isinstance(full.get(name), Mapping)}
+    return full | {name: with_values_of_before(values, nested[name]) for name, values in sections.items()}

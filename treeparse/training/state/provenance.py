@@ -1,4 +1,4 @@
-"""What a run's model comes from, beside its config: its treebanks, with their licences, and the machine."""
+"""The provenance of a run's model: its treebanks, with their licences, and the machine."""
 
 import json
 import platform
@@ -19,7 +19,7 @@ from treeparse.setting_fields import added_setting
 from treeparse.version import installed_version
 
 CPUINFO = Path("/proc/cpuinfo")
-# How the names that licences have in treebanks are written on the Hugging Face hub.
+# Names of licences in treebanks, to be written as on the Hugging Face hub.
 CREATIVE_COMMONS = re.compile(r"CC[ -](BY(?:-NC)?(?:-SA|-ND)?)[ -](\d\.\d)", re.IGNORECASE)
 LICENCE_LINE = re.compile(r"^License:\s*(.+?)\s*$", re.MULTILINE)  # of the README of a UD treebank
 SHORTEST, LONGEST = 4, 8  # words of the card's example
@@ -28,20 +28,20 @@ RELEASE = re.compile(r"ud-treebanks-v(\d+\.\d+)")
 
 
 @dataclass(frozen=True)
-class Origin:
-    """What a model comes from.
+class Provenance:
+    """The data and the machine that a model was trained with.
 
     Attributes:
         files: the names of the training files.
         sentences: number of training sentences.
         words: number of their words.
         trees: number of training sentences of which some head is known.
-        licences: of the treebanks, as far as their folders say.
-        releases: of Universal Dependencies, as far as the names of folders say.
-        device: cpu or cuda, and its name.
-        threads: of the CPU.
-        versions: of treeparse, torch and Python.
-        example: the words of a training sentence that the card shows; none where it shows no sentence.
+        licences: licences of the treebanks that their folders name.
+        releases: releases of Universal Dependencies that the names of folders name.
+        device: name of the processor or the GPU.
+        threads: number of CPU threads.
+        versions: versions of treeparse, torch and Python.
+        example: words of a training sentence that the card shows; empty for none.
     """
 
     files: tuple[str, ...]
@@ -57,7 +57,7 @@ class Origin:
 
     @classmethod
     def of(cls, files: Sequence[str | Path], sentences: Sequence[Sentence], device: str | None) -> Self:
-        """That of a model which is now trained on the sentences of these files on that device."""
+        """Return the provenance of a model that is now trained on these sentences of these files on a device."""
         paths = [Path(file) for file in files]
         return cls(
             files=tuple(path.name for path in paths),
@@ -77,12 +77,12 @@ class Origin:
         )
 
     def to_json(self) -> str:
-        """The text from which :meth:`from_json` makes an equal one."""
+        """Return the text that :meth:`from_json` reads."""
         return json.dumps({**file_header(), **asdict(self)}, ensure_ascii=False, indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str, where: str) -> Self:
-        """The origin that :meth:`to_json` wrote. Raises where it did not."""
+        """Read the text that :meth:`to_json` wrote; raise for any other text."""
         try:
             data = json.loads(text)
         except ValueError as error:
@@ -91,10 +91,10 @@ class Origin:
 
 
 def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:
-    """The words of a short training sentence, for the card: that whose rarest word is in the most sentences.
+    """Return the words of a short training sentence for the card; empty if there is none.
 
-    Every word of it is in `EVERYDAY` sentences at least, so that it tells nothing of any one text; none if there is no
-    such sentence.
+    Each of its words occurs in at least `EVERYDAY` sentences, so that it reveals no single text. Of several sentences,
+    the function takes the one whose rarest word occurs in the most sentences.
     """
     counts = Counter(word for sentence in sentences for word in {*sentence.forms})
     short = (s.forms for s in sentences if SHORTEST <= len({*s.forms}) <= len(s) <= LONGEST)
@@ -103,7 +103,7 @@ def everyday_sentence(sentences: Sequence[Sentence]) -> tuple[str, ...]:
 
 
 def device_name(device: torch.device) -> str:
-    """The processor or the GPU, by the name that the system has for it."""
+    """Return the system's name for the processor or the GPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines() if CPUINFO.is_file() else []
@@ -112,24 +112,24 @@ def device_name(device: torch.device) -> str:
 
 
 def licence_tag(licence: str) -> str | None:
-    """What the hub calls a Creative Commons licence: cc-by-sa-4.0; None for others."""
-    found = CREATIVE_COMMONS.search(licence)
-    return f"cc-{found[1]}-{found[2]}".lower() if found else None
+    """Return the hub's tag of a Creative Commons licence, such as cc-by-sa-4.0; None for others."""
+    match = CREATIVE_COMMONS.search(licence)
+    return f"cc-{match[1]}-{match[2]}".lower() if match else None
 
 
 def _licence(folder: Path) -> str | None:
-    """What the README of a treebank says of its licence."""
+    """Return the licence that the README of a treebank names."""
     readme = folder / "README.md"
     try:
-        found = LICENCE_LINE.search(readme.read_text(encoding="utf-8", errors="replace"))
+        match = LICENCE_LINE.search(readme.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return None
-    return found[1] if found else None
+    return match[1] if match else None
 
 
 def _release(path: Path) -> str | None:
-    found = RELEASE.search(str(path))
-    return found[1] if found else None
+    match = RELEASE.search(str(path))
+    return match[1] if match else None
 
 
 def _distinct(values: Iterable[str | None]) -> tuple[str, ...]:

@@ -21,9 +21,9 @@ from treeparse.nn import BiLSTMConfig, EncoderConfig, TransformerConfig
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.settings import batch_bounds as budget
-from treeparse.training.settings.batch_bounds import GIGABYTE, Bounds, lowered
-from treeparse.training.settings.step_memory import LiveStorage, StepMemory, measured
+from treeparse.training.settings import batch_bounds
+from treeparse.training.settings.batch_bounds import GIGABYTE, BatchBounds, lower_bounds
+from treeparse.training.settings.step_memory import LiveStorage, StepMemory, measure_step_memory
 
 CPU = torch.device("cpu")
 
@@ -60,7 +60,7 @@ def test_the_estimate_at_lengths_that_were_not_measured(settings: dict[str, Any]
     torch.manual_seed(1)
     parser = Parser.build(ParserConfig(encoder, arc_size=50, label_size=16), TRAIN)
     before = torch.get_rng_state()
-    memory = measured(parser, TreeLikelihood(), TRAIN, max_words=200, device=CPU)
+    memory = measure_step_memory(parser, TreeLikelihood(), TRAIN, max_words=200, device=CPU)
     assert torch.equal(torch.get_rng_state(), before) and all(each.grad is None for each in parser.parameters())
     learnt = sum(each.nbytes for each in parser.parameters() if each.requires_grad)
     resident = sum(each.nbytes for each in parser.state_dict().values()) + 2 * learnt
@@ -94,15 +94,15 @@ def test_lowered_bounds_keep_to_the_budget_and_use_it() -> None:
     for _ in range(200):
         memory = StepMemory(stream.uniform(0, 1e9), stream.uniform(0, 1e6), stream.uniform(0, 1e4))
         words, longest = stream.randint(100, 5000), stream.randint(10, 100)
-        bounds = Bounds(words, stream.choice([None, stream.randint(100, 10**6)]))
+        bounds = BatchBounds(words, stream.choice([None, stream.randint(100, 10**6)]))
         alone, room = memory.bytes(longest, longest**2), stream.choice([1.0, 2.5])
         most = max(alone, memory.bytes(room * words, room * min(bounds.max_squared or 10**9, words * longest)))
         amount = stream.uniform(0.5 * alone, 1.5 * most) / GIGABYTE
         if alone > amount * GIGABYTE:
             with pytest.raises(TreeparseError, match="the longest sentence alone"):
-                lowered(bounds, amount, memory, longest, room)
+                lower_bounds(bounds, amount, memory, longest, room)
             continue
-        found = lowered(bounds, amount, memory, longest, room)
+        found = lower_bounds(bounds, amount, memory, longest, room)
         if most <= amount * GIGABYTE:
             assert found == bounds
             continue
@@ -121,7 +121,7 @@ def test_a_run_within_a_budget(tiny_config: Path, tmp_path: Path, monkeypatch: p
     found = load_file(train(config, quiet=True) / "model.safetensors")
     data = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]
     assert 10 < data["batch_words"] < 400 and 100 < data["batch_squared"] < 20000 and data["memory"] == 0.001
-    monkeypatch.setattr(budget, "measured", None)
+    monkeypatch.setattr(batch_bounds, "measure_step_memory", None)
     train(config, resume=True, quiet=True)
     plain = replace(
         config,
@@ -135,5 +135,5 @@ def test_a_run_within_a_budget(tiny_config: Path, tmp_path: Path, monkeypatch: p
 def test_a_budget_that_is_too_small(tiny_config: Path) -> None:
     with pytest.raises(TreeparseError, match=r"data.memory is 1e-05 GB, but a step takes about 0.000"):
         train(load_config(tiny_config, ["--data.memory=1e-5"]), quiet=True)
-    with pytest.raises(TreeparseError, match=r"data.memory is 0.0, but must be more than 0"):
+    with pytest.raises(TreeparseError, match=r"data.memory must be more than 0, or null, got 0.0"):
         load_config(tiny_config, ["--data.memory=0"])

@@ -1,0 +1,61 @@
+"""The settings that training works with: those of `TrainConfig`, with a value for every ``auto``."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from treeparse.errors import TreeparseError
+from treeparse.names import TrainingPrecision
+from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+
+
+def check_resolved(settings: Any) -> None:
+    """Raise if a section of settings holds ``auto`` for anything but the device."""
+    if unresolved := [name for name, value in vars(settings).items() if value == "auto" and name != "device"]:
+        raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedData(DataConfig):
+    """`DataConfig` without ``auto``."""
+
+    batch_words: int = field()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_resolved(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedOptimization(OptimizationConfig):
+    """`OptimizationConfig` without ``auto``."""
+
+    epochs: int = field()
+    steps: int = field()
+    dev_every: int = field()
+    warmup_steps: int = field()
+    patience: int | None = field()
+    average_decay: float | None = field()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_resolved(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedTrainer(TrainerConfig):
+    """`TrainerConfig` without ``auto``, except for the device, because a run may resume on another one."""
+
+    precision: TrainingPrecision = field()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_resolved(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedConfig(TrainConfig):
+    """`TrainConfig` without ``auto``: `resolve_settings` makes it, and the files of a run hold it."""
+
+    data: ResolvedData = field()
+    optimization: ResolvedOptimization = field()
+    trainer: ResolvedTrainer = field()
