@@ -29,6 +29,8 @@ from treeparse.sentence import Sentence
 from treeparse.training import TrainConfig, load_config, train
 from treeparse.training.data.frozen_layers import cached_indexer
 from treeparse.training.settings.config import DataConfig, TrainerConfig
+from treeparse.training.settings.resolve import TreebankFacts, resolve_settings
+from treeparse.training.settings.resolved import ResolvedConfig
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -48,9 +50,10 @@ def frozen(folder: Path, **settings: Any) -> Parser:
     return Parser.build(ParserConfig(encoder, arc_size=8, label_size=8), SENTENCES[:12])
 
 
-def config_of(parser: Parser, cache: Path, dtype: CacheDtype = "float16") -> TrainConfig:
+def config_of(parser: Parser, cache: Path, dtype: CacheDtype = "float16") -> ResolvedConfig:
     data = DataConfig("a.conllu", batch_words=60, cache=str(cache), cache_dtype=dtype)
-    return TrainConfig(data, str(cache / "run"), model=parser.config, trainer=TrainerConfig("cpu"))
+    config = TrainConfig(data, str(cache / "run"), model=parser.config, trainer=TrainerConfig("cpu"))
+    return resolve_settings(config, TreebankFacts([*map(len, SENTENCES)]))
 
 
 def encoder_of(parser: Parser) -> TransformerEncoder:

@@ -240,9 +240,9 @@ def test_a_model_goes_on_without_any_tree(tiny_config: Path, trained_config: Pat
         ),
         (BOTH, {"unlabelled": "{folder}/dev.conllu", "mixing": "apart"}, "together or turns"),
         (BOTH, {}, r"The objective Entropy needs unlabelled sentences, but there are none: name files as"),
-        (OF_TREES, {"mixing": "turns"}, r"data\.mixing says how .* is mixed in, but there is none"),
+        (OF_TREES, {"mixing": "turns"}, r"data\.mixing turns needs unlabelled text, but data\.unlabelled is null"),
         (OF_TREES, {"unlabelled": "{folder}/dev.conllu"}, r"TreeLikelihood learns from trees alone, so that data\.unl"),
-        (OF_TREES, {"temperature": 2.0}, r"data\.temperature draws from several treebanks, but data\.train names one"),
+        (OF_TREES, {"temperature": 2.0}, r"data\.temperature needs several treebanks, but data\.train names one"),
         (
             OF_TREES,
             {"temperature": 0, "train": ["a", "b"]},
