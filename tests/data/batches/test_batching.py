@@ -104,6 +104,6 @@ def test_no_sentence_makes_no_batch() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"max_words": 0}, {"max_words": 5, "max_squared": 0}, {"max_words": 5, "step": 0}])
-def test_bounds_without_room_are_refused(bounds: dict[str, Any]) -> None:
-    with pytest.raises(TreeparseError, match="needs room"):
+def test_bounds_below_1_are_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(TreeparseError, match="max_words, max_squared and step must be at least 1, got"):
         BucketBatchSampler([1], **bounds)
