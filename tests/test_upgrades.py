@@ -88,6 +88,10 @@ OLD_SUM = {
                     "init_args": {"reference": {"class_path": "treeparse.objectives.reference.ShortArcs"}},
                 },
                 "data": "unlabelled",
+                "weight": {
+                    "class_path": "treeparse.objectives.schedule.Ramp",
+                    "init_args": {"start": 0.0, "end": 0.1, "begin": 0.0, "until": 1.0},
+                },
             },
         ]
     },
@@ -132,6 +136,7 @@ def test_a_config_file_with_old_class_paths_is_the_one_with_the_present_paths(tm
     objective = load_config(tmp_path / "old.yaml").objective
     assert objective["class_path"] == "treeparse.objectives.WeightedSum"
     assert not any(path in json.dumps(objective) for path in CLASS_PATHS)
+    assert upgraded_settings(OLD_SUM)["init_args"]["terms"][1]["weight"] == objective["init_args"]["terms"][1]["weight"]
     build_objective(objective)
 
 

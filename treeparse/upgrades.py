@@ -46,6 +46,9 @@ CLASS_PATHS: Mapping[str, str] = {
     for name in names.split()
 }
 
+# Dataclasses, which settings hold without their class path; it could be written.
+DATACLASSES = ("treeparse.objectives.Ramp", "treeparse.objectives.Weighted")
+
 _PATH = re.compile(r"(?<![\w./])treeparse(?:\.\w+)+(?![\w./])")
 
 
@@ -67,6 +70,8 @@ def upgraded_settings(settings: Any, prefix: str = "") -> Any:
         return [upgraded_settings(item, prefix) for item in settings]
     if not isinstance(settings, Mapping):
         return settings
+    if present_class_paths(str(settings.get("class_path"))) in DATACLASSES:
+        return upgraded_settings(settings.get("init_args", {}), prefix)
     result: dict[Any, Any] = {}
     for name, value in settings.items():
         value = upgraded_settings(value, f"{prefix}{name}.")
