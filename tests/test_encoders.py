@@ -179,7 +179,7 @@ def test_an_option_names_another_encoder_than_the_file(tmp_path: Path) -> None:
 
 
 def test_there_is_no_such_encoder(tmp_path: Path) -> None:
-    known = r"no encoder 'bilst', but bilstm, transformer; .*class_path.*; did you mean bilstm\?"
+    known = r"Unknown encoder 'bilst'\. Encoders: bilstm, transformer, .*class_path.*; did you mean bilstm\?"
     with pytest.raises(TreeparseError, match=known):
         load_config(written(tmp_path / "c.yaml"), ["--model.encoder.type", "bilst"])
     with pytest.raises(TreeparseError, match="no encoder '7'"):
@@ -287,7 +287,7 @@ def test_the_settings_of_ones_own_encoder(tmp_path: Path) -> None:
         (["class_path=own_encoder.Doors"], "'own_encoder.Doors' is none: its module has no class of that name"),
         (["class_path=torch.nn.Linear"], "'torch.nn.Linear' is none: .*derived from treeparse.model.OwnEncoder"),
         (["class_path=no_such.Thing"], "module 'no_such' cannot be imported"),
-        (["class_path=Windows"], "There is no encoder 'Windows'"),
+        (["class_path=Windows"], "Unknown encoder 'Windows'"),
     ],
 )
 def test_faults_of_ones_own_encoder_are_sentences(tmp_path: Path, options: list[str], words: str) -> None:
@@ -360,7 +360,7 @@ def test_a_class_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_setting_without_a_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(own_encoder, "Untyped", Untyped, raising=False)
     options = ["--model.encoder.class_path", "own_encoder.Untyped"]
-    problem = r"settings of own_encoder.Untyped are none, for want of a type: .*size"
+    problem = r"arguments of own_encoder.Untyped must have types, so that they can be settings: .*size"
     with pytest.raises(TreeparseError, match=problem):
         load_config(written(tmp_path / "c.yaml"), options)
     with pytest.raises(TreeparseError, match=problem):
