@@ -182,7 +182,7 @@ def test_there_is_no_such_encoder(tmp_path: Path) -> None:
     known = r"Unknown encoder 'bilst'\. Encoders: bilstm, transformer, .*class_path.*; did you mean bilstm\?"
     with pytest.raises(TreeparseError, match=known):
         load_config(written(tmp_path / "c.yaml"), ["--model.encoder.type", "bilst"])
-    with pytest.raises(TreeparseError, match="no encoder '7'"):
+    with pytest.raises(TreeparseError, match="Unknown encoder '7'"):
         load_config(written(tmp_path / "c.yaml", model={"encoder": {"type": 7}}))
 
 
