@@ -13,8 +13,8 @@ from torch import Tensor
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.names import COMBINATIONS, DECODERS, combination_named
 from treeparse.trees import LabeledDistribution, LabelSource, Mixture, combined
-from treeparse.trees.labels.combined import product
-from treeparse.trees.labels.means import LabelLogProbs, LabelMean, MixtureLabels
+from treeparse.trees.labels.combined import LabelLogProbs, LabelMean, product
+from treeparse.trees.labels.mixture import MixtureLabels
 
 LABELS, WORDS = 2, 3
 CASES = [Case(single_root, kind, LABELS) for kind in (NUMBA, PROJECTIVE) for single_root in (True, False)]

@@ -276,7 +276,7 @@ def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
         (open_[:, 1:], "Known labels must have the shape"),
         (open_.expand(3, 2, 4), r"Known labels must have the shape \(\*batch, n\+1\), here \(2, 4\), got \(3, 2, 4\)"),
         (open_.double(), "Known labels must be integers"),
-        (torch.full((2, 4), case.labels), "Known labels must lie below the number of labels, 2"),
+        (torch.full((2, 4), case.labels), "Known labels must be below the number of labels, 2"),
     ):
         with pytest.raises(TreeparseError, match=problem):
             p.given(open_, wrong)

@@ -25,7 +25,7 @@ def with_probabilities(
     """
     marginals = p.tree_marginals(found.heads.transpose(0, 1), found.labels.transpose(0, 1), label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
-    entropy = p.entropy_or_none()
+    entropy = p.entropy()
     entropies = repeat(None, len(lists)) if entropy is None else entropy.clamp_min(0.0).tolist()
     return [
         [
@@ -38,7 +38,7 @@ def with_probabilities(
 
 def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
     """The parses of a batch with the expected squared length of the gradient, where it is known."""
-    gradients = p.expected_gradient_or_none()
+    gradients = p.expected_gradient()
     if gradients is None:
         return [[*parses] for parses in lists]
     lengths = gradients.clamp_min(0.0).tolist()

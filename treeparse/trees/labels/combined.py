@@ -1,15 +1,16 @@
 """Several distributions over labelled trees as one: the choice among ways to combine them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
 from treeparse.names import Combination
+from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
 from treeparse.trees.labels.distribution import LabeledDistribution
-from treeparse.trees.labels.means import LabelLogProbs, LabelMean
 from treeparse.trees.labels.mixture import Mixture, check_alike
+from treeparse.trees.labels.sources import ChangedLabels, LabelSource, at_label
 from treeparse.trees.parts import Parts
 
 
@@ -57,3 +58,63 @@ def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
 
 def _mean(scores: Sequence[Tensor]) -> Tensor:
     return torch.stack(list(scores)).mean(0)
+
+
+class LabelLogProbs(ChangedLabels):
+    """Log probabilities of labels given their arcs; float64."""
+
+    def __init__(self, source: LabelSource) -> None:
+        super().__init__(source)
+        self.dtype, self.bound, self.support = torch.float64, 0.0, source.support
+
+    def change(self, scores: Tensor) -> Tensor:
+        return sums.log_probs(scores.double())
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.source.among(first, last, item, head, dependent)
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return at_label(self.at(item, head, dependent), label)
+
+    def of_items(self, items: Tensor) -> "LabelLogProbs":
+        return LabelLogProbs(self.source.of_items(items))
+
+
+class LabelMean:
+    """The mean of label scores of several sources, in float64: -inf where one of them forbids a label."""
+
+    dtype = torch.float64
+
+    def __init__(self, sources: Sequence[LabelSource]) -> None:
+        self.sources = tuple(sources)
+        self.shape, self.device = sources[0].shape, sources[0].device
+        self.requires_grad = any(source.requires_grad for source in sources)
+        self.resolution = max(source.resolution for source in sources)
+        bounds = [source.bound for source in sources if source.bound is not None]
+        self.bound = sum(bounds) / len(sources) if len(bounds) == len(sources) else None
+        supports = tuple(source.support for source in sources)
+        self.support = None if None in supports else supports
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self._mean(lambda source: source.from_heads(first, last).double())
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._mean(lambda source: source.among(first, last, item, head, dependent))
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._mean(lambda source: source.at(item, head, dependent).double())
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return self._mean(lambda source: source.at_labels(item, head, dependent, label).double())
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "LabelMean":
+        return LabelMean([source.of_items(items) for source in self.sources])
+
+    def _mean(self, scores_of: Callable[[LabelSource], Tensor]) -> Tensor:
+        total = scores_of(self.sources[0])
+        for source in self.sources[1:]:  # one at a time: memory does not grow with their number
+            total = total + scores_of(source)
+        return total / len(self.sources)

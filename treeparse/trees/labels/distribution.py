@@ -9,8 +9,7 @@ from torch import Size, Tensor
 
 from treeparse.names import Decoder
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.tree_marginals import TreeMarginals
-from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree
+from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.randomness import Generators
 
 
@@ -96,10 +95,10 @@ class LabeledDistribution(Protocol):
         """
         ...
 
-    def entropy_or_none(self) -> Tensor | None:
-        """Return the entropy ``(*batch,)``, or None where it is not known exactly."""
+    def entropy(self) -> Tensor | None:
+        """Return the entropy ``(*batch,)``, or None if it has no exact formula."""
         ...
 
-    def expected_gradient_or_none(self) -> Tensor | None:
-        """Return the expected squared length of the gradient ``(*batch,)``, or None where it is not known exactly."""
+    def expected_gradient(self) -> Tensor | None:
+        """Return the expected squared length of the gradient ``(*batch,)``, or None if it has no exact formula."""
         ...

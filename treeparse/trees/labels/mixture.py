@@ -10,10 +10,10 @@ from torch import Size, Tensor
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder
 from treeparse.trees.checks import BROADCASTING, fits
+from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.means import MixtureLabels
-from treeparse.trees.labels.tree_marginals import TreeMarginals
-from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree
+from treeparse.trees.labels.sources import LabelSource, at_label
+from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, LabeledTree, TreeMarginals
 from treeparse.trees.parts import Parts
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
@@ -203,11 +203,67 @@ class Mixture:
         means = (torch.stack([w * each for w, each in zip(weights, part, strict=True)]).sum(0) for part in columns)
         return TreeMarginals(*means)
 
-    def entropy_or_none(self) -> None:
+    def entropy(self) -> None:
         """Return None: no sum over arcs gives the entropy of a mixture."""
 
-    def expected_gradient_or_none(self) -> None:
+    def expected_gradient(self) -> None:
         """Return None: a mixture has no scores of arcs to take a gradient in."""
+
+
+class MixtureLabels:
+    """Probabilities of labelled arcs under a mixture less the probabilities of their arcs, at most 0; constants.
+
+    -inf for a label that no component allows on an arc.
+
+    Args:
+        sources: the label scores of the components.
+        marginals: the arcs' marginals under each component times its weight, ``(B, n+1, n+1)`` each.
+    """
+
+    dtype = torch.float64
+    bound = 0.0
+    support = None
+    requires_grad = False
+
+    def __init__(self, sources: Sequence[LabelSource], marginals: Sequence[Tensor]) -> None:
+        self.sources, self.marginals = tuple(sources), tuple(marginals)
+        self.shape, self.device = sources[0].shape, sources[0].device
+        self.resolution = max(source.resolution for source in sources)
+
+    def from_heads(self, first: int, last: int) -> Tensor:
+        return self._mixed(
+            lambda source: source.from_heads(first, last), [marginals[:, first:last] for marginals in self.marginals]
+        )
+
+    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self.at(item, head, dependent)
+
+    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._mixed(
+            lambda source: source.at(item, head, dependent),
+            [marginals[item, head, dependent] for marginals in self.marginals],
+        )
+
+    def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
+        return at_label(self.at(item, head, dependent), label)
+
+    def log_sums(self, arcs: Tensor) -> None:
+        return None
+
+    def of_items(self, items: Tensor) -> "MixtureLabels":
+        return MixtureLabels(
+            [source.of_items(items) for source in self.sources], [marginals[items] for marginals in self.marginals]
+        )
+
+    def _mixed(self, scores_of: Callable[[LabelSource], Tensor], marginals: Sequence[Tensor]) -> Tensor:
+        """Mix the sources' probabilities of the labels of some arcs, whose weighted marginals are ``marginals``."""
+        probs, possible = torch.zeros((), device=self.device), torch.zeros((), dtype=torch.bool, device=self.device)
+        for source, weights in zip(self.sources, marginals, strict=True):
+            log_probs = sums.log_probs(scores_of(source).detach().double())
+            probs = probs + weights.unsqueeze(-1) * log_probs.exp()
+            possible = possible | (log_probs > -torch.inf)
+        arcs = torch.stack(list(marginals)).sum(0).unsqueeze(-1)
+        return torch.where(possible, (probs - arcs).clamp_max(0.0), -torch.inf)
 
 
 def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:

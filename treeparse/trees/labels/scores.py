@@ -9,6 +9,7 @@ from torch import Tensor
 from treeparse.batch import readable_without_sync
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
+from treeparse.trees.labels.trees import TreeMarginals
 from treeparse.trees.parts import power
 from treeparse.trees.randomness import uniforms
 
@@ -89,6 +90,31 @@ class FlatLabels:
         totals = self.log_sums.expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
         values = self.of_labeled_trees(heads, labels) - torch.where(heads >= 0, totals, 0.0)
         return torch.where(heads >= 0, values, 0.0)
+
+    def tree_marginals(self, marginals: Tensor, heads: Tensor, labels: Tensor, label_power: float) -> TreeMarginals:
+        """Return the marginals of the arcs, and of the labelled arcs, of trees ``(S, B, n+1)``: constants.
+
+        Args:
+            marginals: of all arcs ``(B, n+1, n+1)``.
+            heads: heads of the trees.
+            labels: labels of the trees.
+            label_power: P(label | arc) is taken to this power and normalised.
+        """
+        index = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
+        values = marginals.expand(len(heads), *marginals.shape).gather(2, index).squeeze(2)
+        arcs = torch.where((heads >= 0) & (heads < heads.shape[-1]), values, 0.0)
+        known = (arcs > 0) & (labels >= 0) & (labels < self.count)
+        log_probs = self._log_probs_to_power(torch.where(known, heads, -1), labels, label_power)
+        return TreeMarginals(arcs, torch.where(known, arcs * log_probs.exp(), 0.0))
+
+    def _log_probs_to_power(self, heads: Tensor, labels: Tensor, power: float) -> Tensor:
+        """Return log probabilities ``(S, B, n+1)`` of labels given their arcs, after a power of the label weights."""
+        if power == 1:
+            return self.log_probs_of_arcs(heads, labels).detach()
+        chosen = labels.clamp(0, self.count - 1).unsqueeze(-1)
+        trees = zip(heads, chosen, strict=True)  # one at a time, because the scores of all labels are in memory
+        rows = [sums.log_probs(self.of_trees(tree) * power).gather(-1, label).squeeze(-1) for tree, label in trees]
+        return torch.stack(rows).detach()
 
     def of_items(self, items: Tensor) -> "FlatLabels":
         """The scores of some items ``(I,)``, in order."""

@@ -14,6 +14,13 @@ class LabeledTree(NamedTuple):
     labels: Tensor
 
 
+class TreeMarginals(NamedTuple):
+    """Probabilities ``(*sample, *batch, n+1)``, float64, of the arc into each word of a tree."""
+
+    arcs: Tensor  # of the head, whatever the label
+    labeled: Tensor  # of the head and the label
+
+
 class BestLabeledTrees(NamedTuple):
     """Labelled trees ``(..., n+1)``, best first, and their scores ``(...)``; past the last tree -1 and -inf."""
 
