@@ -73,11 +73,11 @@ def test_compiling_what_cannot_be_kept_is_an_error(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_: Any) -> None:
-        logging.getLogger("treeparse.kernels").warning("Compiled kernels cannot be kept (%s).", "no room")
+        logging.getLogger("treeparse.kernels").warning("Compiled kernels cannot be cached (%s).", "no room")
 
     monkeypatch.setattr(warm, "CALLS", (("projective", fail),))
     assert cli.main(["warm", "-q"]) == 2
-    assert capsys.readouterr() == ("", "treeparse: error: Compiled kernels cannot be kept (no room).\n")
+    assert capsys.readouterr() == ("", "treeparse: error: Compiled kernels cannot be cached (no room).\n")
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 from helpers.unprivileged import make_read_only, run_as_nobody
@@ -99,7 +100,7 @@ def write_package(folder: Path, kernel: str = KERNEL, helper: str = HELPER.forma
     package = folder / "package"
     package.mkdir()
     (package / "__init__.py").touch()
-    for source in ("compile.py", "cache.py"):
+    for source in ("compile.py", "numba_private.py"):
         text = Path(treeparse.kernels.__file__).with_name(source).read_text(encoding="utf-8")
         (package / source).write_text(text.replace("treeparse.kernels", "package"), encoding="utf-8")
     (package / "kernel.py").write_text(kernel, encoding="utf-8")
@@ -147,7 +148,7 @@ class Kernels:
         try:
             return [(function(1.0), sum(function.stats.cache_hits.values())) for function in functions]
         finally:
-            event.unregister("numba:compile", sys.modules["package.cache"]._announcer)
+            event.unregister("numba:compile", sys.modules["package.numba_private"]._announcer)
 
     def change(self) -> None:
         """Another answer, 230."""
@@ -215,7 +216,7 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_and_this_is_said_once
     for home in ({}, {"HOME": "/dev/null", "NUMBA_CACHE_DIR": "/dev/null/kernels"}):
         output, errors = answer_of_nobody(open_folder, **home)
         assert output == "20.0 0"
-        assert errors.startswith("Compiled kernels cannot be kept (no folder for them can be written to): ")
+        assert errors.startswith("Compiled kernels cannot be cached (no folder for them is writable): ")
         assert "Set NUMBA_CACHE_DIR" in errors
         assert "treeparse warm" in errors
         assert len(errors.splitlines()) == 1
@@ -238,16 +239,15 @@ def test_compiled_code_is_found_where_nothing_can_be_written(open_folder: Path) 
 def test_a_full_disk_does_not_end_the_call(
     kernels: Kernels, writer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    fail = create_autospec(getattr(IndexDataCacheFile, writer), side_effect=full)
     assert kernels.answer() == (20.0, 0)
     kernels.change()
     with monkeypatch.context() as patch:
         patch.setattr(IndexDataCacheFile, writer, fail)
         assert kernels.answer() == (230.0, 0)
     (message,) = caplog.messages  # of two functions
-    assert message.startswith("Compiled kernels cannot be kept (")
+    assert message.startswith("Compiled kernels cannot be cached (")
     assert "__pycache__: No space left on device): " in message
     assert kernels.answer() == (230.0, 0)  # not what was compiled before the change
     assert kernels.answer() == (230.0, 1)
@@ -283,7 +283,7 @@ def test_what_is_compiled_is_logged_but_not_its_parts(kernels: Kernels, caplog: 
     kernels.answer()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "compiling kernels, once: kernel.kernel"),
-        ("DEBUG", "found compiled: kernel.kernel"),
+        ("DEBUG", "read from cache: kernel.kernel"),
     ]
     folder = str(kernels.package / "__pycache__")
     assert all(record.args == {"kernel": "kernel.kernel", "folder": folder} for record in caplog.records)
@@ -309,5 +309,5 @@ def test_what_is_lent_arrays_neither_makes_nor_returns_any(kernels: Kernels) -> 
     assert kernels.answer() == (33.0, 0)
     for result in ("arrays", "(number, arrays[0])", "front(arrays[0])", "np.zeros(number).sum()"):
         kernel.write_text(LENDING_KERNEL.format(result), encoding="utf-8")
-        with pytest.raises((TypeError, NumbaError), match=r"lent its arrays|returning of array|NRT required"):
+        with pytest.raises((TypeError, NumbaError), match=r"borrows its arrays|returning of array|NRT required"):
             kernels.answer()

@@ -2,12 +2,11 @@
 
 import hashlib
 import os
+import sys
 import tempfile
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-from numba.misc.appdirs import AppDirs
 
 from treeparse.device import sources
 from treeparse.errors import TreeparseError
@@ -77,7 +76,9 @@ def _digest() -> str:
 
 
 def _folder() -> Path:
-    return Path(AppDirs("treeparse", appauthor=False).user_cache_dir)
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", "~"), "treeparse", "Cache")
+    return Path(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "treeparse")
 
 
 def _keep(code: bytes, path: Path) -> None:

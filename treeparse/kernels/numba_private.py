@@ -1,0 +1,356 @@
+"""Every private part of numba that kernels use: how they are compiled in two forms, and where they are cached.
+
+``compile`` imports this module, and compiles by the plain ``numba.njit`` where that raises an ImportError: because a
+name of numba's is missing, or takes other arguments than these classes rely on. Results are the same bits; compiling
+takes longer, calls with many arrays too, and nothing is cached.
+
+By itself, numba asks for a folder that it can write to even where all that it needs can be read, and raises if it finds
+none. ``KernelCache`` reads compiled code from any folder, and compiles for this process alone if none can be written to.
+
+The logger ``treeparse.kernels`` says which kernel is compiled (INFO) or was read from a cache (DEBUG), with ``kernel``
+and ``folder`` as arguments, where ``folder`` is None if nothing is cached; and once, as a warning, that compiled kernels
+cannot be cached.
+"""
+
+import hashlib
+import inspect
+import logging
+import os
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numba
+from numba import types
+from numba.core import config, event
+from numba.core.base import BaseContext
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.dispatcher import Dispatcher
+from numba.core.options import DefaultOptions
+from numba.core.targetconfig import ConfigStack
+from numba.misc.appdirs import AppDirs
+
+# What the classes of this module override or call, by name, with its parameters; None: only its existence matters.
+RELIED_ON: dict[Any, dict[str, tuple[str, ...] | None]] = {
+    JITCodeLibrary: {
+        "__init__": ("self", "codegen", "name"),
+        "_finalize_final_module": ("self",),
+        "_finalize_dynamic_globals": ("self",),
+        "_verify_declare_only_symbols": ("self",),
+        "_optimize_final_module": ("self",),
+    },
+    Compiler: {"compile_extra": ("self", "func")},
+    BaseContext: {"insert_user_function": ("self", "func", "fndesc", "libs")},
+    Dispatcher: {"get_call_template": ("self", "args", "kws"), "get_overload": ("self", "sig"), "_insert": None},
+    DefaultOptions: {"_nrt": None, "no_cfunc_wrapper": None, "no_cpython_wrapper": None},
+    ConfigStack: {"top_or_none": ()},
+    FunctionCache: {
+        "__init__": ("self", "py_func"),
+        "load_overload": ("self", "sig", "target_context"),
+        "save_overload": ("self", "sig", "data"),
+        "_index_key": ("self", "sig", "codegen"),
+    },
+    CompileResultCacheImpl: {
+        "reduce": ("self", "cres"),
+        "rebuild": ("self", "target_context", "payload"),
+        "check_cachable": ("self", "cres"),
+        "filename_base": None,
+    },
+    IndexDataCacheFile: {
+        "__init__": ("self", "cache_path", "filename_base", "source_stamp"),
+        "load": ("self", "key"),
+        "save": ("self", "key", "data"),
+        "_load_index": ("self",),
+        "_save_index": ("self", "overloads"),
+        "_save_data": ("self", "name", "data"),
+        "_data_name": ("self", "number"),
+    },
+    _CacheLocator: {
+        "from_function": ("py_func", "py_file"),
+        "get_cache_path": ("self",),
+        "get_source_stamp": ("self",),
+        "get_disambiguator": ("self",),
+        "get_suitable_cache_subpath": ("py_file",),
+    },
+    AppDirs: {"user_cache_dir": None},
+    event: {"register": ("kind", "listener"), "Listener": None},
+}
+
+
+def _changes() -> Iterator[str]:
+    """What numba lacks of ``RELIED_ON``, or has with other parameters."""
+    for owner, names in RELIED_ON.items():
+        for name, expected in names.items():
+            if not hasattr(owner, name):
+                yield f"{owner.__name__}.{name} is missing"
+            elif expected is not None:
+                parameters = tuple(inspect.signature(getattr(owner, name)).parameters)
+                if parameters != expected:
+                    yield f"{owner.__name__}.{name} takes {parameters}, not {expected}"
+
+
+if changes := list(_changes()):
+    raise ImportError("; ".join(changes))
+
+LOG = logging.getLogger("treeparse.kernels")
+NOT_CACHED = (
+    "Compiled kernels cannot be cached (%s): every process compiles them again, for up to a minute. Set NUMBA_CACHE_DIR "
+    "to a writable folder, or run 'treeparse warm' once as the user who installed treeparse; for an image, run it where "
+    "the image is built."
+)
+KERNELS = Path(__file__).parent  # a change of any source in this folder or below makes all cached code stale
+
+
+@cache
+def _digest_of_sources() -> bytes:
+    digest = hashlib.sha256()
+    for source in sorted(KERNELS.rglob("*.py")):
+        digest.update(source.relative_to(KERNELS).as_posix().encode() + b"\0" + source.read_bytes())
+    return digest.digest()
+
+
+def _module_of(function: Callable[..., Any]) -> tuple[Path, str]:
+    """Return the folder below which a function's code is cached, and the name of its module in that folder.
+
+    All kernels share one folder, whichever package they are in; code of other functions is cached beside its source.
+    """
+    source = Path(inspect.getfile(function))
+    folder = KERNELS if source.is_relative_to(KERNELS) else source.parent
+    return folder, ".".join(source.relative_to(folder).with_suffix("").parts)
+
+
+@cache
+def _is_writable(folder: str) -> bool:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
+
+
+class _Locator(_CacheLocator):
+    """The source of a function. It names no folder, because ``KernelCache`` does."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._module, self._line = _module_of(function)[1], function.__code__.co_firstlineno
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self:
+        return cls(py_func)
+
+    def get_cache_path(self) -> Any:
+        return ""
+
+    def get_source_stamp(self) -> Any:
+        return _digest_of_sources()
+
+    def get_disambiguator(self) -> Any:
+        return f"{self._module}-{self._line}"  # packages may have files and functions of the same name
+
+
+class _Serializer(CompileResultCacheImpl):
+    _locator_classes: ClassVar = [_Locator]
+
+
+class _CodeFile(IndexDataCacheFile):
+    """The compiled code of a function in one folder, which several processes and kinds of machines may share."""
+
+    def save(self, key: Any, data: Any) -> None:
+        """Write the code before the index, so that an index never names code of an older version or another machine."""
+        signature, machine, _ = key
+        name = self._data_name(zlib.crc32(repr((signature, machine)).encode()))
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+    def _load_index(self) -> dict[Any, str]:
+        try:
+            return super()._load_index()
+        except Exception:  # unreadable or damaged: it is written again
+            return {}
+
+
+class KernelCache(FunctionCache):
+    """The cache of one function. Its code is stale once any source in this folder or below has changed."""
+
+    _impl_class = _Serializer
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._home, module = _module_of(function)
+        self._kernel = f"{module}.{function.__qualname__.lstrip('_')}"
+
+    @property
+    def folder(self) -> str | None:
+        """The first writable folder of the cache, or None."""
+        return next(filter(_is_writable, self._folders()), None)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the compiled code from the folders up to the first writable one, or None."""
+        target_context.refresh()
+        key = self._index_key(sig, target_context.codegen())
+        for folder in self._folders():
+            try:
+                data = self._file_in(folder).load(key)
+                if data is not None:
+                    code = self._impl.rebuild(target_context, data)
+                    self._log(logging.DEBUG, "read from cache: %(kernel)s", folder)
+                    return code
+            except Exception:  # whatever is wrong with the file, the kernel can be compiled again
+                LOG.debug("compiled code of %s in %s is damaged", self._name, folder, exc_info=True)
+            if _is_writable(folder):
+                break
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        folder = self.folder
+        if folder is None or not self._impl.check_cachable(data):
+            return
+        try:
+            os.makedirs(folder, exist_ok=True)
+            self._file_in(folder).save(self._index_key(sig, data.codegen), self._impl.reduce(data))
+        except OSError as error:  # the disk is full, or the folder is no longer what it was
+            _announcer.warn(f"{folder}: {error.strerror}")
+
+    def announce(self) -> None:
+        """Log that the kernel is about to be compiled."""
+        if self.folder is None:
+            _announcer.warn("no folder for them is writable")
+        how_long = "once" if self.folder else "for this process"
+        self._log(logging.INFO, f"compiling kernels, {how_long}: %(kernel)s", self.folder)
+
+    def _log(self, level: int, message: str, folder: str | None) -> None:
+        LOG.log(level, message, {"kernel": self._kernel, "folder": folder})
+
+    def _folders(self) -> list[str]:
+        """Numba's folders in its order: NUMBA_CACHE_DIR, the one beside the sources, the user's cache."""
+        name = _Locator.get_suitable_cache_subpath(str(self._home / "kernels"))  # of any file there
+        folders = [self._home / "__pycache__", Path(AppDirs("numba", appauthor=False).user_cache_dir, name)]
+        if config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]
+            folders.insert(0, Path(config.CACHE_DIR, name))  # pyright: ignore[reportAttributeAccessIssue]
+        return [str(folder) for folder in folders if folder.parts[0] != "~"]  # of a user who has no home
+
+    def _file_in(self, folder: str) -> _CodeFile:
+        return _CodeFile(folder, self._impl.filename_base, _digest_of_sources())
+
+
+class _Announcer(event.Listener):
+    """Logs every kernel that is compiled. Functions compiled as its parts have no cache, so they are not logged."""
+
+    has_warned = False
+
+    def warn(self, reason: str) -> None:
+        """Log, once a process, that compiled kernels are lost when the process ends."""
+        if not self.has_warned:
+            self.has_warned = True
+            LOG.warning(NOT_CACHED, reason)
+
+    def on_start(self, event: Any) -> None:
+        if isinstance(code := event.data["dispatcher"]._cache, KernelCache):
+            code.announce()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_announcer = _Announcer()
+event.register("numba:compile", _announcer)
+
+
+class _InnerCode(JITCodeLibrary):
+    """The code of a function for the kernels that it is linked into, which alone become machine code."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+
+class _PartCode(_InnerCode):
+    """The code of a function that is optimised only as a part of the kernels that it is linked into."""
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+
+class _InnerCompiler(Compiler):
+    code: type[JITCodeLibrary] = _InnerCode
+
+    def compile_extra(self, func: Callable[..., Any]) -> Any:
+        target = self.state.targetctx
+        self.state.library = self.code(target.codegen(), func.__qualname__)
+        self.state.flags.no_compile = True
+        result = super().compile_extra(func)._replace(entry_point=object())  # identifies calls from kernels
+        returned = result.signature.return_type
+        if not self.state.flags.nrt and target.data_model_manager[returned].contains_nrt_meminfo():
+            raise TypeError(f"{func.__qualname__} borrows its arrays, so it cannot return an array ({returned}).")
+        target.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        return result
+
+
+class _PartCompiler(_InnerCompiler):
+    code = _PartCode
+
+
+def compiled(function: Callable[..., Any], *, part: bool = False, borrows: bool = False, **options: Any) -> Any:
+    """Compile a function in two forms: one that Python calls, and one that kernels call.
+
+    The second form has neither a wrapper for Python nor machine code, which took two fifths of the time of compiling.
+
+    Args:
+        function: the function.
+        part: whether the second form is optimised only within the kernels that call it.
+        borrows: whether references to its arrays are not counted, neither by it nor by the functions that it calls.
+        options: of ``numba.njit``.
+    """
+    # C code never calls kernels, and wrappers for C would take a tenth of the time that compiling takes.
+    options |= {"no_cfunc_wrapper": True, "_nrt": not borrows}
+    dispatcher: Any = numba.njit(**options)(function)
+    if dispatcher is not function:  # under NUMBA_DISABLE_JIT=1 it is the function
+        compiler = _PartCompiler if part else _InnerCompiler
+        inner_options = {**options, "cache": False, "no_cpython_wrapper": True, "pipeline_class": compiler}
+
+        @cache
+        def inner_form(counts: bool) -> Any:
+            inner: Any = numba.njit(**{**inner_options, "_nrt": counts})(function)
+            inner._insert = lambda *_: None  # Python has nothing to call
+            return inner
+
+        def form_here() -> Any:
+            return inner_form(not borrows and _counts_references())
+
+        dispatcher.get_call_template = lambda *call: form_here().get_call_template(*_for_any_number(*call))
+        dispatcher.get_overload = lambda signature: form_here().get_overload(signature)
+    return dispatcher
+
+
+def _counts_references() -> bool:
+    """Whether the function that is being compiled counts references to arrays; functions that it calls do the same."""
+    flags: Any = ConfigStack.top_or_none()
+    return flags.nrt
+
+
+def _for_any_number(args: Sequence[types.Type], kws: Mapping[str, types.Type]) -> tuple[list[Any], dict[str, Any]]:
+    """The argument types of a call from a kernel without the values of literal numbers.
+
+    Otherwise numba compiles the function again for each literal number.
+    """
+    return [types.unliteral(arg) for arg in args], {k: types.unliteral(v) for k, v in kws.items()}
+
+
+def compiled_and_cached(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a kernel as ``compiled`` does, and cache its code on disk until any source of the kernels changes."""
+    kernel = compiled(function, **options)
+    if kernel is not function:
+        kernel._cache = KernelCache(function)
+    return kernel
