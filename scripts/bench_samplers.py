@@ -28,6 +28,7 @@ from support.reports.markdown import Opening, parse_with_plot, report
 from support.reports.timing import Timed, take_turns
 from support.sampling import speed_map
 from support.sampling.laws import DRAWS, Law, MakeDistribution, law_of, quality
+from support.sampling.methods import COLBOURN, WILSON_REJECT
 from support.sampling.speed_map import Map
 
 from treeparse import NonProjectiveCRF, ProjectiveCRF
@@ -205,10 +206,11 @@ def shown(law: Law) -> str:
 
 def contests(options: argparse.Namespace) -> list[Contest]:
     """All contests, with the peers that are there."""
-    methods = None, "expansion", "wilson_marginal", "wilson_reject", "colbourn"
-    free = None, "expansion", "wilson", "colbourn"
-    one: list[Sampler | None] = [peers.treeparse(method) for method in methods]
+    one: list[Sampler | None] = [peers.treeparse(method) for method in (None, "expansion", "wilson_marginal")]
+    one += [peers.compared(WILSON_REJECT, "wilson_reject"), peers.compared(COLBOURN, "colbourn")]
+    free = None, "expansion", "wilson"
     any_number: list[Sampler | None] = [peers.treeparse(method, single_root=False) for method in free]
+    any_number.append(peers.compared(COLBOURN, "colbourn", single_root=False))
     distinct: list[Sampler | None] = [peers.treeparse_distinct(method) for method in (None, "repeat", "trie", "beam")]
     projective: list[Sampler | None] = [peers.treeparse_projective()]
     if options.treesample:

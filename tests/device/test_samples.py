@@ -119,8 +119,7 @@ def test_the_family_draws_as_that_of_the_cpu_by_every_method(single_root: bool, 
     scores, lengths = padded([random_graph(np.random.default_rng(6), n, "random", 0.1) for n in (5, 8)])
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
     seeds = torch.tensor([-1, 7])
-    names = ("wilson_marginal", "wilson_reject") if single_root else ("wilson",)
-    for method in (None, "expansion", "colbourn", *names):
+    for method in (None, "expansion", "wilson_marginal" if single_root else "wilson"):
         found = nonprojective_on_cuda(launcher, single_root=single_root).sample(
             arguments[:1], arguments[1], seeds, 5, method
         )

@@ -16,10 +16,10 @@ from support.peers.samplers import Array, DrawTrees, Sampler
 from support.sampling import laws as sampler_laws
 from support.sampling import speed_map
 from support.sampling.laws import law_of, quality
+from support.sampling.methods import AUTO, COLBOURN, EXPANSION, WILSON
 from support.sampling.speed_map import Map
 
 from treeparse import NonProjectiveCRF
-from treeparse.kernels.samples.nonprojective import AUTO, COLBOURN, EXPANSION, WILSON
 
 OURS = bench_samplers.contests(Namespace(treesample=None, synjax=None, supar=None, torch_struct=None))
 UNLIKELY = 1e-3

@@ -11,11 +11,10 @@ from helpers.drawn_orders import assert_sequence_law, places_in, repeated, suppo
 from helpers.oracles import Array, all_trees, enumerated_sums, tree_scores
 from helpers.ranking import random_graph, ranked_trees
 from helpers.tree_samples import deviation
-from support.sampling import published
+from support.sampling import methods, published
 from support.sampling.small_graphs import WEIGHT, A, C, graphs_of_three_trees
 
 from treeparse import NonProjectiveCRF
-from treeparse.kernels.samples import nonprojective as sampling
 
 COUNT = 20_000
 METHODS = ("AUTO", "EXPANSION", "WILSON_MARGINAL", "WILSON_REJECT", "COLBOURN")
@@ -94,7 +93,7 @@ def test_wilson_rc_is_biased(scores: Array) -> None:
 @GRAPHS
 @pytest.mark.parametrize("name", METHODS)
 def test_other_samplers_are_not(name: str, scores: Array) -> None:
-    assert deviation(scores, True, getattr(sampling, name), COUNT, seed=7) < LIMIT
+    assert deviation(scores, True, getattr(methods, name), COUNT, methods.sample_trees, seed=7) < LIMIT
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

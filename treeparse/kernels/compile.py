@@ -1,8 +1,8 @@
 """How every kernel is compiled.
 
 A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that computes the batch items of a range;
-``threads`` calls it. ``numba_private`` compiles kernels in less time and caches them on disk, by private parts of numba.
-Where numba lacks these or has changed them, ``numba.njit`` compiles kernels, with the same results, in every process.
+``threads`` calls it. ``numba_private`` compiles kernels faster and caches them on disk, by private parts of numba. Where
+numba lacks these or has changed them, ``numba.njit`` compiles kernels in every process, with the same results.
 """
 
 import logging
@@ -63,8 +63,8 @@ jit = _compiler(fastmath=False)
 # For functions that call much and are called by kernels alone: numba optimises a function together with all that it
 # calls, so deep calls take long to compile. Inner loops are better optimised alone, too.
 part_jit = _compiler(fastmath=False, part=True)
-# For functions that borrow their arrays: references to arrays are not counted, neither by them nor by the functions that
-# they call, because counting took most of the time of short calls with many arrays. They neither make nor return arrays.
+# For functions that borrow their arrays: neither they nor the functions that they call count references to arrays,
+# because counting took most of the time of short calls with many arrays. They neither make nor return arrays.
 lent_jit = _compiler(fastmath=False, borrows=True)
 lent_part_jit = _compiler(fastmath=False, part=True, borrows=True)
 # The flags let loops over sums be vectorised. Neither nnan nor ninf: -inf is a score, and finiteness is tested.

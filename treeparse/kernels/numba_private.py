@@ -4,12 +4,11 @@
 name of numba's is missing, or takes other arguments than these classes rely on. Results are the same bits; compiling
 takes longer, calls with many arrays too, and nothing is cached.
 
-By itself, numba asks for a folder that it can write to even where all that it needs can be read, and raises if it finds
-none. ``KernelCache`` reads compiled code from any folder, and compiles for this process alone if none can be written to.
+By itself, numba needs a writable folder even where it can read all that it needs, and raises if there is none.
+``KernelCache`` reads compiled code from any folder, and compiles for this process alone if no folder is writable.
 
 The logger ``treeparse.kernels`` says which kernel is compiled (INFO) or was read from a cache (DEBUG), with ``kernel``
-and ``folder`` as arguments, where ``folder`` is None if nothing is cached; and once, as a warning, that compiled kernels
-cannot be cached.
+and ``folder`` as arguments; ``folder`` is None if nothing is cached. It warns once if compiled kernels cannot be cached.
 """
 
 import hashlib
@@ -104,18 +103,19 @@ if changes := list(_changes()):
 
 LOG = logging.getLogger("treeparse.kernels")
 NOT_CACHED = (
-    "Compiled kernels cannot be cached (%s): every process compiles them again, for up to a minute. Set NUMBA_CACHE_DIR "
-    "to a writable folder, or run 'treeparse warm' once as the user who installed treeparse; for an image, run it where "
-    "the image is built."
+    "Compiled kernels cannot be cached (%s): every process compiles them again, for up to a minute. Set "
+    "NUMBA_CACHE_DIR to a writable folder, or run 'treeparse warm' once as the user who installed treeparse; for an "
+    "image, run it where the image is built."
 )
 KERNELS = Path(__file__).parent  # a change of any source in this folder or below makes all cached code stale
 
 
 @cache
-def _digest_of_sources() -> bytes:
+def _digest_of_sources(folder: Path = KERNELS) -> bytes:
+    """Return the digest of all kernels' sources, and of the sources in another folder that has kernels."""
     digest = hashlib.sha256()
-    for source in sorted(KERNELS.rglob("*.py")):
-        digest.update(source.relative_to(KERNELS).as_posix().encode() + b"\0" + source.read_bytes())
+    for source in sorted({*KERNELS.rglob("*.py"), *folder.glob("*.py")}):
+        digest.update(os.path.relpath(source, KERNELS).encode() + b"\0" + source.read_bytes())
     return digest.digest()
 
 
@@ -143,7 +143,8 @@ class _Locator(_CacheLocator):
     """The source of a function. It names no folder, because ``KernelCache`` does."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._module, self._line = _module_of(function)[1], function.__code__.co_firstlineno
+        self._home, self._module = _module_of(function)
+        self._line = function.__code__.co_firstlineno
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> Self:
@@ -153,7 +154,7 @@ class _Locator(_CacheLocator):
         return ""
 
     def get_source_stamp(self) -> Any:
-        return _digest_of_sources()
+        return _digest_of_sources(self._home)
 
     def get_disambiguator(self) -> Any:
         return f"{self._module}-{self._line}"  # packages may have files and functions of the same name
@@ -241,7 +242,7 @@ class KernelCache(FunctionCache):
         return [str(folder) for folder in folders if folder.parts[0] != "~"]  # of a user who has no home
 
     def _file_in(self, folder: str) -> _CodeFile:
-        return _CodeFile(folder, self._impl.filename_base, _digest_of_sources())
+        return _CodeFile(folder, self._impl.filename_base, _digest_of_sources(self._home))
 
 
 class _Announcer(event.Listener):
@@ -314,15 +315,15 @@ def compiled(function: Callable[..., Any], *, part: bool = False, borrows: bool 
         options: of ``numba.njit``.
     """
     # C code never calls kernels, and wrappers for C would take a tenth of the time that compiling takes.
-    options |= {"no_cfunc_wrapper": True, "_nrt": not borrows}
-    dispatcher: Any = numba.njit(**options)(function)
+    all_options: dict[str, Any] = {**options, "no_cfunc_wrapper": True, **({"_nrt": False} if borrows else {})}
+    dispatcher: Any = numba.njit(**all_options)(function)
     if dispatcher is not function:  # under NUMBA_DISABLE_JIT=1 it is the function
         compiler = _PartCompiler if part else _InnerCompiler
-        inner_options = {**options, "cache": False, "no_cpython_wrapper": True, "pipeline_class": compiler}
+        all_options |= {"cache": False, "no_cpython_wrapper": True, "pipeline_class": compiler}
 
         @cache
         def inner_form(counts: bool) -> Any:
-            inner: Any = numba.njit(**{**inner_options, "_nrt": counts})(function)
+            inner: Any = numba.njit(**{**all_options, "_nrt": counts})(function)
             inner._insert = lambda *_: None  # Python has nothing to call
             return inner
 

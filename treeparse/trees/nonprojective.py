@@ -58,11 +58,10 @@ class NonProjectiveCRF(TreeCRF):
         generator: Generators = None,
         method: Method | None = None,
     ) -> Tensor:
-        """Draw exact, independent samples by any method: heads ``(*sample, *batch, n+1)``.
+        """Draw exact, independent samples: heads ``(*sample, *batch, n+1)``.
 
-        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree for all scores; "wilson" (any number of
-        roots) or "wilson_marginal" and "wilson_reject" (a single root), random walks, which are faster on flat scores
-        ([Samp]; [Unb]); or "colbourn", which draws word by word ([Samp]). None takes the fastest. ``generator`` is one
-        generator, or one for each item.
+        ``method`` is "expansion", which takes O(n^3) once and O(n^2) a tree for all scores; or random walks, which are
+        faster on flat scores ([Samp]; [Unb]): "wilson" for any number of roots, "wilson_marginal" for a single root.
+        None takes a fast method for each item. ``generator`` is one generator, or one for each item.
         """
         return self._sample(sample_shape, generator, method)

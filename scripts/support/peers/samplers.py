@@ -24,6 +24,7 @@ from support.peers.clones import (
     import_supar,
     roots_on_diagonal,
 )
+from support.sampling import methods
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
@@ -59,6 +60,18 @@ def treeparse(method: Method | None = None, *, single_root: bool = True) -> Samp
         return p.sample((count,), generator=generator, method=method).transpose(0, 1)
 
     return by_tensors(method, draw)
+
+
+def compared(method: int, name: str, *, single_root: bool = True) -> Sampler:
+    """Trees drawn with replacement by one of ``methods``, which are compiled as the library's kernels."""
+
+    def draw(scores: Tensor, count: int, generator: torch.Generator) -> Tensor:
+        seeds = torch.randint(2**62, (len(scores),), generator=generator).numpy().astype(np.uint64)
+        lengths = np.full(len(scores), scores.shape[1] - 1)
+        heads, _ = methods.sample_trees(scores.numpy(), lengths, seeds, count, single_root=single_root, method=method)
+        return torch.from_numpy(heads)
+
+    return by_tensors(name, draw)
 
 
 def treeparse_distinct(method: DistinctMethod | None = None) -> Sampler:

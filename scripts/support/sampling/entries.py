@@ -15,22 +15,21 @@ from support.graphs.scored import Scored
 from support.peers.clones import import_package
 from support.reports.markdown import cpu_name
 from support.reports.timing import Entry
-from support.sampling import published
+from support.sampling import methods, published
 
 from treeparse import NonProjectiveCRF
 from treeparse.kernels.best.arborescence import are_trees
-from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.trees.families import DistinctMethod
 
 IntArray = NDArray[np.int64]
 WILSON_RC, LIST = "WilsonRC, biased", "list"
 REJECT, MARGINAL, COLBOURN = "WilsonReject", "WilsonMarginal", "Colbourn"
 SAMPLERS = {
-    REJECT: sampling.WILSON_REJECT,
-    MARGINAL: sampling.WILSON_MARGINAL,
-    COLBOURN: sampling.COLBOURN,
-    "expansion": sampling.EXPANSION,
-    "treeparse's choice": sampling.AUTO,
+    REJECT: methods.WILSON_REJECT,
+    MARGINAL: methods.WILSON_MARGINAL,
+    COLBOURN: methods.COLBOURN,
+    "expansion": methods.EXPANSION,
+    "treeparse's choice": methods.AUTO,
 }
 MOST_STEPS = 10_000  # steps for one tree of WilsonRC; then it is given up
 LIBRARY_DISTINCT: tuple[DistinctMethod, ...] = ("repeat", "trie", "beam")
@@ -60,7 +59,7 @@ def draw(name: str, batch: Scored, count: int, seed: int = 0) -> Drawn:
     arguments = batch.scores, batch.lengths, seeds, count
     if name == WILSON_RC:
         return Drawn(*published.wilson_rc(*arguments, limit=MOST_STEPS))
-    return Drawn(*sampling.sample_trees(*arguments, single_root=True, method=SAMPLERS[name]))
+    return Drawn(*methods.sample_trees(*arguments, single_root=True, method=SAMPLERS[name]))
 
 
 def entries(batch: Scored, count: int) -> list[Entry]:

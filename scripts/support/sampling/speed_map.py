@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from support.reports import plots
 from support.reports.timing import Timed, take_turns
-
-from treeparse.kernels.samples.nonprojective import (
+from support.sampling.methods import (
     AUTO,
     COLBOURN,
     EXPANSION,

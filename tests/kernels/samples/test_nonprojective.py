@@ -11,11 +11,9 @@ from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.samples.nonprojective import (
     AUTO,
     AUTO_LIMIT,
-    COLBOURN,
     EXPANSION,
     WILSON,
     WILSON_MARGINAL,
-    WILSON_REJECT,
     sample_trees,
 )
 from treeparse.kernels.samples.walks import STEPS_A_PAIR
@@ -29,9 +27,6 @@ METHODS = pytest.mark.parametrize(
         (EXPANSION, False),
         (WILSON, False),
         (WILSON_MARGINAL, True),
-        (WILSON_REJECT, True),
-        (COLBOURN, True),
-        (COLBOURN, False),
     ],
 )
 
@@ -97,7 +92,7 @@ def test_graphs_without_a_tree(method: int, single_root: bool) -> None:
 
 
 def test_methods_of_another_number_of_roots_are_refused() -> None:
-    for method, single_root in ((WILSON, True), (WILSON_MARGINAL, False), (WILSON_REJECT, False)):
+    for method, single_root in ((WILSON, True), (WILSON_MARGINAL, False)):
         with pytest.raises(ValueError, match="with any number of"):
             draw(np.zeros((3, 3)), single_root, method, 1)
 

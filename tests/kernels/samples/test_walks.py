@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 from helpers.chi_square import LIMIT
-from helpers.oracles import Array
 from helpers.ranking import KINDS, random_graph
-from helpers.tree_samples import deviation, draw, flat_graphs, hostile_graphs
+from helpers.tree_samples import deviation, draw, expected_steps, flat_graphs, hostile_graphs
 
-from treeparse.kernels.samples.nonprojective import WILSON, WILSON_MARGINAL, WILSON_REJECT
+from treeparse.kernels.samples.nonprojective import WILSON, WILSON_MARGINAL
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins
 
 METHODS = pytest.mark.parametrize(
     ("method", "single_root"),
-    [(WILSON, False), (WILSON_MARGINAL, True), (WILSON_REJECT, True)],
-    ids=["wilson", "wilson-marginal", "wilson-reject"],
+    [(WILSON, False), (WILSON_MARGINAL, True)],
+    ids=["wilson", "wilson-marginal"],
 )
 
 
@@ -50,23 +49,6 @@ def test_no_walk_goes_past_its_limit(method: int, single_root: bool) -> None:
     assert (steps == STEPS_A_PAIR * 64).all()
 
 
-def laplacian(scores: Array, top: int) -> Array:
-    """That of walks which end at the node ``top``, without it."""
-    weights = np.exp(scores)
-    weights[:, 0] = 0.0
-    np.fill_diagonal(weights, 0.0)
-    if top:
-        weights[0] = 0.0
-    return np.delete(np.delete(np.diag(weights.sum(0)) - weights, top, 0), top, 1)
-
-
-def expected_steps(scores: Array, top: int) -> float:
-    matrix = laplacian(scores, top)
-    if top:
-        matrix = np.delete(np.delete(matrix, 0, 0), 0, 1)
-    return float((np.diag(matrix) * np.diag(np.linalg.inv(matrix))).sum())
-
-
 def assert_mean(steps: np.ndarray, expected: float) -> None:
     assert abs(steps.mean() - expected) < LIMIT * steps.std() / np.sqrt(len(steps)) + 1e-9
 
@@ -83,39 +65,6 @@ def test_the_expected_number_of_steps() -> None:
         for top in range(1, n + 1):
             if (roots == top).sum() > 500:
                 assert_mean(steps[roots == top], expected_steps(scores, top))
-
-
-def log_tree_sum(scores: Array, top: int) -> float:
-    matrix = laplacian(scores, top)
-    return np.linalg.slogdet(matrix[1:, 1:] if top else matrix)[1]
-
-
-def expected_costs(scores: Array, shifts: Array) -> Array:
-    """Expected tries times expected steps of one try, by constants added to the root's scores."""
-    n = len(scores) - 1
-    log_single = np.logaddexp.reduce([scores[0, top] + log_tree_sum(scores, top) for top in range(1, n + 1)])
-    costs = []
-    for shift in shifts:
-        shifted = scores.copy()
-        shifted[0] += shift
-        tries = np.exp(log_tree_sum(shifted, 0) - shift - log_single)
-        costs.append(tries * expected_steps(shifted, 0))
-    return np.array(costs)
-
-
-@pytest.mark.parametrize("shift", [-40.0, 0.0, 40.0])
-def test_rejection_takes_hardly_more_steps_than_it_must(shift: float) -> None:
-    """The best constant is found, to half a step of the search, whatever constant the root's scores came with.
-
-    A try ends when its second word hangs from node 0, which only saves steps.
-    """
-    stream = np.random.default_rng(6)
-    for n, scale in ((3, 1.0), (10, 1.0), (10, 2.0), (25, 0.5)):
-        scores = scale * random_graph(stream, n, "random", 0.0)
-        least = expected_costs(scores, np.arange(-12.0, 8.0, 0.1)).min()
-        scores[0] += shift
-        _, steps = draw(scores, True, WILSON_REJECT, 3000, steps_a_pair=1000.0)
-        assert steps.mean() < 1.15 * least
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -53,9 +53,7 @@ def _score(lstm: Any) -> None:
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
-    ("single-root", lambda p: p.sample(method="colbourn")),
     ("single-root", lambda p: p.sample()),
-    ("single-root", lambda p: p.sample(method="wilson_reject")),
     ("single-root", lambda p: p.covariance(p.scores, p.scores)),
     ("single-root", lambda p: p.log_marginals),
     ("scorer", _score),

@@ -5,13 +5,12 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_part_jit, part_jit
 from treeparse.kernels.random import new_stream
-from treeparse.kernels.samples.ancestral import sample_word_by_word
 from treeparse.kernels.samples.draws import Draws
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
-from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, sample_by_rejection, walk
+from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, walk
 from treeparse.kernels.threads import run_batch
 
-AUTO, EXPANSION, WILSON, WILSON_MARGINAL, WILSON_REJECT, COLBOURN = range(6)
+AUTO, EXPANSION, WILSON, WILSON_MARGINAL = range(4)
 
 TRIAL = 8  # times n: steps in which a first walk ends if walking is faster than expansion
 AUTO_LIMIT = 32  # times n: the limit of the steps for one tree where expansion may take over at any time
@@ -51,13 +50,12 @@ def sample_trees(
     """
     if method == WILSON and single_root:
         raise ValueError("Wilson's sampler draws trees with any number of roots, not with a single one.")
-    if method in (WILSON_MARGINAL, WILSON_REJECT) and not single_root:
+    if method == WILSON_MARGINAL and not single_root:
         raise ValueError("This sampler draws trees with a single root, not with any number of them.")
     heads = np.full((len(lengths), count, scores.shape[1]), -1)
     steps = np.zeros((len(lengths), count), np.int64)
-    kernel = {WILSON_REJECT: sample_by_rejection, COLBOURN: sample_word_by_word}.get(method, _sample_freely)
     draws = Draws(scores, seeds, single_root, method, float(steps_a_pair), heads, steps)
-    run_batch(kernel, lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
+    run_batch(_sample_freely, lambda n: n**3 + 5 * count * n**2, lengths, draws, threads=threads)
     return heads, steps
 
 

@@ -6,9 +6,8 @@ Laplacian: few where scores are flat, but about ``e^g`` where two words prefer e
 limit. Past it the tree is drawn by ``expansion`` instead, with the same root word if that was given. As the loops
 erased say nothing about the tree, nor does the number of steps, and the law of the trees stays what it is.
 
-With any number of roots, walks end at node 0. For a single one, either its word is drawn first, and walks end there
-([Unb] Alg. 3 has them end at node 0, which is for ever where the root's weights are small); or trees with any number of
-roots are drawn until one has a single root ([Unb] section 4.3.1).
+With any number of roots, walks end at node 0. For a single one, its word is drawn first, and walks end there. ([Unb]
+Alg. 3 has them end at node 0, so they never end where the root's weights are small.)
 """
 
 from typing import NamedTuple
@@ -16,16 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_part_jit, part_jit, vector_jit
+from treeparse.kernels.compile import lent_part_jit, part_jit, vector_jit
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.logspace import log_add
-from treeparse.kernels.random import new_stream, uniform
-from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
-from treeparse.kernels.sums.item import linear_item
-from treeparse.kernels.weights import column_maxima, range_sum, square
+from treeparse.kernels.random import uniform
+from treeparse.kernels.weights import square
 
 STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple of what expansion takes
-SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
 
 class Bins(NamedTuple):
@@ -139,78 +134,3 @@ def _pair_bins(keep, other, j, first, waiting):
             heavies += 1
             waiting[lights] = heavy
             lights += 1
-
-
-@jit
-def sample_by_rejection(start, stop, lengths, draws):
-    """The kernel that draws trees with any number of roots until one has a single root.
-
-    A constant added to all of the root's scores changes how often that is, and how long the walks are, but no tree's
-    probability. That with the fewest expected steps is taken. The limit is for all tries together.
-    """
-    scores, heads, count = draws.scores, draws.heads, draws.heads.shape[1]
-    memory, bins = new_memory(scores.shape[1]), new_bins(scores.shape[1])
-    for b in range(start, stop):
-        n = lengths[b]
-        limit = np.int64(draws.steps_a_pair * n * n)
-        stages = set_up(scores[b], n, draws.single_root, memory)
-        if stages.exists:
-            fill_bins(scores[b], n, 0, _best_shift(scores[b], n), bins)
-        for s in range(count if stages.exists else 0):
-            stream, taken, roots = new_stream(draws.seeds[b], s), 0, 2
-            while roots > 1:
-                stream, walked, roots = walk(n, 0, limit - taken, 1, stream, bins, heads[b, s])
-                taken += walked
-            if roots < 0:
-                stream, _ = draw_root(stages, stream, memory)
-                draw_tree(stages, stream, memory, heads[b, s])
-            draws.steps[b, s] = max(taken, n)
-
-
-@part_jit
-def _best_shift(scores, n):
-    """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
-    scratch = np.empty((4, (n + 1) * (n + 1))), np.empty((3, n + 1))
-    best = _first_shift(scores, n)
-    cost = _log_cost(scores, n, best, scratch)
-    direction = -SHIFT_STEP
-    for trial in range(MAX_SHIFTS):
-        candidate = _log_cost(scores, n, best + direction, scratch)
-        if candidate < cost:
-            best, cost = best + direction, candidate
-        elif trial == 0:
-            direction = SHIFT_STEP
-        else:
-            break
-    return best
-
-
-@part_jit
-def _first_shift(scores, n):
-    """The constant by which the root's weights, each relative to those of the word's other heads, sum to 1."""
-    total = -np.inf
-    for j in range(1, n + 1):
-        words = -np.inf
-        for i in range(1, n + 1):
-            words = log_add(words, scores[i, j]) if i != j else words
-        if words > -np.inf:
-            total = log_add(total, scores[0, j] - words)
-    return -total if total > -np.inf else 0.0
-
-
-@part_jit
-def _log_cost(scores, n, shift, scratch):
-    """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
-    buffers, vectors = scratch
-    item, top = square(buffers[0], n), vectors[0]
-    for i in range(n + 1):
-        for j in range(1, n + 1):
-            item[i, j] = scores[i, j] + (shift if i == 0 else 0.0)
-    original, adjoint = square(buffers[2], n), square(buffers[3], n)
-    maxima = column_maxima(item, n, top)
-    matrices = square(buffers[1], n), original, adjoint
-    weight, _ = linear_item(item, n, False, True, matrices, (top, vectors[1], vectors[2]))
-    steps = 0.0
-    for j in range(1, n + 1):
-        steps += range_sum(original[j], 0, n + 1) * adjoint[j, 0]
-    return np.inf if np.isnan(weight) else maxima + weight - shift + np.log(steps)

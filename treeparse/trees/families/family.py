@@ -18,7 +18,7 @@ from treeparse.trees.parts import PartKind
 Tensors = tuple[Tensor, ...]
 """Float64 values of a flat batch's parts, one tensor a kind, arcs ``(B, n+1, n+1)`` first: ``Parts``, or a tuple."""
 
-Method = Literal["expansion", "wilson", "wilson_marginal", "wilson_reject", "colbourn"]
+Method = Literal["expansion", "wilson", "wilson_marginal"]
 DistinctMethod = Literal["repeat", "trie", "beam"]
 
 

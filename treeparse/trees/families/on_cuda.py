@@ -41,14 +41,11 @@ class OnCuda(OnDevice):
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
     ) -> Tensor:
-        """Draw trees with replacement; walks with rejection and Colbourn's method run on the CPU."""
         (arcs,) = parts
         arguments = arcs, lengths, moved(seeds, arcs.device), count
         if not self.crossing:
             check_projective_method(method)
             return samples.sample_projective_trees(*arguments, **self.options)
-        if method in ("wilson_reject", "colbourn"):
-            return self.cpu.sample(parts, lengths, seeds, count, method)
         check_method(method, single_root=self.single_root)
         way = "walks" if method in ("wilson", "wilson_marginal") else method
         return samples.sample_trees(*arguments, method=way, **self.options)

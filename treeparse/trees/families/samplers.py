@@ -37,7 +37,7 @@ def check_method(method: str | None, *, single_root: bool) -> None:
     _check_name(method, METHODS[1:])
     if single_root and method == "wilson":
         raise TreeparseError("The sampler 'wilson' draws trees with any number of roots; use 'wilson_marginal'.")
-    if not single_root and method in ("wilson_marginal", "wilson_reject"):
+    if not single_root and method == "wilson_marginal":
         raise TreeparseError(f"The sampler {method!r} draws trees with a single root; use 'wilson'.")
 
 

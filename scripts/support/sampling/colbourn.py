@@ -8,8 +8,8 @@ old column is a unit vector, what is left of that update is, for all other words
     B[i, :] -= B[j, :] (B[i, j] - B[i, h]) / (B[j, j] - B[j, h])
 
 which only the words to come need: O(n^3) a tree with a small constant. ([Samp] (19c-d) and [Unb] (8) misprint it.)
-With a single root, its word is drawn first (see ``expansion``) and takes the place of node 0 in a sentence without it;
-[Unb] replaces a row of the Laplacian instead, whose inverse has entries of both signs.
+With a single root, its word is drawn first (see ``expansion`` in ``treeparse.kernels.samples``) and takes the place of
+node 0 in a sentence without it; [Unb] replaces a row of the Laplacian instead, whose inverse has entries of both signs.
 
 B itself follows from the elimination, and nothing is subtracted. The differences above lose digits where a walk up from
 ``h`` nearly always comes back to ``j``, and where walks pass ``j`` very often. There, the rest of the tree is drawn by
@@ -38,7 +38,7 @@ MIN_ESCAPE = 1e-4  # probability that a walk up from a head does not come back: 
 
 @jit
 def sample_word_by_word(start, stop, lengths, draws):
-    """The kernel of this sampler. Samples with the same word at the root share its inverse."""
+    """Draw trees word by word, as a kernel. Samples with the same word at the root share its inverse."""
     scores, single_root, size, count = draws.scores, draws.single_root, draws.scores.shape[1], draws.heads.shape[1]
     memories = new_memory(size), new_memory(size), new_memory(size)
     tops, streams = np.zeros(count, np.int64), np.empty(count, np.uint64)
