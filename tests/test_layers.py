@@ -65,8 +65,8 @@ ALLOWED = {
     },
     "__main__": {"cli"},
 }
-# What each room of the kernels may import of the others; the files above them, their ground floor, import none.
-KERNELS = {"": set(), "networks": set(), "sums": set(), "best": set(), "lists": {"best"}, "samples": {"sums"}}
+# What each package of the kernels may import of the others; the files beside them, their common ground, import none.
+KERNELS = {"": set(), "sums": set(), "best": set(), "lists": {"best"}, "samples": {"sums"}}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -135,10 +135,10 @@ def test_imports_go_down_only(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in MODULES if layer_of(path) == "kernels"], ids=lambda path: path.name)
-def test_rooms_of_kernels_import_each_other_in_one_direction(path: Path) -> None:
-    room, *_ = *path.relative_to(PACKAGE / "kernels").parts[:-1], ""
+def test_packages_of_kernels_import_each_other_in_one_direction(path: Path) -> None:
+    package, *_ = *path.relative_to(PACKAGE / "kernels").parts[:-1], ""
     ours = (name.split(".")[2] for name in imported_modules(path) if name.startswith("treeparse.kernels."))
-    assert set(ours) & KERNELS.keys() - {room} <= KERNELS[room]
+    assert set(ours) & KERNELS.keys() - {package} <= KERNELS[package]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -1,1 +1,22 @@
-"""Compiled algorithms on batches of score matrices: numpy arrays in, numpy arrays out, no torch."""
+"""Compiled algorithms on batches of score matrices: numpy arrays in, numpy arrays out, no torch.
+
+``sums`` has log partitions, marginals and their derivatives; ``best`` the best tree; ``lists`` the K best trees;
+``samples`` random trees. The files beside these packages are their common ground: how kernels are compiled
+(``compile``) and run over a batch (``threads``), weights, logs, rows and vectors, random streams, ties. ``networks``
+has loops of neural networks. A package may import the common ground; ``lists`` imports ``best`` too, and ``samples``
+imports ``sums``.
+
+To add kernels for another family of trees, such as one with sibling parts:
+
+1. Put each algorithm into one file of the package that its result belongs to: ``sums/siblings.py``. Add a package only
+   for a new kind of result.
+2. Write a public function of arrays, ``(scores, lengths, *, single_root, threads=1)``, whose docstring begins with the
+   shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by ``compile.jit``,
+   loops over the items ``start`` to ``stop``; its helpers are compiled by another function of ``compile``.
+3. Give working memory strides that depend on the item's length alone (``weights.square``), so that an item has the same
+   bits in a batch and alone. Break ties by ``ties``; draw numbers by ``random``.
+4. Test it in ``tests/kernels/<package>/test_<file>.py`` against the enumeration of ``helpers.oracles``, with forbidden
+   arcs, ties and scales from 1e-3 to 1e4. Mark short tests ``nojit``: they also run as plain Python. Results that sums
+   of many terms enter belong into ``tests/kernels/test_plain_numba.py`` too.
+5. A ``Family`` in ``treeparse/trees/families`` calls it; that family's line in the contract suite tests the rest.
+"""

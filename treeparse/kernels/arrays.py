@@ -1,4 +1,4 @@
-"""The arrays that kernels take and give."""
+"""The arrays that kernels take and return."""
 
 import math
 
@@ -12,7 +12,7 @@ LINE = 64  # bytes of a line of cache, which is a vector's length
 
 
 def aligned(*shape: int) -> FloatArray:
-    """An empty array that begins with a line of cache: vectors that lie in two lines take twice as long to read."""
+    """Return an empty array that begins with a line of cache; vectors across two lines take twice as long to read."""
     count = math.prod(shape)
     numbers = np.empty(count + LINE // 8)
     start = -numbers.__array_interface__["data"][0] % LINE // 8

@@ -1,7 +1,7 @@
 """How every kernel is compiled.
 
 A kernel is one compiled function ``kernel(start, stop, lengths, ...)`` that computes the batch items of a range;
-``threads`` calls it. ``numba_private`` compiles kernels faster and caches them on disk, by private parts of numba. Where
+``threads`` calls it. ``numba_private`` compiles kernels faster, by private parts of numba, and caches them on disk. If
 numba lacks these or has changed them, ``numba.njit`` compiles kernels in every process, with the same results.
 """
 
@@ -43,7 +43,8 @@ class _PlainlyCompiled:
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
         self._function = numba.njit(**options)(function)
         inline = options.pop("inline", "never")
-        overload(self, options, strict=False, inline=inline)(lambda *arguments: function)
+        as_overload: Any = overload  # its type has no fastmath
+        as_overload(self, options, strict=False, inline=inline)(lambda *arguments: function)
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)

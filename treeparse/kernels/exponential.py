@@ -1,7 +1,7 @@
 """The exponential function of whole arrays, the same bits on every machine.
 
 It is ``2^k exp(x - k log 2)``, the second factor by Taylor's series. A loop that calls ``np.exp`` takes one number at a
-time: up to 40 words, weights then take longer than elimination.
+time, and up to 40 words weights then take longer than elimination.
 """
 
 import math
@@ -13,20 +13,20 @@ from numba import types
 
 from treeparse.kernels.compile import lent_jit
 from treeparse.kernels.rows import ZEROS, over_rows
-from treeparse.kernels.vectors import LANES, load, multiply_add, pointer_to, spelled_out, stay_apart, store
+from treeparse.kernels.vectors import LANES, by_llvm, load, multiply_add, pointer_to, stay_apart, store
 
 LOWEST = -708.0  # exp of it is still a normal number
 LOG2_E = 1 / math.log(2)
 LOG_2_HIGH = float.fromhex("0x1.62e42fefap-1")  # so short that a product with a small whole number is exact
 LOG_2_LOW = float.fromhex("0x1.cf79abc9e3b39p-40")
 MANTISSA_BITS, EXPONENT_BIAS = 52, 1023  # of a float64
-ROUND = 1.5 * 2.0**MANTISSA_BITS  # x + ROUND is a whole number, held in the low bits
+ROUND = 1.5 * 2.0**MANTISSA_BITS  # the low bits of x + ROUND are x rounded to a whole number
 TAYLOR = [1 / math.factorial(i) for i in range(13, -1, -1)]
 
 
 @lent_jit
 def exponentiate(values):
-    """``np.exp`` in place of numbers up to 700, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
+    """Replace numbers up to 700 by ``np.exp`` of them, to a unit in the last place; 0 up to ``LOWEST``; NaN stays."""
     stay_apart()
     whole = len(values) - len(values) % LANES
     for start in range(0, whole, LANES):
@@ -36,7 +36,7 @@ def exponentiate(values):
 
 
 def _exponential(builder: Any, x: Any) -> Any:
-    """The code for a vector of numbers."""
+    """Return the LLVM code for a vector of numbers."""
 
     def constant(number: float) -> Any:
         return ir.Constant(x.type, [number] * x.type.count)
@@ -46,11 +46,11 @@ def _exponential(builder: Any, x: Any) -> Any:
     x = builder.select(too_low, constant(LOWEST), x)
     rounded = multiply_add(builder, x, constant(LOG2_E), constant(ROUND))
     k = builder.fsub(rounded, constant(ROUND))
-    rest = multiply_add(builder, k, constant(-LOG_2_HIGH), x)
-    rest = multiply_add(builder, k, constant(-LOG_2_LOW), rest)
+    remainder = multiply_add(builder, k, constant(-LOG_2_HIGH), x)
+    remainder = multiply_add(builder, k, constant(-LOG_2_LOW), remainder)
     series = constant(TAYLOR[0])
     for term in TAYLOR[1:]:
-        series = multiply_add(builder, series, rest, constant(term))
+        series = multiply_add(builder, series, remainder, constant(term))
     exponent = builder.add(builder.bitcast(rounded, whole), ir.Constant(whole, [EXPONENT_BIAS] * x.type.count))
     power = builder.shl(exponent, ir.Constant(whole, [MANTISSA_BITS] * x.type.count))
     result = builder.fmul(series, builder.bitcast(power, x.type))
@@ -58,7 +58,7 @@ def _exponential(builder: Any, x: Any) -> Any:
 
 
 def _exponentiation(lanes: int) -> Any:
-    """The compiled function for so many numbers from an index on."""
+    """Return the compiled function for ``lanes`` numbers from an index on."""
 
     def typed(typing: Any, values: Any, start: Any) -> Any:
         del typing
@@ -74,7 +74,7 @@ def _exponentiation(lanes: int) -> Any:
         x = values[start : start + lanes]
         x[:] = np.where(x <= LOWEST, 0.0, np.exp(x))
 
-    return spelled_out(typed, plain)
+    return by_llvm(typed, plain)
 
 
 _exponentiate_lanes, _exponentiate_one = _exponentiation(LANES), _exponentiation(1)
@@ -94,4 +94,4 @@ def _weigh_row_plainly(scores: Any, copy: Any, top: float, count: int) -> Any:
 
 
 weigh_row = over_rows(2, 1, _weigh_row, _weigh_row_plainly, sums=True)
-"""``weigh_row(scores, at, copy, copy_at, top, count)``: exp(scores - top) in place and copied, 0 behind; their sum."""
+"""``weigh_row(scores, at, copy, copy_at, top, count)``: exp(scores - top) in place and copied, then 0; their sum."""

@@ -1,4 +1,4 @@
-"""A binary heap of slots, the one of greatest (bound, key) on top."""
+"""A binary heap of slots with the greatest (bound, key) on top."""
 
 from treeparse.kernels.compile import part_jit
 
@@ -6,29 +6,29 @@ from treeparse.kernels.compile import part_jit
 @part_jit
 def push(heap, size, slot, bounds, keys):
     """Add a slot to a heap of ``size`` slots."""
-    place = size
-    while place:
-        above = (place - 1) // 2
+    index = size
+    while index:
+        above = (index - 1) // 2
         if not _before(slot, heap[above], bounds, keys):
             break
-        heap[place] = heap[above]
-        place = above
-    heap[place] = slot
+        heap[index] = heap[above]
+        index = above
+    heap[index] = slot
 
 
 @part_jit
 def pop(heap, size, bounds, keys):
     """Take the top slot off a heap of ``size`` slots."""
     top, slot = heap[0], heap[size - 1]
-    place, below = 0, 1
+    index, below = 0, 1
     while below < size - 1:
         if below + 1 < size - 1 and _before(heap[below + 1], heap[below], bounds, keys):
             below += 1
         if not _before(heap[below], slot, bounds, keys):
             break
-        heap[place] = heap[below]
-        place, below = below, 2 * below + 1
-    heap[place] = slot
+        heap[index] = heap[below]
+        index, below = below, 2 * below + 1
+    heap[index] = slot
     return top
 
 
@@ -39,5 +39,5 @@ def _before(slot, other, bounds, keys):
 
 @part_jit
 def is_tied(heap, size, bounds):
-    """Whether another slot of a heap has the bound of the one on top."""
+    """Whether another slot of a heap has the bound of the top slot."""
     return (size > 1 and bounds[heap[1]] == bounds[heap[0]]) or (size > 2 and bounds[heap[2]] == bounds[heap[0]])

@@ -9,7 +9,7 @@ NEGLIGIBLE = -40.0  # exp of it is below half a unit in the last place of 1
 
 @lent_jit
 def log_add(x, y):
-    """``log(exp(x) + exp(y))``."""
+    """Return ``log(exp(x) + exp(y))``."""
     larger, smaller = (x, y) if x > y else (y, x)
     if larger == -np.inf or smaller - larger < NEGLIGIBLE:
         return larger
@@ -18,7 +18,7 @@ def log_add(x, y):
 
 @lent_jit
 def log_sum(values, start, stop):
-    """The log of the sum of what a range holds the logs of."""
+    """Return the log of the sum of a range of logs."""
     top = -np.inf
     for i in range(start, stop):
         top = max(top, values[i])
@@ -32,7 +32,7 @@ def log_sum(values, start, stop):
 
 @lent_jit
 def log_add_number(x, number):
-    """``log(exp(x) + number)`` clamped at -inf; ``number`` may be negative, ``x`` large."""
+    """Return ``log(exp(x) + number)`` clamped at -inf; ``number`` may be negative, ``x`` large."""
     if number == 0.0:
         return x
     if x > 0.0:

@@ -8,7 +8,7 @@ By itself, numba needs a writable folder even where it can read all that it need
 ``KernelCache`` reads compiled code from any folder, and compiles for this process alone if no folder is writable.
 
 The logger ``treeparse.kernels`` says which kernel is compiled (INFO) or was read from a cache (DEBUG), with ``kernel``
-and ``folder`` as arguments; ``folder`` is None if nothing is cached. It warns once if compiled kernels cannot be cached.
+and ``folder`` as arguments; ``folder`` is None without a cache. It warns once if compiled kernels cannot be cached.
 """
 
 import hashlib
@@ -315,15 +315,17 @@ def compiled(function: Callable[..., Any], *, part: bool = False, borrows: bool 
         options: of ``numba.njit``.
     """
     # C code never calls kernels, and wrappers for C would take a tenth of the time that compiling takes.
-    all_options: dict[str, Any] = {**options, "no_cfunc_wrapper": True, **({"_nrt": False} if borrows else {})}
-    dispatcher: Any = numba.njit(**all_options)(function)
+    options["no_cfunc_wrapper"] = True
+    if borrows:
+        options["_nrt"] = False
+    dispatcher: Any = numba.njit(**options)(function)
     if dispatcher is not function:  # under NUMBA_DISABLE_JIT=1 it is the function
-        compiler = _PartCompiler if part else _InnerCompiler
-        all_options |= {"cache": False, "no_cpython_wrapper": True, "pipeline_class": compiler}
 
         @cache
         def inner_form(counts: bool) -> Any:
-            inner: Any = numba.njit(**{**all_options, "_nrt": counts})(function)
+            compiler = _PartCompiler if part else _InnerCompiler
+            inner_options: dict[str, Any] = {**options, "_nrt": counts, "no_cpython_wrapper": True, "cache": False}
+            inner: Any = numba.njit(**inner_options, pipeline_class=compiler)(function)
             inner._insert = lambda *_: None  # Python has nothing to call
             return inner
 

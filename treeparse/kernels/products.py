@@ -1,9 +1,8 @@
 """Products of small matrices that are added to a third, at the speed of the machine.
 
 Compilers do not keep a tile of the sum in registers while its terms go by, and without that a product runs at the speed
-of memory. So the innermost loops are spelled out in vectors of eight numbers, which LLVM splits where the machine has
-shorter ones. Numbers stand in contiguous two-dimensional float64 arrays; of each, the part that takes part is named by
-its upper left corner.
+of memory. So the innermost loops are written in vectors of eight numbers, which LLVM splits where the machine has
+shorter ones. Arrays are contiguous, two-dimensional float64; the upper left corner says which part of an array is used.
 """
 
 from typing import Any
@@ -12,9 +11,9 @@ from numba import types
 from numba.core import cgutils
 
 from treeparse.kernels.compile import jit
-from treeparse.kernels.vectors import LANES, load, multiply_add, pointer_to, repeated, spelled_out, stay_apart, store
+from treeparse.kernels.vectors import LANES, by_llvm, load, multiply_add, pointer_to, repeated, stay_apart, store
 
-TILE_ROWS = 8  # as many sums as it takes until the first of them can be added to again
+TILE_ROWS = 8  # enough sums to hide the latency of an addition
 
 
 @jit
@@ -54,22 +53,22 @@ def _add_tiles(total, corner, left, left_corner, row_step, inner_step, right, ri
 
 
 def _added_plainly(rows: int) -> Any:
-    """``_tile`` as Python, for ``NUMBA_DISABLE_JIT=1``."""
+    """Return ``_tile`` as Python, for ``NUMBA_DISABLE_JIT=1``."""
 
     def add(total: Any, left: Any, right: Any, at: Any, steps: Any, inner: int) -> None:
         width, row_step, inner_step, right_width = steps
         for row in range(rows):
             for lane in range(LANES):
-                place = at[0] + row * width + lane
+                index = at[0] + row * width + lane
                 for term in range(inner):
                     factor = left.flat[at[1] + row * row_step + term * inner_step]
-                    total.flat[place] += factor * right.flat[at[2] + term * right_width + lane]
+                    total.flat[index] += factor * right.flat[at[2] + term * right_width + lane]
 
     return add
 
 
 def _tile(rows: int) -> Any:
-    """The compiled function that adds ``inner`` terms to ``rows`` vectors, held in registers meanwhile."""
+    """Return the compiled function that adds ``inner`` terms to ``rows`` vectors, which stay in registers."""
 
     def typed(typing: Any, total: Any, left: Any, right: Any, at: Any, steps: Any, inner: Any) -> Any:
         del typing
@@ -83,22 +82,22 @@ def _tile(rows: int) -> Any:
             for kind, value, start in zip(signature.args[:3], values[:3], starts, strict=True)
         )
 
-        def behind(pointer: Any, step: Any, count: Any) -> Any:
+        def after(pointer: Any, step: Any, count: Any) -> Any:
             return builder.gep(pointer, [builder.mul(step, count)])
 
-        places = [behind(total, width, width.type(row)) for row in range(rows)]
-        sums = [cgutils.alloca_once_value(builder, load(builder, pointer)) for pointer in places]
+        targets = [after(total, width, width.type(row)) for row in range(rows)]
+        sums = [cgutils.alloca_once_value(builder, load(builder, pointer)) for pointer in targets]
         with cgutils.for_range(builder, values[5]) as loop:
-            terms = load(builder, behind(right, right_width, loop.index))
-            begin = behind(left, inner_step, loop.index)
+            terms = load(builder, after(right, right_width, loop.index))
+            begin = after(left, inner_step, loop.index)
             for row, summed in enumerate(sums):
-                factors = repeated(builder, builder.load(behind(begin, row_step, row_step.type(row))))
+                factors = repeated(builder, builder.load(after(begin, row_step, row_step.type(row))))
                 builder.store(multiply_add(builder, factors, terms, builder.load(summed)), summed)
-        for pointer, summed in zip(places, sums, strict=True):
+        for pointer, summed in zip(targets, sums, strict=True):
             store(builder, builder.load(summed), pointer)
         return context.get_dummy_value()
 
-    return spelled_out(typed, _added_plainly(rows))
+    return by_llvm(typed, _added_plainly(rows))
 
 
 _add_tile, _add_row = _tile(TILE_ROWS), _tile(1)

@@ -19,20 +19,20 @@ UNIT = 2.0**-52
 
 @lent_jit
 def new_stream(seed, sample):
-    """The stream of an item's ``sample``-th sample, where ``seed`` (uint64) is the item's."""
+    """Return the stream of an item's ``sample``-th sample from the item's ``seed`` (uint64)."""
     return _mixed(seed ^ _mixed(np.uint64(sample) * GAMMA + GAMMA))
 
 
 @lent_jit
 def uniform(stream):
-    """The stream behind its next draw, and this draw, uniform in the open interval (0, 1)."""
+    """Return the stream after its next draw, and this draw, uniform in the open interval (0, 1)."""
     stream += GAMMA
     return stream, (np.float64(_mixed(stream) >> LOW_BITS) + 0.5) * UNIT
 
 
 @lent_jit
 def choose(weights, total, count, stream):
-    """The stream behind its next draw, and one of so many options, in proportion to their weights of this total."""
+    """Return the stream after its next draw, and one of ``count`` options by weights that sum to ``total``."""
     stream, u = uniform(stream)
     rest, chosen = u * total, 0
     for option in range(count):
@@ -46,7 +46,7 @@ def choose(weights, total, count, stream):
 
 @lent_jit
 def choose_by_logs(logs, count, stream):
-    """``choose`` by log weights, which are overwritten."""
+    """Do ``choose`` by log weights, which are overwritten."""
     top = -np.inf
     for option in range(count):
         top = max(top, logs[option])
@@ -64,7 +64,7 @@ def _mixed(bits):
 
 
 def uniforms(seeds: np.ndarray, samples: int, draws: int, *, salt: int) -> np.ndarray:
-    """Uniform numbers ``(B, samples, draws)``, by seeds ``(B,)`` uint64 and a number that sets them apart."""
+    """Return uniform numbers ``(B, samples, draws)`` from seeds ``(B,)`` uint64; ``salt`` separates uses of a seed."""
     values = np.empty((len(seeds), samples, draws))
     with np.errstate(over="ignore"):
         _fill_uniforms(seeds ^ np.uint64(salt), values)

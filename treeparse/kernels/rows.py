@@ -1,9 +1,9 @@
 """Rows of float64 numbers that are added, multiplied and summed in whole vectors of eight.
 
-Compilers take what a row has behind its last whole vectors one number at a time, which in short sentences is most of
-it. So these loops are spelled out, as vectors are (``vectors``). Of a row an array and an index are given, where it
-begins in the whole array, and of all rows of a call how many numbers they have. What stands behind them, up to a whole
-vector, is read and written with them unless it is said to become 0 or to stay.
+Compilers take the numbers after the last whole vector of a row one at a time, which in short sentences is most of it.
+So these loops are LLVM code (``vectors``). A row is an array and the index of its first number in the flattened array;
+all rows of a call have ``count`` numbers. The numbers after them, up to a whole vector, are read and written too,
+unless a function sets them to 0 or leaves them.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from treeparse.kernels.vectors import (
     INDEX,
     LANES,
     NUMBERS,
+    by_llvm,
     load,
     multiply_add,
     pointer_to,
     repeated,
-    spelled_out,
     store,
 )
 
@@ -35,16 +35,16 @@ NO_SUM = ir.Constant(ir.DoubleType(), -0.0)
 
 @jit
 def whole(count):
-    """The length of so many numbers in whole vectors."""
+    """Return the length of ``count`` numbers in whole vectors."""
     return count + (-count) % LANES
 
 
 def over_rows(rows: int, numbers: int, code: Callable[..., Any], plain: Callable[..., Any], *, sums: bool) -> Any:
-    """A function of so many rows, of numbers that are the same for all of a row, and of the rows' count.
+    """Return a function of ``rows`` rows, ``numbers`` numbers and the rows' count.
 
-    ``code`` makes the code of one step from a vector of each, and from which numbers of it are in the row. It returns
-    what the first rows become; with ``sums`` it has the running sums before all else and gives them first. ``plain`` is
-    the function as Python, of views of the rows, whole vectors long, of the numbers and the count.
+    ``code`` makes the LLVM code of one step from a vector of each row, each number repeated, and a mask of the numbers
+    inside the row. It returns the new vectors of the first rows; with ``sums`` it takes and returns the running sums
+    first. ``plain`` is the function in Python, of views of the rows (whole vectors), the numbers and the count.
     """
     arity = 2 * rows + numbers + 1
 
@@ -53,8 +53,8 @@ def over_rows(rows: int, numbers: int, code: Callable[..., Any], plain: Callable
         return (types.float64 if sums else types.void)(*arguments), generate
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        places = range(0, 2 * rows, 2)
-        starts = [pointer_to(context, builder, signature.args[at], values[at], values[at + 1]) for at in places]
+        arrays = range(0, 2 * rows, 2)
+        starts = [pointer_to(context, builder, signature.args[at], values[at], values[at + 1]) for at in arrays]
         repeats = [repeated(builder, number) for number in values[2 * rows : -1]]
         count, total = values[-1], cgutils.alloca_once_value(builder, ZEROS)
         steps = count.type(0), count, count.type(LANES)
@@ -77,11 +77,11 @@ def over_rows(rows: int, numbers: int, code: Callable[..., Any], plain: Callable
 
     names = [Parameter(f"argument{i}", Parameter.POSITIONAL_OR_KEYWORD) for i in range(arity + 1)]
     typed.__signature__ = Signature(names)  # type: ignore[attr-defined]
-    return spelled_out(typed, plainly)
+    return by_llvm(typed, plainly)
 
 
 def _lanes_before(builder: Any, stop: Any) -> Any:
-    """Which numbers of a vector come before a place, counted from its first."""
+    """Return a mask of the numbers of a vector with an index below ``stop``."""
     undefined = ir.Constant(WHOLE_NUMBERS, ir.Undefined)
     first = builder.insert_element(undefined, stop, ir.Constant(INDEX, 0))
     stops = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(INDEX, LANES), None))
@@ -89,7 +89,7 @@ def _lanes_before(builder: Any, stop: Any) -> Any:
 
 
 def _sum(builder: Any, vector: Any) -> Any:
-    """The sum of a vector's numbers, by halves."""
+    """Return the sum of a vector's numbers, by halves."""
     kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), NUMBERS])
     function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f64")
     return builder.call(function, [NO_SUM, vector], fastmath=("reassoc",))
@@ -106,7 +106,7 @@ def _add_row_plainly(total: Any, terms: Any, factor: float, count: int) -> None:
 
 
 add_row = over_rows(2, 1, _add_row, _add_row_plainly, sums=False)
-"""``add_row(total, at, terms, terms_at, factor, count)``: a multiple of a row is added to another."""
+"""``add_row(total, at, terms, terms_at, factor, count)``: add a multiple of a row to another row."""
 
 
 def _add_rows(
@@ -122,7 +122,7 @@ def _add_rows_plainly(total: Any, terms: Any, others: Any, factor: float, other_
 
 
 add_rows = over_rows(3, 2, _add_rows, _add_rows_plainly, sums=False)
-"""``add_rows(total, at, terms, terms_at, others, others_at, factor, other_factor, count)``: of two rows."""
+"""``add_rows(total, at, terms, terms_at, others, others_at, factor, other_factor, count)``: add two rows' multiples."""
 
 
 def _row_sum(builder: Any, total: Any, row: Any, inside: Any) -> tuple[Any, ...]:
@@ -134,7 +134,7 @@ def _row_sum_plainly(row: Any, count: int) -> Any:
 
 
 row_sum = over_rows(1, 0, _row_sum, _row_sum_plainly, sums=True)
-"""``row_sum(row, at, count)``: the sum of a row; what stands behind it is not counted."""
+"""``row_sum(row, at, count)``: the sum of a row, without the numbers after it."""
 
 
 def _dot(builder: Any, total: Any, row: Any, other: Any, inside: Any) -> tuple[Any, ...]:
@@ -162,7 +162,7 @@ def _dots_plainly(row: Any, other: Any, third: Any, fourth: Any, count: int) -> 
 
 
 dots = over_rows(4, 0, _dots, _dots_plainly, sums=True)
-"""``dots(row, at, other, other_at, third, third_at, fourth, fourth_at, count)``: that of two rows, and of two more."""
+"""``dots(row, at, other, other_at, third, third_at, fourth, fourth_at, count)``: the sum of two inner products."""
 
 
 def _copy_row(builder: Any, target: Any, source: Any, inside: Any) -> tuple[Any, ...]:
@@ -175,7 +175,7 @@ def _copy_row_plainly(target: Any, source: Any, count: int) -> None:
 
 
 copy_row = over_rows(2, 0, _copy_row, _copy_row_plainly, sums=False)
-"""``copy_row(target, at, source, source_at, count)``: copy a row; behind it stands 0."""
+"""``copy_row(target, at, source, source_at, count)``: copy a row, with 0 after it."""
 
 
 def _divide_row(builder: Any, row: Any, copy: Any, divisors: Any, inside: Any) -> tuple[Any, ...]:
@@ -190,7 +190,7 @@ def _divide_row_plainly(row: Any, copy: Any, divisor: float, count: int) -> None
 
 
 divide_row = over_rows(2, 1, _divide_row, _divide_row_plainly, sums=False)
-"""``divide_row(row, at, copy, copy_at, divisor, count)``: divide a row and copy it; behind the copy stands 0."""
+"""``divide_row(row, at, copy, copy_at, divisor, count)``: divide a row and copy it, with 0 after the copy."""
 
 
 def _share_row(builder: Any, target: Any, source: Any, added: Any, divisors: Any, inside: Any) -> tuple[Any, ...]:
@@ -203,7 +203,7 @@ def _share_row_plainly(target: Any, source: Any, added: float, divisor: float, c
 
 
 share_row = over_rows(2, 2, _share_row, _share_row_plainly, sums=False)
-"""``share_row(target, at, source, source_at, added, divisor, count)``: ``(source + added) / divisor``; 0 behind."""
+"""``share_row(target, at, source, source_at, added, divisor, count)``: ``(source + added) / divisor``, then 0."""
 
 
 def _raise_row(builder: Any, row: Any, inside: Any) -> tuple[Any, ...]:
@@ -217,7 +217,7 @@ def _raise_row_plainly(row: Any, count: int) -> None:
 
 
 raise_row = over_rows(1, 0, _raise_row, _raise_row_plainly, sums=False)
-"""``raise_row(row, at, count)``: what is negative becomes 0; NaN stays."""
+"""``raise_row(row, at, count)``: replace negative numbers by 0; NaN stays."""
 
 
 def _clamp_row(builder: Any, row: Any, limits: Any, factors: Any, inside: Any) -> tuple[Any, ...]:
@@ -236,7 +236,7 @@ def _clamp_row_plainly(row: Any, limits: Any, factor: float, count: int) -> None
 
 
 clamp_row = over_rows(2, 1, _clamp_row, _clamp_row_plainly, sums=False)
-"""``clamp_row(row, at, limits, limits_at, factor, count)``: within plus and minus ``factor * limits``; NaN stays."""
+"""``clamp_row(row, at, limits, limits_at, factor, count)``: clamp to plus and minus ``factor * limits``; NaN stays."""
 
 
 def _fill_row(builder: Any, row: Any, numbers: Any, inside: Any) -> tuple[Any, ...]:
@@ -250,4 +250,4 @@ def _fill_row_plainly(row: Any, number: float, count: int) -> None:
 
 
 fill_row = over_rows(1, 1, _fill_row, _fill_row_plainly, sums=False)
-"""``fill_row(row, at, number, count)``: one number everywhere."""
+"""``fill_row(row, at, number, count)``: fill a row with a number."""

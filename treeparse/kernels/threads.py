@@ -1,4 +1,4 @@
-"""How a kernel runs over a batch, which is split over threads if it is large."""
+"""How a kernel runs over a batch; large batches are split over threads."""
 
 import itertools
 from collections.abc import Callable
@@ -23,8 +23,8 @@ def run_batch(
 ) -> None:
     """Run a kernel over a whole batch, in ranges of about equal cost on up to ``threads`` threads.
 
-    ``cost`` estimates the elementary steps of items by their lengths. The threads end with the call: a pool that
-    outlives it would break forked workers.
+    ``cost`` estimates the elementary steps of items by their lengths. The threads end with the call, because a
+    pool that outlives it would break forked workers.
     """
     bounds = _bounds(cost, lengths, threads)
     if len(bounds) == 2:
@@ -40,7 +40,7 @@ def run_batch(
 
 
 def _bounds(cost: Callable[[IntArray], np.ndarray], lengths: IntArray, threads: int) -> list[int]:
-    """Where the ranges begin and the last one ends; there are no more than are worth a thread."""
+    """Return the bounds of the ranges, of which each is worth a thread."""
     count = len(lengths)
     if min(threads, count) > 1:
         steps = np.cumsum(cost(lengths), dtype=np.float64)

@@ -1,7 +1,7 @@
-"""From scores to the weights of one item: dependent-major, every column scaled to maximum 1.
+"""The weights of one item from its scores: dependent-major, every column scaled to maximum 1.
 
 ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that inner loops run over contiguous heads.
-Entries ``w[j, j]`` stand for no arc.
+Entries ``w[j, j]`` are no arcs.
 """
 
 import numpy as np
@@ -12,13 +12,13 @@ from treeparse.kernels.exponential import exponentiate
 
 @view_jit
 def square(buffer, n):
-    """A matrix whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
+    """Return a matrix whose strides depend on n alone, so an item has the same bits in a batch and alone."""
     return buffer[: (n + 1) * (n + 1)].reshape(n + 1, n + 1)
 
 
 @vector_jit
 def column_maxima(scores, n, top):
-    """The best arc into every word; returns the sum, which is -inf if some word has no arc at all."""
+    """Fill the score of the best arc into every word; return the sum, which is -inf if some word has no arc."""
     for j in range(1, n + 1):
         top[j] = -np.inf
     for i in range(n + 1):
@@ -31,7 +31,7 @@ def column_maxima(scores, n, top):
 
 @vector_jit
 def range_sum(values, start, stop):
-    """The sum of a range."""
+    """Return the sum of a range."""
     total = 0.0
     for i in range(start, stop):
         total += values[i]
@@ -42,7 +42,7 @@ def range_sum(values, start, stop):
 def load_weights(scores, n, top, w, original):
     """Fill ``w`` and its copy with weights whose columns have maximum 1; returns the sum of the log column sums.
 
-    What else the rows hold is exponentiated with them.
+    Other entries of the rows are exponentiated too.
     """
     load_log_weights(scores, n, top, w, w)
     width = w.shape[1]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from treeparse.kernels.networks.bilinear import add_pair_products
+from treeparse.kernels.networks import add_pair_products
 
 from .dropout import SharedDropout
 from .precision import may_use_kernels

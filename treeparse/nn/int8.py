@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.networks.rounding import round_rows, round_within_one
+from treeparse.kernels.networks import round_rows, round_within_one
 
 from .biaffine import LabelBiaffine
 from .packed import lstm_weights

@@ -15,7 +15,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from treeparse.kernels.networks.lstm import step
+from treeparse.kernels.networks import step
 
 from .precision import may_use_kernels
 

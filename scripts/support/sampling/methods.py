@@ -8,7 +8,7 @@ from support.sampling.colbourn import sample_word_by_word
 from support.sampling.rejection import sample_by_rejection
 
 from treeparse.kernels.samples import nonprojective
-from treeparse.kernels.samples.draws import Draws
+from treeparse.kernels.samples.nonprojective import Draws
 from treeparse.kernels.samples.walks import STEPS_A_PAIR
 from treeparse.kernels.threads import run_batch
 

@@ -1,6 +1,7 @@
 """Best trees in O(n^2), and the check that a head list is a tree.
 
-Most trees of a sure parser are found by taking every word's best head; the others by contraction.
+Where every word's best head makes a tree, as for most sentences of a confident parser, that is the best tree. Otherwise
+cycles are contracted.
 """
 
 import numpy as np
@@ -23,14 +24,14 @@ from treeparse.kernels.ties import arc_keys
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
-    """Heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and where there is no tree."""
+    """Return heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and without a tree."""
     heads = np.full(scores.shape[:2], -1)
     run_batch(_best_trees, lambda n: 4 * n**2, lengths, scores, single_root, heads, threads=threads)
     return heads
 
 
 def are_trees(heads: IntArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> np.ndarray:
-    """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool."""
+    """Return ``(B,)`` bool: which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and padding."""
     result = np.empty(len(heads), np.bool_)
     run_batch(_are_trees, lambda n: 2 * n, lengths, heads, single_root, result, threads=threads)
     return result
@@ -108,7 +109,7 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
 
 @jit
 def _best_word_heads(scores, n, value, head):
-    """Every word's best head among the other words, 0 and -inf where no arc is left; whether any scores are equal."""
+    """Fill every word's best head among the other words, 0 and -inf if no arc is left; return whether scores tie."""
     value[: n + 1] = -np.inf
     head[: n + 1] = 0
     tied = False
@@ -131,7 +132,7 @@ def _offer_head(scores, i, first, last, value, head):
 
 @jit
 def _take_best_heads(scores, n, single_root, value, head, visited, heads):
-    """Give every word its best head, node 0 included; whether that is a tree already, as a sure parser's mostly is."""
+    """Give every word its best head, node 0 included; return whether that is a tree."""
     for j in range(1, n + 1):
         if scores[0, j] == value[j]:  # a tie, or -inf both
             return False

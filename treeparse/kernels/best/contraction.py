@@ -30,10 +30,10 @@ KEY, SECOND_KEY, OFFSET_KEY, HEAD, WORD, PARENT, STATUS, TOP, MEMBER, PATH = ran
 
 
 class Tables(NamedTuple):
-    """Working memory for one graph. Nodes are the root and the words, then contracted cycles, in order of their making.
+    """Working memory for one graph. Nodes are the root, the words, and contracted cycles in the order of contraction.
 
     Into a node, an arc weighs its score plus the offset of the word that it enters: what it gains over the arcs that it
-    replaces inside the node, up to a constant of the node. Every weight has a key, which is offset likewise.
+    replaces inside the node, up to a constant of the node. Every weight has a key, which is offset in the same way.
     """
 
     weights: FloatArray  # (3, 2n+2)
@@ -46,7 +46,7 @@ class Tables(NamedTuple):
 
 @jit
 def new_tables(size):
-    """Working memory for graphs of up to ``size`` nodes, the root included."""
+    """Return working memory for graphs of up to ``size`` nodes, the root included."""
     shape = size, size
     weights, nodes = np.empty((WEIGHT_LINES, 2 * size)), np.empty((NODE_LINES, 2 * size), np.int64)
     return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64))
@@ -54,7 +54,7 @@ def new_tables(size):
 
 @jit
 def load_arcs(scores, n, arcs):
-    """Scores by dependent: ``arcs[j, i]`` is i -> j; -inf where no arc is."""
+    """Fill scores by dependent: ``arcs[j, i]`` is i -> j; -inf if there is no arc."""
     for j in range(1, n + 1):
         for i in range(n + 1):
             arcs[j, i] = scores[i, j]
@@ -63,7 +63,7 @@ def load_arcs(scores, n, arcs):
 
 @jit
 def choose_word_head(arcs, keys, word, n, tables):
-    """A word's best head among the other words, 0 and -inf where no arc is left; whether there was a tie."""
+    """Return a word's best head among the other words, 0 and -inf if no arc is left; and whether there was a tie."""
     row, choice, tied = arcs[word], 0, False
     best = -np.inf
     for i in range(1, n + 1):
@@ -83,10 +83,9 @@ def choose_word_head(arcs, keys, word, n, tables):
 def contract(arcs, keys, n, single_root, tables):
     """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
 
-    Every word's best head among the other words is there already. A path of chosen arcs grows backwards from an
-    unfinished word. Where it meets itself, the cycle becomes one node at its end; where it meets what is joined to the
-    root, it is finished. ``keys`` None leaves them out, which takes a third of the time, and returns ``TIED`` where
-    they are needed.
+    Every word's best head among the other words is already chosen. A path of chosen arcs grows backwards from an
+    unfinished word. Where it meets itself, the cycle becomes one node at its end; where it meets a node joined to
+    the root, it is finished. ``keys`` None takes a third of the time; the function returns ``TIED`` if keys are needed.
     """
     weights, nodes = tables.weights, tables.nodes
     _start(n, weights, nodes)
@@ -132,20 +131,20 @@ def _start(n, weights, nodes):
 def _choose_arc(arcs, keys, n, single_root, node, tables):
     """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
     weights, nodes, rows, row_keys, entries = tables
-    place, choice, tied = node - n - 1, 1 if single_root else 0, False
+    index, choice, tied = node - n - 1, 1 if single_root else 0, False
     for i in range(choice + 1, n + 1):
-        if rows[place, i] > rows[place, choice]:
+        if rows[index, i] > rows[index, choice]:
             choice = i
-        elif rows[place, i] == rows[place, choice] and rows[place, i] > -np.inf:
+        elif rows[index, i] == rows[index, choice] and rows[index, i] > -np.inf:
             tied = True
-            if keys is not None and row_keys[place, i] > row_keys[place, choice]:
+            if keys is not None and row_keys[index, i] > row_keys[index, choice]:
                 choice = i
-    if single_root and rows[place, choice] == -np.inf:
+    if single_root and rows[index, choice] == -np.inf:
         choice = 0
-    weights[VALUE, node], nodes[KEY, node] = rows[place, choice], row_keys[place, choice]
+    weights[VALUE, node], nodes[KEY, node] = rows[index, choice], row_keys[index, choice]
     nodes[HEAD, node] = choice
-    if rows[place, choice] > -np.inf:
-        nodes[WORD, node] = entries[place, choice]
+    if rows[index, choice] > -np.inf:
+        nodes[WORD, node] = entries[index, choice]
         tied |= _find_second(arcs, keys, node, weights, nodes)
     return tied
 
@@ -186,12 +185,12 @@ def _find_second(arcs, keys, node, weights, nodes):
 
 @jit
 def _contract_cycle(arcs, keys, n, last, new, depth, tables):
-    """Contract the path from node ``last`` on into node ``new``; the length of what is left, and if keys are needed."""
+    """Contract the path from node ``last`` on into node ``new``; return the remaining length and if keys are needed."""
     weights, nodes, rows = tables.weights, tables.nodes, tables.rows
-    place, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
+    index, value, ring = new - n - 1, weights[VALUE, last], nodes[WORD, last]
     shift_key, tied = 0, False
     for i in range(n + 1):
-        rows[place, i] = -np.inf
+        rows[index, i] = -np.inf
     node = -1
     while node != last:
         depth -= 1
@@ -201,16 +200,16 @@ def _contract_cycle(arcs, keys, n, last, new, depth, tables):
         if keys is not None:
             shift_key = nodes[KEY, last] - nodes[KEY, node]
         if node <= n:
-            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, place, tables)
+            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, index, tables)
         else:
-            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, place, tables)
+            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, index, tables)
         if node != last:
             _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
     nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
     inside = ring
     while True:
         nodes[TOP, inside] = new
-        rows[place, inside] = -np.inf
+        rows[index, inside] = -np.inf
         inside = nodes[MEMBER, inside]
         if inside == ring:
             break
@@ -231,38 +230,38 @@ def _join_ring(start, ring, shift, shift_key, weights, nodes):
 
 
 @jit
-def _merge_word(n, shift, shift_key, arcs, keys, word, place, tables):
+def _merge_word(n, shift, shift_key, arcs, keys, word, index, tables):
     """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
     rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
     for i in range(n + 1):
-        value, best = arcs[word, i] + shift, rows[place, i]
+        value, best = arcs[word, i] + shift, rows[index, i]
         if keys is None:
             tied |= (value == best) & (value > -np.inf)
             better = value > best
         else:
             key = keys[word, i] + shift_key
-            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
-            row_keys[place, i] = key if better else row_keys[place, i]
-        rows[place, i] = value if better else best
-        entries[place, i] = word if better else entries[place, i]
+            better = (value > best) | ((value == best) & (key > row_keys[index, i]))
+            row_keys[index, i] = key if better else row_keys[index, i]
+        rows[index, i] = value if better else best
+        entries[index, i] = word if better else entries[index, i]
     return tied
 
 
 @jit
-def _merge_rows(n, shift, shift_key, keys, other, place, tables):
-    """The same by a node of its cycle that is contracted itself, and has its arcs in row ``other``."""
+def _merge_rows(n, shift, shift_key, keys, other, index, tables):
+    """Do ``_merge_word`` for a contracted node of the cycle, which has its arcs in row ``other``."""
     rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
     for i in range(n + 1):
-        value, best = rows[other, i] + shift, rows[place, i]
+        value, best = rows[other, i] + shift, rows[index, i]
         if keys is None:
             tied |= (value == best) & (value > -np.inf)
             better = value > best
         else:
             key = row_keys[other, i] + shift_key
-            better = (value > best) | ((value == best) & (key > row_keys[place, i]))
-            row_keys[place, i] = key if better else row_keys[place, i]
-        rows[place, i] = value if better else best
-        entries[place, i] = entries[other, i] if better else entries[place, i]
+            better = (value > best) | ((value == best) & (key > row_keys[index, i]))
+            row_keys[index, i] = key if better else row_keys[index, i]
+        rows[index, i] = value if better else best
+        entries[index, i] = entries[other, i] if better else entries[index, i]
     return tied
 
 

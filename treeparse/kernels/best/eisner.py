@@ -1,6 +1,6 @@
 """Best projective trees: Eisner's O(n^3) chart (Eisner 1996; 2000), and the check that head lists are projective trees.
 
-A span from node i to node j is of one of four kinds, and its best score is the best over the places to split it:
+A span from node i to node j is of one of four kinds, and its best score is the best over its splits:
 
     RIGHT      complete, headed by i    right(i, j) = max over i < k <= j of right_arc(i, k) + right(k, j)
     LEFT       complete, headed by j    left(i, j) = max over i <= k < j of left_arc(k, j) + left(i, k)
@@ -30,16 +30,20 @@ NODE_BITS = 21  # for a node's number in a span's
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> IntArray:
-    """Heads of the best projective trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, padding and where none is."""
+    """Return heads of the best projective trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0 and padding.
+
+    Items without a tree have -1 everywhere.
+    """
     heads = np.full(scores.shape[:2], -1)
     run_batch(_best_trees, lambda n: n**3 / 4, lengths, scores, single_root, heads, threads=threads)
     return heads
 
 
 def are_projective_trees(heads: IntArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> np.ndarray:
-    """Which head lists ``(B, n+1)`` are projective trees, ``(B,)`` bool.
+    """Return ``(B,)`` bool: which head lists ``(B, n+1)`` are projective trees.
 
-    They are trees in the sense of ``arborescence.are_trees``, and no two arcs cross with node 0 left of all words.
+    Head lists are trees in the sense of ``arborescence.are_trees``, and no two arcs cross with node 0 left of all
+    words.
     """
     result = are_trees(heads, lengths, single_root=single_root, threads=threads)
     run_batch(_keep_projective, lambda n: 4 * n, lengths, heads, result, threads=threads)
@@ -99,13 +103,13 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
 
 @jit
 def chart_of(buffer, kinds, n):
-    """A chart whose strides depend on n alone."""
+    """Return a chart whose strides depend on n alone."""
     return buffer[: kinds * (n + 1) * (n + 1)].reshape(kinds, n + 1, n + 1)
 
 
 @jit
 def fill_chart(scores, n, single_root, chart, arc_keys, keys):
-    """Fill the chart of one item; with ``keys``, the chart of the keys that go with the scores, these decide ties."""
+    """Fill the chart of one item; ``keys``, the chart of the arcs' keys, decide ties."""
     for j in range(n + 1):
         _begin_row(j, chart, -np.inf)
         if keys is None:
@@ -119,7 +123,7 @@ def fill_chart(scores, n, single_root, chart, arc_keys, keys):
 
 @jit
 def _begin_row(j, chart, worst):
-    """Row j as far as what ends before j and the span of j alone decide it."""
+    """Begin row j by the spans that end before j, and the span of j alone."""
     for i in range(j):
         chart[RIGHT, j, i] = chart[LEFT, j, i] = worst
         chart[BETWEEN, j, i] = chart[RIGHT, j - 1, i]
@@ -130,7 +134,7 @@ def _begin_row(j, chart, worst):
 def _fill_row(j, scores, chart):
     """For every i add the arcs between i and j, then append the spans from i to j to those that end at i or i - 1.
 
-    What that makes of the ignored arcs into node 0 is never used.
+    Spans with arcs into node 0, which are ignored, are never read.
     """
     for i in range(j - 1, -1, -1):
         left_arc, right_arc = chart[BETWEEN, j, i] + scores[j, i], chart[BETWEEN, j, i] + scores[i, j]
@@ -150,7 +154,7 @@ def _fill_row(j, scores, chart):
 
 @jit
 def _fill_row_by_keys(j, scores, chart, arc_keys, keys):
-    """``_fill_row`` where keys decide between equal scores."""
+    """Do ``_fill_row`` where keys decide between equal scores."""
     for i in range(j - 1, -1, -1):
         left_arc, right_arc = chart[BETWEEN, j, i] + scores[j, i], chart[BETWEEN, j, i] + scores[i, j]
         left_arc_key, right_arc_key = keys[BETWEEN, j, i] + arc_keys[j, i], keys[BETWEEN, j, i] + arc_keys[i, j]
@@ -189,26 +193,26 @@ def _better(score, key, other, other_key):
 
 @jit
 def span(kind, i, j):
-    """A span as one number."""
+    """Return a span as one number."""
     return (kind << 2 * NODE_BITS) | (j << NODE_BITS) | i
 
 
 @jit
 def parts_of_span(number):
-    """Kind, first and last node of a span."""
+    """Return kind, first and last node of a span."""
     mask = (1 << NODE_BITS) - 1
     return number >> 2 * NODE_BITS, number & mask, (number >> NODE_BITS) & mask
 
 
 @jit
 def split_range(kind, i, j):
-    """Where a span can be split, as a range; at least one place unless i = j."""
+    """Return the range of a span's splits; it is empty only if i = j."""
     return (i + 1, j + 1) if kind == RIGHT else (i, j)
 
 
 @jit
 def halves(kind, i, j, k):
-    """The spans into which a split takes a span; what lies under the arc, where there is one, is the first."""
+    """The spans into which a split takes a span; the first is under the arc, if there is one."""
     if kind == RIGHT:
         return span(BETWEEN, i, k), span(RIGHT, k, j)
     if kind == LEFT:
@@ -228,7 +232,7 @@ def split_score(arcs, chart, kind, i, j, k):
 
 @jit
 def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
-    """Write the best tree's heads, from the whole sentence's span down; False at the first tie there is."""
+    """Write the best tree's heads, from the whole sentence's span down; return False at the first tie."""
     stack[0] = span(RIGHT, 0, n)
     depth = 1
     while depth > 0:
@@ -249,15 +253,15 @@ def _read_tree(scores, n, chart, arc_keys, keys, stack, heads):
 
 @jit
 def _best_split(scores, chart, arc_keys, keys, kind, i, j):
-    """The place whose split has the score of the span and, with keys, the key of it; -1 if that leaves two places."""
-    found = -1
+    """Return the split that has the score of the span and, with keys, its key; -1 if two splits do."""
+    split = -1
     begin, end = split_range(kind, i, j)
     for k in range(begin, end):
         if split_score(scores, chart, kind, i, j, k) == chart[kind, j, i]:
             if keys is None:
-                if found >= 0:
+                if split >= 0:
                     return -1
-                found = k
+                split = k
             elif split_score(arc_keys, keys, kind, i, j, k) == keys[kind, j, i]:
-                found = k
-    return found
+                split = k
+    return split

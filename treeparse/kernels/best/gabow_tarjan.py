@@ -5,7 +5,7 @@ cycle, it becomes one node, which chooses again. Then, while more than one node 
 least by it takes its best arc from a word instead, which may close cycles again. In this order nodes leave the root
 when all root arcs are made dearer by the same growing amount, so the first tree with one root arc is the best one.
 
-Everything is compared by (score, key), see `ties`; the keys are left out until scores tie. Nothing is shared with
+Everything is compared by (score, key), see `ties`; keys are computed only if scores tie. Nothing is shared with
 `contraction`: each checks the other.
 """
 
@@ -22,9 +22,10 @@ BY_WORD, BY_ROOT = 0, 1  # the two arcs between which a node chooses
 
 
 class Graph(NamedTuple):
-    """Working memory for one graph. Nodes are the root and the words, then contracted cycles, in order of their making.
+    """Working memory for one graph. Nodes are the root, the words, and contracted cycles in the order of contraction.
 
-    Into a contracted cycle, an arc's value is its score less those that it replaces inside, up to a constant.
+    Into a contracted cycle, an arc's value is its score less the scores of the arcs that it replaces inside, up to a
+    constant.
     """
 
     # The best arcs (2, nodes) into every node, from a word outside and from the root: value, key, head, word entered.
@@ -48,7 +49,10 @@ class Graph(NamedTuple):
 
 
 def best_trees(scores: FloatArray, lengths: IntArray, *, threads: int = 1) -> IntArray:
-    """Heads of the best single-root trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, padding and where none is."""
+    """Return heads of the best single-root trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0 and padding.
+
+    Items without a tree have -1 everywhere.
+    """
     heads = np.full(scores.shape[:2], -1)
     run_batch(_best_trees, lambda n: 4 * n**2, lengths, scores, heads, threads=threads)
     return heads
@@ -80,7 +84,7 @@ def _new_graph(size):
 def _solve(scores, n, keyed, graph):
     """Choose an arc into every node; returns the number of nodes, or 0 if there is no tree.
 
-    Unless ``keyed``, keys are not what they should be, and the result is wrong after a tie.
+    Unless ``keyed``, keys are not computed, and the result is wrong after a tie.
     """
     graph.tied[0] = False
     _find_word_arcs(scores, n, keyed, graph)
@@ -99,7 +103,7 @@ def _solve(scores, n, keyed, graph):
 
 @jit
 def _find_word_arcs(scores, n, keyed, graph):
-    """Every word's best arcs from another word and from the root."""
+    """Fill every word's best arcs from another word and from the root."""
     for j in range(n + 1):
         graph.value[BY_WORD, j], graph.value[BY_ROOT, j] = -np.inf, scores[0, j]
         graph.key[BY_WORD, j], graph.key[BY_ROOT, j] = 0, arc_key(0, j)
@@ -170,9 +174,9 @@ def _contract_cycles(scores, n, keyed, count, graph):
 
 @jit
 def _find_cycle(first, node, n, graph):
-    """Go on with the walk of word ``first`` at a node, then with the next words'; returns the first node met again.
+    """Continue the walk of word ``first`` at a node, then of the next words; return the first node met again.
 
-    A walk follows the chosen arcs upwards to what an earlier walk has been to. Where there is no cycle, 0 is returned.
+    A walk follows the chosen arcs upwards to a node of an earlier walk. Without a cycle, 0 is returned.
     """
     walk, choice, head, top = graph.walk, graph.choice, graph.head, graph.top
     for word in range(first, n + 1):
@@ -248,7 +252,7 @@ def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
 
 @jit
 def _merge_scores(n, shift, row, other_row, entries, other_entries):
-    """The same without keys; whether there was a tie."""
+    """Do ``_merge_rows`` without keys; return whether there was a tie."""
     tied = False
     for i in range(n + 1):
         value = other_row[i] + shift
@@ -273,7 +277,7 @@ def _enclose(node, home, graph):
 
 @jit
 def _find_best_arcs(n, node, home, graph):
-    """The best arcs into a contracted node, from a word outside and from the root."""
+    """Find the best arcs into a contracted node, from a word outside and from the root."""
     row, row_keys = graph.rows[home], graph.row_keys[home]
     best, best_key, best_head = -np.inf, 0, 0
     for i in range(1, n + 1):

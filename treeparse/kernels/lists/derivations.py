@@ -1,16 +1,15 @@
 """Derivations of the spans of Eisner's chart, from the best one on: Huang and Chiang 2005, algorithm 3.
 
-A derivation of a span is a place to split it and a derivation of each of its two halves. Of every span that was ever
-asked for there is a list of its derivations, best first, as far as it is known, and a heap with what may come next. At
-first the heap holds one derivation a split, of the best halves. A derivation of the halves at places (a, b) of their
-lists is followed by (a + 1, b) and, if a is the first place, by (a, b + 1): so every pair comes up once, and after a
-better one.
+A derivation of a span is a split and a derivation of each of its two halves. Every span that was needed has a list of
+its best derivations so far, best first, and a heap with candidates for the next one. At first the heap holds one
+derivation a split, of the best halves. A derivation of the halves at indices (a, b) of their lists is followed by
+(a + 1, b) and, if a is the first index, by (a, b + 1): so every pair comes up once, and after a better one.
 
-What follows in the list of a half is found only when a derivation that uses it was taken from the heap and the next one
-is asked for; a stack holds the derivations that wait for it. All derivations of an item lie in a pool that only grows.
+The next derivation of a half is found only when a derivation that uses it was taken from the heap and the one after it
+is needed; a stack holds the derivations that wait for it. All derivations of an item lie in a pool that only grows.
 Lists are linked by ``NEXT``; a heap (a pairing heap, Fredman et al. 1986) hangs from the last derivation of its list.
 
-Row 0 of a pool stands for no derivation and for that of a single node, whose score is 0 and which no other follows.
+Row 0 of a pool is no derivation, and the derivation of a single node, which has score 0 and no successor.
 """
 
 from typing import NamedTuple
@@ -31,7 +30,7 @@ UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not lo
 
 
 class Charts(NamedTuple):
-    """What is known of one item's spans, ``[kind, last, first]``, and arcs, ``[head, dependent]``."""
+    """The spans of one item, ``[kind, last, first]``, and its arcs, ``[head, dependent]``."""
 
     arcs: FloatArray  # (n+1, n+1) scores
     scores: FloatArray  # (4, n+1, n+1) of the best derivations
@@ -49,7 +48,7 @@ class Pool(NamedTuple):
 
 @jit
 def clear(pool):
-    """Begin with row 0 alone."""
+    """Empty the pool, apart from row 0."""
     pool.values[NONE] = 0.0
     pool.links[NONE] = NONE
     pool.links[NONE, USED] = 1
@@ -57,13 +56,13 @@ def clear(pool):
 
 @jit
 def has_room(n, links):
-    """Whether the pool takes the derivations of two spans and two more, the most that is added between two tests."""
+    """Whether the pool has room for two spans' derivations and two more, the most that is added between two tests."""
     return links[NONE, USED] + 2 * (n + 1) + 2 <= len(links)
 
 
 @jit
 def find_next(derivation, n, charts, pool, stack):
-    """Find what follows a derivation in its list, and first whatever that waits for; False if the pool is full."""
+    """Find the successor of a derivation in its list, after all that it waits for; return False if the pool is full."""
     values, links = pool
     if links[derivation, NEXT] != UNKNOWN:
         return True
@@ -101,7 +100,7 @@ def look_up_half(derivation, which, charts, pool):
 
 @jit
 def best_derivation(where, charts, pool):
-    """The first derivation in a span's list; NONE if the span is a single node or impossible."""
+    """Return the first derivation in a span's list; NONE if the span is a single node or impossible."""
     arcs, scores, arc_keys, keys, best = charts
     values, links = pool
     kind, i, j = parts_of_span(where)
@@ -151,7 +150,7 @@ def _add(score, key, where, k, first, second, past_best, values, links):
 
 @jit
 def _meld(heap, other, values, links):
-    """Two heaps in one, each given by its best derivation; the first one may be NONE."""
+    """Join two heaps, each passed as its best derivation; the first one may be NONE."""
     if heap == NONE:
         return other
     if values[other] > values[heap] or (values[other] == values[heap] and links[other, KEY] > links[heap, KEY]):
@@ -162,7 +161,7 @@ def _meld(heap, other, values, links):
 
 @jit
 def _meld_below(derivation, values, links):
-    """The heap that is left when its best derivation is taken: what is below it, first in pairs, then all pairs."""
+    """Remove a heap's best derivation: join the derivations below it in pairs, then all pairs; return the heap."""
     following, pairs = links[derivation, BELOW], NONE
     while following != NONE:
         one = following

@@ -3,13 +3,13 @@
 The labels of an arc are sorted, best first, so a labelling of a tree is the *rank* of every word's label. Each
 labelling but the best, which has rank 0 everywhere, has one parent: the last word whose rank is above 0 goes down by
 one. So the children of a labelling raise one word, from its last raised word on, and every labelling is made once.
-Of each labelling only the best child waits, and where it is taken, the next best one takes its place (lazily, as in
-Huang and Chiang 2005, algorithm 3). A score is the sum over the words in order, which rounding or not grows with each
+Of each labelling only the best child waits, and the next best one replaces it once it is taken (lazily, as in Huang and
+Chiang 2005, algorithm 3). A score is the sum over the words in order, which rounding or not grows with each
 term, so that no child is above its parent: the order is exact for the scores as they are computed.
 
 Labelled trees are ordered by score, then by the summed keys of the arcs (``ties``), then by ranks as in a dictionary,
-the lower first. Trees come best first, each under its best labels; the next one is looked at only once it comes before
-everything that waits. So of K labelled trees, no more than K unlabelled ones are looked at.
+the lower first. Trees come best first, each under its best labels; the next one is read only once it comes before all
+that waits. So for K labelled trees, no more than K unlabelled ones are read.
 """
 
 from typing import NamedTuple, Self
@@ -26,7 +26,7 @@ TREES, LABELINGS, WAITING = range(COUNTS)  # trees looked at, labellings made, w
 
 
 class Labelings(NamedTuple):
-    """The labelled trees made so far, of all items, or of one without the first axis; K is room for as many."""
+    """The labelled trees so far, of all items, or of one without the first axis; K is their capacity."""
 
     trees: IntArray  # (B, K) which tree of the list; -1 past the last labelled tree
     ranks: IntArray  # (B, K, n+1) of every word's label
@@ -39,19 +39,19 @@ class Labelings(NamedTuple):
 
     @classmethod
     def empty(cls, items: int, nodes: int) -> Self:
-        """Room for none."""
+        """Return a list with capacity 0."""
         numbers, scores = np.empty((items, 0), np.int64), np.empty((items, 0))
         ranks = np.empty((items, 0, nodes), np.int64)
         return cls(numbers, ranks, scores, numbers, numbers, numbers, scores, numbers)
 
     def with_room(self, count: int) -> Self:
-        """The same labelled trees, with room for ``count``."""
+        """Return the same labelled trees with capacity ``count``."""
         fills = -1, 0, -np.inf, 0, 0, 0, 0.0, 0
         return type(self)(*(_padded(array, count, fill) for array, fill in zip(self, fills, strict=True)))
 
 
 class LabeledTrees:
-    """The labelled trees of a batch, as many as were asked for so far; what is done is kept.
+    """A growing list of the best labelled trees of a batch.
 
     Args:
         lengths: ``(B,)`` numbers of words.
@@ -65,28 +65,29 @@ class LabeledTrees:
 
     @property
     def trees(self) -> IntArray:
-        """Which of the list's trees each labelled tree is ``(B, made)``, -1 past the last."""
+        """The index of each labelled tree in the list of trees ``(B, K)``, -1 past the last."""
         return self._made.trees
 
     @property
     def ranks(self) -> IntArray:
-        """The ranks of the words' labels ``(B, made, n+1)``."""
+        """The ranks of the words' labels ``(B, K, n+1)``."""
         return self._made.ranks
 
     @property
     def scores(self) -> FloatArray:
-        """Summed scores ``(B, made)``, descending, -inf past the last."""
+        """Summed scores ``(B, K)``, descending, -inf past the last."""
         return self._made.scores
 
     def extend(self, count: int, heads: IntArray, rows: IntArray, values: FloatArray, *, threads: int = 1) -> bool:
-        """Make ``count`` labelled trees an item, or as many as there are; whether an item needs more trees for that.
+        """Find ``count`` labelled trees an item, or all of them; return whether an item needs more trees for that.
 
         Args:
-            count: how many there shall be, with those made before.
-            heads: the list of trees so far ``(B, T, n+1)``, best first, -1 past the last; trees of earlier calls stay.
-            rows: ``(B, T, n+1)`` where the arc of each word is in ``values``.
+            count: the length of the list, trees of earlier calls included.
+            heads: the list of trees so far ``(B, T, n+1)``, best first, -1 past the last; it begins with the trees of
+                earlier calls.
+            rows: ``(B, T, n+1)`` index of each word's arc in ``values``.
             values: ``(A, L)`` for an arc and each of its labels, best first, the sum of both scores; -inf forbids.
-            threads: how many threads may be used.
+            threads: how many threads to use at most.
         """
         if count > self.scores.shape[1]:
             self._made = self._made.with_room(count)
@@ -229,7 +230,7 @@ def _sift_up(place, n, made):
 
 @jit
 def _sift_down(size, n, made):
-    """Bring the labelling on top of the heap to its place."""
+    """Sift the labelling on top of the heap down."""
     heap = made.heap
     place = 0
     while 2 * place + 1 < size:

@@ -1,9 +1,9 @@
 """The K best non-projective trees, exact, distinct and in order, O(n^2) a tree ([KBest] Figs. 5, 7 and 9, mended).
 
-The trees that are still to come are split into classes; a class holds the trees that have some arcs, its forced ones,
-and lack others. Its best tree is known. Its second-best tree lacks one arc of the best, the one that is cheapest to
-change ([KBest] Fig. 5), and waits in a heap. Popped, it splits its class in two: the trees without that arc, whose best
-it is, and those with the arc, whose best is that of the class. So no tree comes twice whatever rounding does.
+The trees that are not yet in the list are split into classes; a class holds the trees that have some arcs, the forced
+ones, and lack others. Its best tree is known. Its second-best tree lacks one arc of the best, the one that is cheapest
+to change ([KBest] Fig. 5), and waits in a heap. Popped, it splits its class in two: the trees without that arc, whose
+best it is, and the trees with the arc, which have the best of the class. So no tree comes twice whatever rounding does.
 
 With one root, trees are compared by (number of root arcs, score) as in `contraction`, and the list ends where a second
 root arc would come in; [KBest] Fig. 9 needs a case of its own for the root's arc.
@@ -44,9 +44,9 @@ MADE, CLASSES, HEAP_SIZE, KEYED, OPEN_CLASS, OPEN_TREE = range(ITEM_FACTS)
 
 
 class Lists(NamedTuple):
-    """The trees made and the classes of those to come, of all items, or of one without the first axis.
+    """The trees so far and the classes of all others, of all items, or of one without the first axis.
 
-    There is room for K trees and C = 2 K + 1 classes, for a tree adds two at most.
+    K trees fit in, and C = 2 K + 1 classes, because a tree adds two at most.
     """
 
     heads: IntArray  # (B, K, n+1) best first; -1 at node 0, at padding and past the last tree
@@ -60,7 +60,7 @@ class Lists(NamedTuple):
 
     @classmethod
     def empty(cls, items: int, nodes: int) -> Self:
-        """Room for no tree."""
+        """Return a list with capacity 0."""
         numbers = np.empty((items, 1), np.int64)
         classes, waiting = (np.empty((items, 1, facts), np.int64) for facts in (CLASS_FACTS, WAITING_FACTS))
         trees = np.empty((items, 0, nodes), np.int64), np.empty((items, 0))
@@ -68,7 +68,7 @@ class Lists(NamedTuple):
         return cls(*trees, classes, waiting, np.empty((items, 1)), *state)
 
     def with_room(self, count: int) -> Self:
-        """The same, with room for ``count`` trees."""
+        """Return the same list with capacity ``count``."""
         more = count - self.scores.shape[1]
         trees = _grown(self.heads, more, -1), _grown(self.scores, more, -np.inf)
         classes, waiting, bounds, keys, heap = (_grown(array, 2 * more, 0) for array in self[2:-1])
@@ -76,7 +76,7 @@ class Lists(NamedTuple):
 
 
 class ItemGraph(NamedTuple):
-    """One item's graph, and that of the class at hand."""
+    """The graph of one item, and of its current class."""
 
     base: FloatArray  # (n+1, n+1) scores, ``[dependent, head]``
     arcs: FloatArray  # (n+1, n+1) the same without the arcs that the class does not allow
@@ -89,10 +89,10 @@ class ItemGraph(NamedTuple):
 
 
 class NonprojectiveKBest:
-    """The best trees of every item of a batch, as many as were asked for; more are made without doing any work twice.
+    """The best trees of every item of a batch, a list that grows without doing work twice.
 
     Args:
-        scores: ``(B, n+1, n+1)``; a copy is kept.
+        scores: ``(B, n+1, n+1)``, which are copied.
         lengths: ``(B,)``.
         single_root: whether exactly one word hangs from the root.
     """
@@ -103,12 +103,12 @@ class NonprojectiveKBest:
 
     @property
     def heads(self) -> IntArray:
-        """``(B, made, n+1)``, best first; -1 at node 0, at padding, and where there are no more trees."""
+        """``(B, K, n+1)``, best first; -1 at node 0, at padding, and past the number of trees."""
         return self._made.heads
 
     @property
     def scores(self) -> FloatArray:
-        """``(B, made)``, the trees' summed scores; -inf where there are no more trees."""
+        """``(B, K)``, the trees' summed scores; -inf past the number of trees."""
         return self._made.scores
 
     def extend(self, count: int, threads: int = 1) -> None:
@@ -122,7 +122,7 @@ class NonprojectiveKBest:
 
 
 def _grown(array: np.ndarray, more: int, fill: float) -> np.ndarray:
-    """A copy with more places along the second axis."""
+    """Return a copy that is longer along the second axis."""
     return np.concatenate([array, np.full((len(array), more, *array.shape[2:]), fill, array.dtype)], 1)
 
 
@@ -146,14 +146,14 @@ def _extend(start, stop, lengths, scores, single_root, made):
 
 @jit
 def _lists_of(b, made):
-    """What belongs to one item."""
+    """Return the lists of one item."""
     heads, scores, classes, waiting, bounds, keys, heap, facts = made
     return Lists(heads[b], scores[b], classes[b], waiting[b], bounds[b], keys[b], heap[b], facts[b])
 
 
 @part_jit
 def _make_trees(base, arcs, keys, n, single_root, lists, tables):
-    """Make as many trees as there is room for; whether it was given up, since only keys can break a tie."""
+    """Fill the list with trees; return whether only keys could break a tie, so that the list ended early."""
     weights, nodes, facts = tables.weights, tables.nodes, lists.facts
     for j in range(1, n + 1):
         if choose_word_head(base, keys, j, n, tables) and keys is None:
@@ -193,7 +193,7 @@ def _new_class(parent, dependent, head, forced, lists):
 
 @part_jit
 def _make_tree(new, graph, keys, lists, tables):
-    """Make the best tree of a class, and let its second best wait; whether there was a tie that needs keys."""
+    """Append the best tree of a class, and let its second best wait; return whether a tie needs keys."""
     owner = np.empty(len(lists.heads[0]), np.int64)
     nodes = _contract_class(new, graph, keys, lists.classes, tables)
     if nodes <= 0:
@@ -292,7 +292,7 @@ def _wait_for_second_by_arcs(new, tree, graph, keys, lists, tables):
 
 @part_jit
 def _total(base, heads, n):
-    """The summed score of a tree."""
+    """Return the summed score of a tree."""
     total = 0.0
     for j in range(1, n + 1):
         total += base[j, heads[j]]

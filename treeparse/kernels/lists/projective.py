@@ -1,7 +1,8 @@
 """The K best projective trees, exactly and lazily: Huang and Chiang 2005, algorithm 3, over Eisner's chart.
 
 Every tree is one derivation of the whole sentence's span (see ``eisner``), so the list of that span's derivations is
-the list of trees. Only the chart of best scores is filled beforehand; all else is found when it is needed, and kept.
+the list of trees. Only the chart of best scores is filled beforehand; all else is computed when it is needed, and
+stored.
 """
 
 from typing import NamedTuple, Self
@@ -48,7 +49,7 @@ STEPS_A_WORD = 300  # about what one more tree costs
 
 
 class AllCharts(NamedTuple):
-    """The ``Charts`` of all items, those of spans one after the other."""
+    """The ``Charts`` of all items; the charts of spans are one after the other."""
 
     arcs: FloatArray  # (B, n+1, n+1)
     arc_keys: IntArray  # (n+1, n+1)
@@ -59,7 +60,7 @@ class AllCharts(NamedTuple):
 
     @classmethod
     def empty(cls, scores: FloatArray, lengths: IntArray) -> Self:
-        """Room for the spans of these items."""
+        """Return empty charts of the spans of these items."""
         begins = _begins_of((lengths + 1) ** 2)
         spans = int(begins[-1])
         charts = np.empty(KINDS * spans), np.empty(KINDS * spans, np.int64), np.full(SPLIT_KINDS * spans, UNKNOWN)
@@ -75,12 +76,12 @@ class AllPools(NamedTuple):
 
     @classmethod
     def empty(cls, rooms: IntArray) -> Self:
-        """Room for so many derivations of each item ``(B,)``."""
+        """Return empty pools for ``(B,)`` derivations an item."""
         begins = _begins_of(rooms)
         return cls(begins, np.empty(begins[-1]), np.empty((begins[-1], LINKS), np.int64))
 
     def enlarged(self, full: np.ndarray) -> Self:
-        """Twice the room for the items ``(B,)`` whose pool ran out."""
+        """Return pools of twice the size for the items ``(B,)`` whose pool is full."""
         result = self.empty(np.diff(self.begins) * np.where(full, 2, 1))
         for old, new in zip(self.begins[:-1], result.begins[:-1], strict=True):
             used = self.links[old, USED]
@@ -90,10 +91,10 @@ class AllPools(NamedTuple):
 
 
 class ProjectiveKBest:
-    """The best projective trees of every item of a batch, best first and distinct, as many as were asked for so far.
+    """The best projective trees of every item of a batch, best first and distinct: a list that grows.
 
     Args:
-        scores: ``(B, n+1, n+1)``; a copy is kept.
+        scores: ``(B, n+1, n+1)``, which are copied.
         lengths: ``(B,)`` words.
         single_root: whether exactly one word hangs from node 0.
     """
@@ -108,16 +109,16 @@ class ProjectiveKBest:
 
     @property
     def heads(self) -> IntArray:
-        """``(B, made, n+1)``; -1 at node 0, at padding and past the number of trees."""
+        """``(B, K, n+1)``; -1 at node 0, at padding and past the number of trees."""
         return self._heads[:, : self._made]
 
     @property
     def scores(self) -> FloatArray:
-        """``(B, made)``, sums over the words in order; -inf past the number of trees."""
+        """``(B, K)``, sums over the words in order; -inf past the number of trees."""
         return self._tree_scores[:, : self._made]
 
     def extend(self, count: int, threads: int = 1) -> None:
-        """Go on until ``count`` trees are made of every item that has so many."""
+        """Extend the list of every item to ``count`` trees, or to all that it has."""
         if count <= self._made:
             return
         self._lengthen_lists(count)
@@ -143,13 +144,13 @@ class ProjectiveKBest:
 
 
 def _begins_of(sizes: IntArray) -> IntArray:
-    """Where blocks of these sizes begin one after the other, and where the last one ends."""
+    """Return the first index of each of consecutive blocks of these sizes, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(sizes)))
 
 
 @jit
 def _charts_of(b, n, charts):
-    """The charts of one item."""
+    """Return the charts of one item."""
     begin = charts.begins[b]
     scores, keys = chart_of(charts.scores[KINDS * begin :], KINDS, n), chart_of(charts.keys[KINDS * begin :], KINDS, n)
     best = chart_of(charts.best[SPLIT_KINDS * begin :], SPLIT_KINDS, n)
@@ -158,7 +159,7 @@ def _charts_of(b, n, charts):
 
 @jit
 def _pool_of(b, pools):
-    """The pool of one item."""
+    """Return the pool of one item."""
     begin, end = pools.begins[b], pools.begins[b + 1]
     return Pool(pools.values[begin:end], pools.links[begin:end])
 
@@ -174,7 +175,7 @@ def _begin(start, stop, lengths, all_charts, single_root, all_pools):
 
 @jit
 def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tree_scores):
-    """Bring the lists of those whose pool was called full to ``count`` trees or to their end."""
+    """Extend the lists of items whose pool was full to ``count`` trees or to their end."""
     stack = np.empty(2 * heads.shape[2], np.int64)
     for b in range(start, stop):
         if state[b, FULL]:
@@ -184,7 +185,7 @@ def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tr
 
 @jit
 def _extend_item(n, charts, pool, count, state, stack, heads, tree_scores):
-    """Bring the list of one item to ``count`` trees or to its end; False if the pool is full."""
+    """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
     while state[MADE] < count:
         if state[MADE] == 0:
             derivation = best_derivation(span(RIGHT, 0, n), charts, pool) if has_room(n, pool.links) else UNKNOWN
@@ -204,7 +205,7 @@ def _extend_item(n, charts, pool, count, state, stack, heads, tree_scores):
 
 @jit
 def _write_heads(derivation, n, charts, pool, stack, heads):
-    """Write the heads of a tree; False if the pool is full, and then it is to be done again."""
+    """Write the heads of a tree; return False if the pool is full, and then call it again with a larger one."""
     links = pool.links
     stack[0] = derivation
     depth = 1
@@ -226,7 +227,7 @@ def _write_heads(derivation, n, charts, pool, stack, heads):
 
 @jit
 def _score(heads, n, arcs):
-    """The sum of a tree's scores over its words in order."""
+    """Return the sum of a tree's scores over its words in order."""
     total = 0.0
     for j in range(1, n + 1):
         total += arcs[heads[j], j]

@@ -8,10 +8,10 @@ from treeparse.kernels.compile import part_jit
 
 @part_jit
 def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
-    """The arc of the best tree that is cheapest to change: what is lost, as score and key, its dependent, and if tied.
+    """Return the loss (score and key) of the cheapest change of an arc of the best tree, its dependent, and if tied.
 
-    An arc is changed by the best other arc into the node that it was chosen for, from where it can come: neither from
-    below the dependent, nor, where there is one root, from the root instead of a word.
+    An arc changes to the best other arc into the node that it was chosen for. That arc comes neither from below the
+    dependent nor, with a single root, from the root instead of a word.
     """
     weights, nodes, rows, row_keys = tables.weights, tables.nodes, tables.rows, tables.row_keys
     first, last = _preorder(heads, n)
@@ -37,7 +37,7 @@ def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
 
 @part_jit
 def _preorder(heads, n):
-    """Of every node of a tree its place in preorder and that of its last descendant."""
+    """Return every node's index in preorder, and the index of its last descendant."""
     child, sibling = np.full(n + 1, 0), np.full(n + 1, 0)
     for j in range(n, 0, -1):
         sibling[j], child[heads[j]] = child[heads[j]], j

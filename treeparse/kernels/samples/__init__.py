@@ -1,1 +1,1 @@
-"""Trees of an item drawn by chance, with replacement and without."""
+"""Random trees of an item, with replacement and without."""

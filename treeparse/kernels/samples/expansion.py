@@ -1,11 +1,11 @@
-"""Trees drawn by eliminating backwards: exact, without a random walk, however sure of itself the model is.
+"""Trees drawn by eliminating backwards: exact, without a random walk, however confident the model is.
 
 ``elimination`` takes the words out, the last one first, and the weight of a path ``i -> k -> j`` moves to the arc
 ``i -> j``. A tree grows the other way, from word 1 on. When word ``k`` comes back, every arc of the tree so far either
 stays or turns out to lead through ``k``, in proportion to the two parts of its weight; then ``k`` gets its own head,
 among the nodes that still hang together with node 0, in proportion to the weights of that stage.
 
-No stage needs to be kept. Among the words up to ``m``, an arc ``i -> j`` weighs
+No stage needs to be stored. Among the words up to ``m``, an arc ``i -> j`` weighs
 
     original[j, i] + sum over k > m of share(i, k) w[j, k]
 
@@ -38,7 +38,7 @@ BLOCK_TERMS = 8  # terms that are summed at once
 HEAD_TRIES = 3  # heads drawn from all words before those that hang together with node 0 are found
 
 
-class Memory(NamedTuple):
+class ExpansionMemory(NamedTuple):
     """Working memory for items of up to ``n`` words."""
 
     matrices: FloatArray  # (3 (n+1)^2,)
@@ -48,11 +48,11 @@ class Memory(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """What trees are drawn from: the stages of an item's elimination, as plain weights or in logs.
+    """The stages of an item's elimination, as plain weights or in logs; trees are drawn from them.
 
     Below the diagonal ``tables[WEIGHTS, k, i]`` is ``share(i, k)``; above it ``tables[WEIGHTS, j, k]`` is the weight of
     ``k -> j``. ``tables[SHARES]`` has the shares above the diagonal, ``[i, k]``, the pivots on it, and below it the
-    shares' running sums, plain at any rate: ``[k, i]`` is the sum over the heads of ``k`` up to ``i``.
+    shares' running sums, always plain: ``[k, i]`` is the sum over the heads of ``k`` up to ``i``.
     """
 
     exists: bool  # whether there is a tree at all
@@ -63,20 +63,20 @@ class Stages(NamedTuple):
 
 @part_jit
 def new_memory(size):
-    """Room for items of up to ``size`` nodes."""
+    """Return working memory for items of up to ``size`` nodes."""
     nodes = np.empty((NODE_LINES, size + 1), np.int64)
-    return Memory(np.empty(TABLES * size * size), np.empty((VECTORS, size)), nodes, np.empty(size * size))
+    return ExpansionMemory(np.empty(TABLES * size * size), np.empty((VECTORS, size)), nodes, np.empty(size * size))
 
 
 @view_jit
 def tables_of(memory, n):
-    """The tables of an item of n words, in the working memory."""
+    """Return the tables of an item of n words, which are in the working memory."""
     return memory.matrices[: TABLES * (n + 1) * (n + 1)].reshape(TABLES, n + 1, n + 1)
 
 
 @part_jit
 def set_up(scores, n, single_root, memory):
-    """Eliminate one item. Its stages live in ``memory`` until the next one."""
+    """Eliminate one item; return its stages, which are in ``memory`` until the next item."""
     exists, in_logs, root_word = fill_stages(scores, n, single_root, memory)
     return Stages(exists, in_logs, root_word, tables_of(memory, n))
 
@@ -120,13 +120,13 @@ def _fill_shares(tables, root_word, in_logs, pivots):
 
 @part_jit
 def no_stages():
-    """What stands for stages before they are needed."""
+    """Return a placeholder for stages before they are needed."""
     return Stages(False, False, 0, np.empty((0, 0, 0)))
 
 
 @lent_part_jit
 def draw_root(stages, stream, memory):
-    """The stream behind its draws, and the root word of the next tree, for a single root.
+    """Return the stream after its draws, and the root word of the next tree, for a single root.
 
     The stages at which the root's arc gets another dependent stay in ``memory``, for ``draw_tree``.
     """
@@ -142,7 +142,7 @@ def draw_root(stages, stream, memory):
 
 @lent_part_jit
 def draw_tree(stages, stream, memory, heads):
-    """Fill ``heads`` with a tree; returns the stream behind its draws. A single root is that of ``draw_root``."""
+    """Fill ``heads`` with a tree; return the stream after its draws. A single root is the word of ``draw_root``."""
     nodes, size = memory.nodes, stages.tables.shape[1]
     for k in range(size + 1):
         nodes[FIRST, k] = 0
@@ -170,14 +170,14 @@ def draw_tree(stages, stream, memory, heads):
 
 @part_jit
 def _schedule(j, stage, nodes):
-    """Put word ``j`` on the list of those whose arcs lead through word ``stage``; the last list is never read."""
+    """Put word ``j`` on the list of words whose arcs lead through word ``stage``; the last list is never read."""
     nodes[NEXT, j] = nodes[FIRST, stage]
     nodes[FIRST, stage] = j
 
 
 @part_jit
 def _draw_stage(stages, i, j, stream):
-    """The word through which the arc ``i -> j``, new among the words up to both, leads first; ``n + 1`` if none."""
+    """Draw the first word on the path of the arc ``i -> j``, new among the words up to both; ``n + 1`` if none."""
     tables, root_word = stages.tables, stages.root_word
     stop = root_word + 1 if i == 0 and j < root_word < tables.shape[1] else tables.shape[1]
     stream, u = uniform(stream)
@@ -187,7 +187,7 @@ def _draw_stage(stages, i, j, stream):
 
 @vector_jit
 def _find_stage(tables, i, j, stop, u):
-    """The first word at which the sum of the arc's parts gets above ``u`` times the whole."""
+    """Return the first word at which the sum of the arc's parts exceeds ``u`` times the whole."""
     target = u * tables[WEIGHTS, j, i]
     if i < j:
         target *= tables[SHARES, j, j]
@@ -214,7 +214,7 @@ def _find_stage(tables, i, j, stop, u):
 
 @part_jit
 def _find_log_stage(tables, i, j, stop, u):
-    """``_find_stage`` on logs."""
+    """Do ``_find_stage`` on logs."""
     weight = tables[WEIGHTS, j, i] + (tables[SHARES, j, j] if i < j else 0.0)
     reached = np.exp(tables[ORIGINAL, j, i] - weight)
     stage, k = tables.shape[1], max(i, j) + 1
@@ -229,7 +229,7 @@ def _find_log_stage(tables, i, j, stop, u):
 
 @part_jit
 def _draw_head(stages, k, is_whole, heads, nodes, stream):
-    """A head of word ``k`` among the nodes that hang together with node 0, which all do if the tree ``is_whole``."""
+    """Draw a head of word ``k`` among the nodes connected with node 0; all are connected if the tree ``is_whole``."""
     if is_whole:
         stream, u = uniform(stream)
         head = _search(stages.tables, k, u)
@@ -240,7 +240,7 @@ def _draw_head(stages, k, is_whole, heads, nodes, stream):
 
 @part_jit
 def _draw_joined_head(stages, k, heads, nodes, stream):
-    """A head by trial, since most often most nodes do; then among those found to do so."""
+    """Draw a head by trial, because most nodes are often connected; then among the connected nodes."""
     head, node, tries = 0, k, 0
     while node > 0 and tries < HEAD_TRIES:
         stream, u = uniform(stream)
@@ -257,7 +257,7 @@ def _draw_joined_head(stages, k, heads, nodes, stream):
 
 @part_jit
 def _search(tables, k, u):
-    """The first head of word ``k`` whose running sum is above ``u`` times the last one."""
+    """Return the first head of word ``k`` whose running sum is above ``u`` times the last one."""
     target, first, count = u * tables[SHARES, k, k - 1], 0, k
     while count > 1:
         half = count // 2
@@ -268,7 +268,7 @@ def _search(tables, k, u):
 
 @part_jit
 def _find_joined(k, heads, nodes):
-    """Which of the words before ``k`` hang from node 0 and not from ``k``."""
+    """Find which of the words before ``k`` hang from node 0 and not from ``k``."""
     nodes[JOINED, 0] = 1
     nodes[JOINED, k] = 0
     for j in range(1, k):
@@ -286,7 +286,7 @@ def _find_joined(k, heads, nodes):
 
 @part_jit
 def _find_joined_head(stages, k, u, nodes):
-    """The first joined head at which the sum of their shares gets above ``u`` times the whole."""
+    """Return the first connected head at which the sum of shares exceeds ``u`` times the whole."""
     tables, in_logs = stages.tables, stages.in_logs
     first, top = first_head(k, stages.root_word), 0.0
     if in_logs:

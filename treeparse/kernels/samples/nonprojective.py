@@ -1,11 +1,12 @@
-"""Unbiased samples of non-projective trees with replacement: every sampler, and the choice between them."""
+"""Unbiased samples of non-projective trees with replacement: expansion, walks, and the choice between them."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_part_jit, part_jit
 from treeparse.kernels.random import new_stream
-from treeparse.kernels.samples.draws import Draws
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, no_stages, set_up
 from treeparse.kernels.samples.walks import STEPS_A_PAIR, fill_bins, new_bins, walk
 from treeparse.kernels.threads import run_batch
@@ -13,9 +14,21 @@ from treeparse.kernels.threads import run_batch
 AUTO, EXPANSION, WILSON, WILSON_MARGINAL = range(4)
 
 TRIAL = 8  # times n: steps in which a first walk ends if walking is faster than expansion
-AUTO_LIMIT = 32  # times n: the limit of the steps for one tree where expansion may take over at any time
-FIRST_WALK = 3  # the first sample for which it is worth making ready for walks, besides expansion
-NO_SAMPLE = 2**62  # whose stream the trial takes
+AUTO_LIMIT = 32  # times n: the limit of the steps for one tree where expansion can draw it too
+FIRST_WALK = 3  # the first sample for which walks are prepared, besides expansion
+NO_SAMPLE = 2**62  # the number of the stream for the trial
+
+
+class Draws(NamedTuple):
+    """The trees of all items, and their scores, seeds and options."""
+
+    scores: FloatArray  # (B, n+1, n+1)
+    seeds: np.ndarray  # (B,) uint64
+    single_root: bool
+    method: int
+    steps_a_pair: float  # times n^2, the limit of the steps of walks
+    heads: IntArray  # (B, S, n+1), -1 before they are drawn
+    steps: IntArray  # (B, S), 0 before
 
 
 def sample_trees(
@@ -37,13 +50,13 @@ def sample_trees(
         seeds: ``(B,)`` uint64. The s-th tree of an item depends on its scores, its seed, the method and s alone.
         count: trees an item.
         single_root: whether exactly one word hangs from node 0.
-        method: how they are drawn; ``AUTO`` takes what is fast for an item.
-        steps_a_pair: times n^2, the steps that walks take for a tree at most; then expansion takes over.
-        threads: how many share the items.
+        method: how trees are drawn; ``AUTO`` chooses a fast method for each item.
+        steps_a_pair: times n^2, the steps of walks for a tree at most; then expansion draws it.
+        threads: how many threads share the items.
 
     Returns:
         Heads ``(B, count, n+1)``, -1 at node 0, at padding and where there is no tree; and for every tree the steps of
-        its walks ``(B, count)``, or the number of words if it was not found by walks.
+        its walks ``(B, count)``, or the number of words if walks did not draw it.
 
     Raises:
         ValueError: if the method draws trees with another number of roots.
@@ -61,10 +74,10 @@ def sample_trees(
 
 @jit
 def _sample_freely(start, stop, lengths, draws):
-    """The kernel for walks, expansion, or both.
+    """Draw trees by walks, expansion, or both.
 
-    With a single root the root word comes from the stages of expansion at any rate. With any number of roots these are
-    made when they are needed first; where there is no tree, no walk ends.
+    With a single root the root word always comes from the stages of expansion. With any number of roots these are
+    computed when they are first needed; without a tree, no walk ends.
     """
     scores, seeds, single_root, heads, steps = draws.scores, draws.seeds, draws.single_root, draws.heads, draws.steps
     memory, bins, count = new_memory(scores.shape[1]), new_bins(scores.shape[1]), heads.shape[1]
@@ -96,7 +109,7 @@ def _sample_freely(start, stop, lengths, draws):
 
 @part_jit
 def _walks_of(draws, n):
-    """The first sample that is drawn by walks, and the limit of their steps."""
+    """Return the first sample that walks draw, and the limit of their steps."""
     if draws.method == AUTO:
         return FIRST_WALK if draws.single_root else 0, AUTO_LIMIT * n
     return draws.heads.shape[1] if draws.method == EXPANSION else 0, np.int64(draws.steps_a_pair * n * n)

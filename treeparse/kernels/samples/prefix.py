@@ -1,8 +1,8 @@
-"""The trees of which some words' heads are known: how probable the heads of the next word are, and a random tree.
+"""Trees with known heads of some words: the probabilities of the next word's heads, and a random tree.
 
 Words come in a given order, and the heads of the first ones, the *prefix*, are known. Their arcs join nodes to
-components, each with one word of unknown head, or with node 0. So what is left is a smaller graph of the same kind: its
-nodes are the components, and an arc weighs what all arcs from the nodes of its head weigh in sum. (No inverse is
+components, each with one word of unknown head, or with node 0. The remaining graph is smaller and of the same kind: its
+nodes are the components, and an arc has the summed weight of all arcs from the nodes of its head. (No inverse is
 updated as in [Unb] §5, which subtracts.) The words of unknown head are numbered from 1, in order; 0 is node 0's
 component. With a single root whose arc is in the prefix, node 0 itself heads no more words, but any number of words may
 hang from its component.
@@ -32,7 +32,7 @@ NOT_SET_UP = -1  # as IN_LOGS
 
 
 class Graphs(NamedTuple):
-    """The graphs that were used last, and working memory."""
+    """The most recently used graphs, and working memory."""
 
     facts: IntArray  # (G, 7)
     components: IntArray  # (G, n+1) every node's component
@@ -46,7 +46,7 @@ class Graphs(NamedTuple):
 
 @part_jit
 def new_graphs(count, size):
-    """Room for graphs of up to ``size`` nodes."""
+    """Return memory for graphs of up to ``size`` nodes."""
     return Graphs(
         np.full((count, GRAPH_FACTS), NOBODY),
         np.empty((count, size), np.int64),
@@ -61,27 +61,27 @@ def new_graphs(count, size):
 
 @part_jit
 def graph_under(graphs, owner, heads, depth, item):
-    """The place of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
-    facts, place, latest = graphs.facts, 0, NOBODY
+    """Return the index of the graph under the prefix of ``owner``: the ``heads`` of the first ``depth`` words."""
+    facts, index, latest = graphs.facts, 0, NOBODY
     for kept in range(len(facts)):
         latest = max(latest, facts[kept, USED_AT])
-        place = kept if facts[kept, USED_AT] < facts[place, USED_AT] else place
+        index = kept if facts[kept, USED_AT] < facts[index, USED_AT] else index
     for kept in range(len(facts)):
-        place = kept if facts[kept, OWNER] == owner else place
-    facts[place, USED_AT] = latest + 1
-    if facts[place, OWNER] != owner:
-        facts[place, OWNER] = owner
-        _contract(graphs, place, heads, depth, item)
-    return place
+        index = kept if facts[kept, OWNER] == owner else index
+    facts[index, USED_AT] = latest + 1
+    if facts[index, OWNER] != owner:
+        facts[index, OWNER] = owner
+        _contract(graphs, index, heads, depth, item)
+    return index
 
 
 @part_jit
-def _contract(graphs, place, heads, depth, item):
-    facts, component, n, order = graphs.facts[place], graphs.components[place], item.words, item.order
+def _contract(graphs, index, heads, depth, item):
+    facts, component, n, order = graphs.facts[index], graphs.components[index], item.words, item.order
     root_is_closed = _join(component, heads, depth, order, n) and item.single_root
     facts[WORDS], facts[FIRST], facts[IN_LOGS] = n - depth, root_is_closed, NOT_SET_UP
     facts[SINGLE] = item.single_root and not root_is_closed
-    scores = square(graphs.scores[place], n - depth)
+    scores = square(graphs.scores[index], n - depth)
     scores[:] = -np.inf
     for i in range(facts[FIRST], n + 1):
         arcs, row = item.scores[i], scores[component[i]]
@@ -94,28 +94,28 @@ def _contract(graphs, place, heads, depth, item):
 def _join(component, heads, depth, order, n):
     """Number the components by their words of unknown head; returns whether a word of the prefix hangs from node 0."""
     component[0] = 0
-    for place in range(n):
-        component[order[place]] = place - depth + 1 if place >= depth else -1
+    for index in range(n):
+        component[order[index]] = index - depth + 1 if index >= depth else -1
     root_is_used = False
-    for place in range(depth):
-        node = order[place]
+    for index in range(depth):
+        node = order[index]
         root_is_used |= heads[node] == 0
         while component[node] < 0:
             node = heads[node]
-        found, node = component[node], order[place]
+        joined, node = component[node], order[index]
         while component[node] < 0:
-            component[node] = found
+            component[node] = joined
             node = heads[node]
     return root_is_used
 
 
 @part_jit
-def draw(graphs, place, heads, depth, item, stream):
-    """Draw the heads of all words behind the prefix into ``heads``; returns the stream behind its last draw."""
-    facts, component, order = graphs.facts[place], graphs.components[place], item.order
-    memory = expansion.Memory(graphs.stages[place], graphs.vectors, graphs.nodes, graphs.weights)
+def draw(graphs, index, heads, depth, item, stream):
+    """Draw the heads of all words after the prefix into ``heads``; return the stream after its last draw."""
+    facts, component, order = graphs.facts[index], graphs.components[index], item.order
+    memory = expansion.ExpansionMemory(graphs.stages[index], graphs.vectors, graphs.nodes, graphs.weights)
     if facts[IN_LOGS] == NOT_SET_UP:
-        _set_up(graphs, place, memory)
+        _set_up(graphs, index, memory)
     tables = expansion.tables_of(memory, facts[WORDS])
     stages = expansion.Stages(True, facts[IN_LOGS] == 1, facts[ROOT_WORD], tables)
     if facts[SINGLE]:
@@ -136,20 +136,20 @@ def draw(graphs, place, heads, depth, item, stream):
 
 
 @part_jit
-def _set_up(graphs, place, memory):
+def _set_up(graphs, index, memory):
     """Make the stages of a graph's elimination, when trees are first drawn."""
-    facts, n = graphs.facts[place], graphs.facts[place, WORDS]
-    scores, single_root = square(graphs.scores[place], n), facts[SINGLE] == 1
+    facts, n = graphs.facts[index], graphs.facts[index, WORDS]
+    scores, single_root = square(graphs.scores[index], n), facts[SINGLE] == 1
     _, facts[IN_LOGS], facts[ROOT_WORD] = expansion.fill_stages(scores, n, single_root, memory)
 
 
 @part_jit
-def next_heads(graphs, place, word, item, logs):
-    """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one behind the prefix."""
-    facts, component = graphs.facts[place], graphs.components[place]
+def next_heads(graphs, index, word, item, logs):
+    """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
+    facts, component = graphs.facts[index], graphs.components[index]
     reach = graphs.vectors[0]
-    if not _reach(graphs, place, reach):
-        _reach_log(graphs, place, reach)
+    if not _reach(graphs, index, reach):
+        _reach_log(graphs, index, reach)
     for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
         logs[i] = item.scores[i, word] + reach[component[i]] if is_open else -np.inf
@@ -159,15 +159,15 @@ def next_heads(graphs, place, word, item, logs):
 
 
 @part_jit
-def _reach(graphs, place, reach):
-    """Fill in ``g`` of ``conditionals`` for the first word, as logs; returns whether plain weights were safe."""
-    n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
+def _reach(graphs, index, reach):
+    """Fill ``g`` of ``conditionals`` for the first word, as logs; return whether plain weights were safe."""
+    n, scores, top = graphs.facts[index, WORDS], graphs.scores[index], graphs.vectors[1]
     scores, w = square(scores, n), square(graphs.weights, n)
     column_maxima(scores, n, top)
     if conditionals.has_tiny_weights(scores, n, top):
         return False
     load_weights(scores, n, top, w, w)
-    mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
+    mode = conditionals.SINGLE_ROOT if graphs.facts[index, SINGLE] else conditionals.MULTI_ROOT
     mode = conditionals.eliminate(w, n, 1, mode, graphs.vectors[2])
     if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
         return False
@@ -178,7 +178,7 @@ def _reach(graphs, place, reach):
 
 @vector_jit
 def _substitute(w, n, reach):
-    """``conditionals._substitute`` for one word; returns whether a number is so small that others may underflow."""
+    """Do ``conditionals._substitute`` for one word; return whether a number is so small that others may underflow."""
     reach[0], reach[1] = 1.0, 0.0
     tiny = 0
     for e in range(2, n + 1):
@@ -193,13 +193,13 @@ def _substitute(w, n, reach):
 
 
 @part_jit
-def _reach_log(graphs, place, reach):
-    """``_reach`` in log space, slower and safe for any finite scores."""
-    n, scores, top = graphs.facts[place, WORDS], graphs.scores[place], graphs.vectors[1]
+def _reach_log(graphs, index, reach):
+    """Do ``_reach`` in log space, slower and safe for any finite scores."""
+    n, scores, top = graphs.facts[index, WORDS], graphs.scores[index], graphs.vectors[1]
     scores, w = square(scores, n), square(graphs.weights, n)
     column_maxima(scores, n, top)
     load_log_weights(scores, n, top, w, w)
-    mode = conditionals.SINGLE_ROOT if graphs.facts[place, SINGLE] else conditionals.MULTI_ROOT
+    mode = conditionals.SINGLE_ROOT if graphs.facts[index, SINGLE] else conditionals.MULTI_ROOT
     conditionals.eliminate_log(w, n, 1, mode, graphs.vectors[2])
     reach[0], reach[1] = 0.0, -np.inf
     for e in range(2, n + 1):

@@ -2,8 +2,8 @@
 
 The weight of a span is the sum over its splits; a split is drawn in proportion to its term, and so on within its parts
 (Goodman 1998). A chart cell holds many trees, but a tree has one derivation, so trees are drawn in proportion to their
-weight. The chart is filled once an item; a tree then takes O(n^2) at worst. Plain weights serve where `inside_outside`
-finds them safe, logs elsewhere.
+weight. The chart is filled once an item; a tree then takes O(n^2) at worst. Plain weights are used where
+`inside_outside` finds them safe, logs otherwise.
 
 Charts hold a full span of head ``h`` up to ``m`` at ``[h, m]``, and the arc ``h -> m`` with all that it spans.
 """
@@ -35,7 +35,7 @@ from treeparse.kernels.weights import column_maxima
 def sample_trees(
     scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, *, single_root: bool, threads: int = 1
 ) -> IntArray:
-    """Heads ``(B, count, n+1)`` of trees drawn with replacement; -1 where an item has no tree.
+    """Draw heads ``(B, count, n+1)`` of trees with replacement; -1 where an item has no tree.
 
     ``seeds`` ``(B,)`` uint64: the s-th tree of an item depends on its scores, its seed and s alone.
     """
@@ -66,7 +66,7 @@ def _sample(start, stop, lengths, scores, seeds, single_root, heads):
 
 @jit
 def _fill_plain(scores, n, single_root, top, plain, lines, charts):
-    """Fill the charts with plain weights; whether these are safe."""
+    """Fill the charts with plain weights; return whether these are safe."""
     load_scaled_weights(scores, n, top, plain[WEIGHTS])
     divide_by_sums(plain[WEIGHTS], n)
     if not inside(plain, n, single_root, lines) > SAFE:
@@ -83,7 +83,7 @@ def _fill_plain(scores, n, single_root, top, plain, lines, charts):
 
 @lent_part_jit
 def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
-    """Draw one tree: take a full span off the stack, draw its outermost arc, and put the parts there."""
+    """Draw one tree: take a full span off the stack, draw its outermost arc, and push the parts."""
     full, full_t, arc = charts[FULL], charts[FULL_T], charts[ARC]
     stack[0, 0], stack[0, 1] = 0, n
     height = 1
@@ -107,7 +107,7 @@ def _draw_tree(charts, n, in_logs, stream, stack, work, heads):
 
 @jit
 def _draw(x, start, y, offset, count, in_logs, stream, work):
-    """A place k with probability in proportion to the product of ``x[start + k]`` and ``y[offset + k]``."""
+    """Draw an index k with probability in proportion to the product of ``x[start + k]`` and ``y[offset + k]``."""
     if in_logs:
         for k in range(count):
             work[k] = x[start + k] + y[offset + k]

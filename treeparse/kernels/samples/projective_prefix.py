@@ -1,12 +1,12 @@
-"""The projective trees of which some decisions are known: how probable the next decision is, and a random tree.
+"""Projective trees with some known decisions: the probabilities of the next decision, and a random tree.
 
 A projective tree has one derivation (``samples.projective``): a span of head ``h`` up to ``m`` falls into the arc to
-the outermost dependent ``k`` of ``h`` and three smaller spans, of which two share what lies between ``h`` and ``k``.
-So a tree is a row of 2n *decisions*, in turn the place of an outermost dependent and the place of a split. What is left
-after some of them are spans that do not depend on one another: the next decision has the probability of its term in
-the sum that fills the span's cell of the inside chart, and nothing more is to be computed.
+the outermost dependent ``k`` of ``h`` and three smaller spans, of which two share what lies between ``h`` and ``k``. So
+a tree is a row of 2n *decisions*, in turn an outermost dependent and a split. After some decisions, independent spans
+remain: the next decision has the probability of its term in the sum that fills the span's cell of the inside chart, and
+nothing more is computed.
 
-Charts are in log space, where no tree is lost. A stack holds the spans that are left, those of one word left out.
+Charts are in log space, where no tree is lost. A stack holds the remaining spans of more than one word.
 """
 
 from typing import NamedTuple
@@ -32,13 +32,13 @@ class Spans(NamedTuple):
 
 @part_jit
 def no_spans():
-    """What stands for spans that are not needed."""
+    """Return a placeholder for spans that are not needed."""
     return Spans(np.empty((0, 0)), np.empty((0, 0)), np.empty((0, 0)))
 
 
 @part_jit
 def inside(scores, n, single_root):
-    """The spans of an item."""
+    """Return the spans of an item."""
     top, work = np.empty(n + 1), np.empty(n + 1)
     charts = np.empty((inside_outside_logs.CHARTS, 1, n + 1, n + 1))
     column_maxima(scores, n, top)
@@ -49,9 +49,9 @@ def inside(scores, n, single_root):
 
 @part_jit
 def replay(row, at, level, n, stack):
-    """Fill in the heads that the decisions before ``level`` settle; returns how many spans are on the stack then.
+    """Fill the heads that the decisions before ``level`` determine; return how many spans are then on the stack.
 
-    Decisions stand in the row from ``at`` on, heads in front.
+    Decisions are in the row from ``at`` on, after the heads.
     """
     stack[0, 0], stack[0, 1] = 0, n
     height = 1
@@ -81,7 +81,7 @@ def _push(stack, height, h, m):
 
 @part_jit
 def next_logs(spans, row, at, level, n, stack, logs):
-    """Fill ``logs`` with the log probabilities of the decision of a level, by those before; returns how many it has."""
+    """Fill ``logs`` with the log probabilities of the decision of a level given earlier ones; return their number."""
     height = replay(row, at, level, n, stack)
     count = _terms(spans, row, at, level, stack[height - 1], logs)
     total = log_sum(logs, 0, count)
@@ -92,7 +92,7 @@ def next_logs(spans, row, at, level, n, stack, logs):
 
 @part_jit
 def _terms(spans, row, at, level, span, terms):
-    """The terms of a span's sum, in logs; of an odd level those of the arc span that the decision before chose."""
+    """The terms of a span's sum, in logs; on an odd level, of the arc span that the previous decision chose."""
     full, full_t, arc = spans
     h, m = span[0], span[1]
     first = min(h + 1, m)
@@ -109,7 +109,7 @@ def _terms(spans, row, at, level, span, terms):
 
 @part_jit
 def draw(spans, row, at, level, n, stack, terms, stream):
-    """Draw all decisions from a level on, and fill in all heads; returns the stream behind its last draw."""
+    """Draw all decisions from a level on, and fill all heads; return the stream after its last draw."""
     height = replay(row, at, level, n, stack)
     while level < 2 * n:
         count = _terms(spans, row, at, level, stack[height - 1], terms)
@@ -123,7 +123,7 @@ def draw(spans, row, at, level, n, stack, terms, stream):
 
 @part_jit
 def derive(row, at, n, stack):
-    """Fill in the decisions that make the heads of a projective tree."""
+    """Fill the decisions that make the heads of a projective tree."""
     stack[0, 0], stack[0, 1] = 0, n
     height = 1
     for level in range(0, 2 * n, 2):

@@ -1,6 +1,6 @@
-"""A trie of the trees drawn from one sentence: its nodes, what remains under them, and ways through it.
+"""A trie of the trees drawn from one sentence: its nodes, the mass that remains under them, and paths.
 
-What the nodes mean is told in ``without_replacement``.
+``without_replacement`` says what nodes mean.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ HASH_FACTOR = 0x100000001B3  # of Fowler, Noll and Vo's hash FNV-1a
 class Trie(NamedTuple):
     """The trie of one item, and the trees drawn so far.
 
-    Inner loops take its arrays out first: to take one from a tuple counts references.
+    Inner loops take its arrays out first, because taking one from a tuple counts references.
     """
 
     rows: IntArray  # (K, n+1) heads or, with labels, (K, 2n+2) heads and labels
@@ -46,7 +46,7 @@ class Trie(NamedTuple):
 
 
 class Item(NamedTuple):
-    """What is fixed for one item."""
+    """The constants of one item."""
 
     words: int
     head_levels: int  # in which the heads are settled: the number of words or, of decisions, twice that
@@ -61,7 +61,7 @@ class Item(NamedTuple):
 
 @part_jit
 def new_trie(trees, levels):
-    """Room for so many trees of so many levels, and for few entries."""
+    """Return a trie with room for ``trees`` trees of ``levels`` levels, and for few entries."""
     nodes = trees * levels + 1  # at most: a tree stands under every one of them
     return Trie(
         np.empty((0, 0), np.int64),
@@ -78,7 +78,7 @@ def new_trie(trees, levels):
 
 @part_jit
 def emptied(trie, rows, log_probs):
-    """The trie of another item: a closed root, with entry 0 to itself."""
+    """Empty the trie for another item: a closed root, with entry 0 to itself."""
     trie.sizes[NODES], trie.sizes[ENTRIES], trie.remaining[0] = 0, 1, 0.0
     _add_node(trie, 0, NONE, 0)
     return Trie(
@@ -96,7 +96,7 @@ def emptied(trie, rows, log_probs):
 
 @lent_part_jit
 def _add_node(trie, entry, parent, level):
-    """A closed node, under which nothing is drawn yet, at an entry that says what mass remains."""
+    """Add a closed node without drawn trees, at an entry that has the remaining mass."""
     node = trie.sizes[NODES]
     trie.sizes[NODES] += 1
     trie.entries[entry, NODE] = node
@@ -108,13 +108,13 @@ def _add_node(trie, entry, parent, level):
 
 @lent_part_jit
 def has_room(trie, more):
-    """Whether there is room for so many more entries."""
+    """Whether the trie has room for this many more entries."""
     return trie.sizes[ENTRIES] + more <= len(trie.remaining)
 
 
 @part_jit
 def with_room(trie, more):
-    """The trie with room for so many more entries, and for as many again as there are then."""
+    """Return the trie with room for this many more entries, doubled."""
     used = trie.sizes[ENTRIES]
     entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
     for entry in range(used):  # slices take numba seconds to compile, for the sake of an error message
@@ -134,8 +134,8 @@ def with_room(trie, more):
 
 
 @lent_part_jit
-def place_of(level, item):
-    """Where in a row the value of a level stands: heads come first, then labels, then decisions."""
+def index_of(level, item):
+    """Return the index of a level's value in a row: heads come first, then labels, then decisions."""
     if level >= item.head_levels:
         return len(item.order) + item.order[level - item.head_levels]
     return decisions_at(item) + level if item.projective else item.order[level]
@@ -143,20 +143,20 @@ def place_of(level, item):
 
 @lent_part_jit
 def decisions_at(item):
-    """Where in a row decisions begin."""
+    """Return the index at which decisions begin in a row."""
     return len(item.order) * (2 if item.levels > item.head_levels else 1)
 
 
 @lent_part_jit
 def walk_down(trie, item, row, shares, stream):
-    """Walk from the root to a closed node by what remains, and fill in the row on the way."""
+    """Walk from the root to a closed node in proportion to remaining mass, and fill the row."""
     node, nodes, remaining = 0, trie.nodes, trie.remaining
     while nodes[node, COUNT] > 0:
         begin, count = nodes[node, BEGIN], nodes[node, COUNT]
         for child in range(count):
             shares[child] = remaining[begin + child]
         stream, child = choose_by_logs(shares, count, stream)
-        row[place_of(nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
+        row[index_of(nodes[node, LEVEL], item)] = trie.entries[begin + child, VALUE]
         node = child_at(trie, node, begin + child)
     return stream, node
 
@@ -166,7 +166,7 @@ def walk_along(trie, item, row):
     """Walk from the root to a closed node along a known tree."""
     node, nodes, entries = 0, trie.nodes, trie.entries
     while nodes[node, COUNT] > 0:
-        entry, value = nodes[node, BEGIN], row[place_of(nodes[node, LEVEL], item)]
+        entry, value = nodes[node, BEGIN], row[index_of(nodes[node, LEVEL], item)]
         while entries[entry, VALUE] != value:
             entry += 1
         node = child_at(trie, node, entry)
@@ -175,14 +175,14 @@ def walk_along(trie, item, row):
 
 @lent_part_jit
 def child_at(trie, node, entry):
-    """The node at an entry of a node, which is made where nothing was drawn yet."""
+    """Return the node at an entry of a node; it is made if nothing was drawn under it yet."""
     child = trie.entries[entry, NODE]
     return child if child >= 0 else _add_node(trie, entry, node, trie.nodes[node, LEVEL] + 1)
 
 
 @lent_part_jit
 def put(trie, node, tree):
-    """Note a drawn tree under a closed node."""
+    """Add a drawn tree under a closed node."""
     trie.marks[tree, OLDER] = trie.nodes[node, TREE]
     trie.nodes[node, TREE] = tree
     trie.masses[node, DRAWN] = log_add(trie.masses[node, DRAWN], trie.log_probs[tree])
@@ -190,7 +190,7 @@ def put(trie, node, tree):
 
 @lent_part_jit
 def begin_settling(trie, node, must_open):
-    """Let a closed node wait to be settled."""
+    """Push a closed node, whose remaining mass is to be computed."""
     sizes = trie.sizes
     trie.stacks[0, 0], sizes[WAITING], sizes[OPENED] = node, 1, 0
     sizes[SETTLED], sizes[MUST_OPEN] = node, must_open
@@ -198,7 +198,7 @@ def begin_settling(trie, node, must_open):
 
 @lent_part_jit
 def push_opened(trie, node):
-    """Note that a node was opened; its children wait to be settled."""
+    """Push an opened node, whose children's remaining masses are to be computed."""
     sizes, stacks = trie.sizes, trie.stacks
     stacks[sizes[OPENED], 1] = node
     sizes[OPENED] += 1
@@ -211,7 +211,7 @@ def push_opened(trie, node):
 
 @lent_part_jit
 def finish_settling(trie):
-    """Sum up what remains of the nodes that were opened, and of all above."""
+    """Sum the remaining masses of the opened nodes, and of all nodes above."""
     for place in range(trie.sizes[OPENED] - 1, -1, -1):  # children were opened after their parents
         _sum_up(trie, trie.stacks[place, 1])
     node = trie.nodes[trie.sizes[SETTLED], PARENT]
@@ -222,7 +222,7 @@ def finish_settling(trie):
 
 @part_jit
 def _sum_up(trie, node):
-    """What remains of an open node is the sum of what remains of its children."""
+    """Set the remaining mass of an open node to the sum of its children's."""
     nodes, remaining = trie.nodes, trie.remaining
     begin, end = nodes[node, BEGIN], nodes[node, BEGIN] + nodes[node, COUNT]
     top, total = -np.inf, 0.0
@@ -237,7 +237,7 @@ def _sum_up(trie, node):
 
 @lent_part_jit
 def hash_of(row):
-    """A number that tells most rows apart."""
+    """Return a hash of a row."""
     value = 0
     for place in range(len(row)):
         value = (value ^ row[place]) * HASH_FACTOR

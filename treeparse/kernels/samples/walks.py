@@ -3,8 +3,8 @@
 From every word in turn, a walk goes up to random heads, each in proportion to its arc's weight, until it meets the tree
 so far; the loops that it made are erased. That takes ``sum_j degree_j inverse(L)_jj`` steps on average, L the
 Laplacian: few where scores are flat, but about ``e^g`` where two words prefer each other by ``g`` nats. So there is a
-limit. Past it the tree is drawn by ``expansion`` instead, with the same root word if that was given. As the loops
-erased say nothing about the tree, nor does the number of steps, and the law of the trees stays what it is.
+limit. Past it the tree is drawn by ``expansion`` instead, with the same root word if that was given. The erased
+loops and the number of steps are independent of the tree, so the law of the trees stays the same.
 
 With any number of roots, walks end at node 0. For a single one, its word is drawn first, and walks end there. ([Unb]
 Alg. 3 has them end at node 0, so they never end where the root's weights are small.)
@@ -24,21 +24,21 @@ STEPS_A_PAIR = 4.0  # times n^2: the limit of the steps for one tree, a multiple
 
 
 class Bins(NamedTuple):
-    """Random heads in constant time by the alias method, and what else a walk needs.
+    """Random heads in constant time by the alias method, and working memory of a walk.
 
     One of the bins of word ``j`` is chosen at random; bin ``i`` is head ``i`` with probability ``keep[j, i]``, else
     head ``other[j, i]``.
     """
 
     keep: FloatArray  # ((n+1)^2,), of one item (n+1, n+1)
-    other: IntArray  # likewise
+    other: IntArray  # ((n+1)^2,)
     waiting: IntArray  # (n+1,)
     joined: np.ndarray  # (n+1,) bool: the nodes of the tree so far
 
 
 @part_jit
 def new_bins(size):
-    """Room for items of up to ``size`` nodes."""
+    """Return bins for items of up to ``size`` nodes."""
     keep, other = np.empty(size * size), np.empty(size * size, np.int64)
     return Bins(keep, other, np.empty(size, np.int64), np.empty(size, np.bool_))
 
@@ -66,10 +66,10 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
         node = j
         while not joined[node] and steps < limit:
             stream, u = uniform(stream)
-            place = u * count
-            i = int(place)
-            is_kept = place - i < keep[node, first + i]
-            heads[node] = first + i if is_kept else other[node, first + i]
+            scaled = u * count
+            i = int(scaled)
+            is_own = scaled - i < keep[node, first + i]
+            heads[node] = first + i if is_own else other[node, first + i]
             node = heads[node]
             steps += 1
         roots = roots if joined[node] else -1
@@ -84,7 +84,7 @@ def _join_words(n, first, limit, max_roots, stream, bins, heads):
 
 @lent_part_jit
 def fill_bins(scores, n, first, shift, bins):
-    """Make ready for walks up to heads from ``first`` on, with a constant added to the root's scores."""
+    """Fill the bins for walks up to heads from ``first`` on; ``shift`` is added to the root's scores."""
     keep, other = square(bins.keep, n), square(bins.other, n)
     _load_probabilities(scores, n, first, shift, keep)
     for j in range(1, n + 1):
@@ -93,7 +93,7 @@ def fill_bins(scores, n, first, shift, bins):
 
 @vector_jit
 def _load_probabilities(scores, n, first, shift, keep):
-    """Weights relative to the largest of each word's; all 0 where a word has no head."""
+    """Fill ``keep`` with weights relative to each word's largest one; all 0 if a word has no head."""
     keep[:] = -np.inf
     for i in range(first, n + 1):
         added = shift if i == 0 else 0.0
@@ -115,7 +115,7 @@ def _pair_bins(keep, other, j, first, waiting):
     for i in range(first, stop):
         total += keep[j, i]
     scale = (stop - first) / total if total > 0.0 else 0.0
-    lights, heavies = 0, stop  # the light ones wait in front, the heavy ones behind
+    lights, heavies = 0, stop  # light ones wait from the start, heavy ones from the end
     for i in range(first, stop):
         keep[j, i] *= scale
         other[j, i] = i if total > 0.0 else j

@@ -1,16 +1,16 @@
 """Trees without replacement, one after the other, through a trie ([Unb] §5), whose masses are never subtracted.
 
-A node of the trie is a *prefix*: known heads of the first words of an order that is fixed for the sentence. It holds
-the *mass* of all trees with that prefix and what *remains* of it, without the trees drawn already. The next tree is
-drawn by walking down: to every child with the probability of what remains under it.
+A node of the trie is a *prefix*: known heads of the first words of an order that is fixed for the sentence. It has
+the *mass* of all trees with that prefix, and the *remaining* mass without the trees drawn already. The next tree is
+drawn by walking down, to every child with the probability of its remaining mass.
 
-Nodes stay *closed* as long as the trees drawn under them have no more than half of their mass: what remains is then a
-difference that loses one bit, and trees are drawn from all trees of the prefix until one is new. Otherwise the node is
-opened: its children are the possible heads of the next word, their masses are found without subtraction (``prefix``),
-and what remains of the node is the sum of what remains of them. Of a whole tree nothing remains once it is drawn, so
-that an exhausted node is known for certain.
+Nodes stay *closed* as long as the trees drawn under them have no more than half of their mass: the remaining mass is
+then a difference that loses one bit, and trees are drawn from all trees of the prefix until one is new. Otherwise the
+node is opened: its children are the possible heads of the next word, their masses are computed without subtraction
+(``prefix``), and the remaining mass of the node is the sum of theirs. A drawn tree has no remaining mass, so an
+exhausted node is known for certain.
 
-The words whose heads are most certain come first: improbable trees part late, where little is left to be done. With
+The words whose heads are most certain come first: improbable trees part late, where little work is left. With
 labels, the levels of the heads are followed by as many levels of the same words' labels.
 """
 
@@ -48,8 +48,8 @@ from treeparse.kernels.samples.trie import (
     finish_settling,
     has_room,
     hash_of,
+    index_of,
     new_trie,
-    place_of,
     push_opened,
     put,
     stands_under,
@@ -69,7 +69,7 @@ TREE_SALT, KEY_SALT = np.uint64(0x7472696573), np.uint64(0x6B657973)
 
 
 class Items(NamedTuple):
-    """What trees are drawn from."""
+    """The scores, seeds and options of all items."""
 
     scores: FloatArray  # (B, n+1, n+1)
     label_logs: FloatArray  # (B, n+1, n+1, L) log probabilities of arcs' labels; L = 0 without labels
@@ -81,15 +81,15 @@ class Items(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """What is drawn, tree by tree, of all items, or of one without the first axis."""
+    """The drawn trees of all items, or of one without the first axis."""
 
     rows: IntArray  # (B, K, W) heads, labels and decisions, as far as there are any; -1 past the number of trees
     log_probs: FloatArray  # (B, K)
     left: FloatArray  # (B, K) log of the mass that was left before
 
 
-class Memory(NamedTuple):
-    """The graphs under the last prefixes, and working memory."""
+class TrieMemory(NamedTuple):
+    """The graphs under the most recent prefixes, and working memory."""
 
     graphs: prefix.Graphs
     options: FloatArray  # (M,)
@@ -110,7 +110,7 @@ def sample_distinct_trees(
     label_logs: FloatArray | None = None,
     threads: int = 1,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """``count`` different trees an item in the order in which they are drawn, each from all that are left.
+    """Draw ``count`` different trees an item, each from all remaining trees, in the order in which they are drawn.
 
     Args:
         scores: ``(B, n+1, n+1)``.
@@ -122,7 +122,7 @@ def sample_distinct_trees(
         known: ``(B, K, n+1)`` different trees that have been drawn already and come first; -1 where there are fewer.
         label_logs: ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and n+1
             labels, the known ones too, and differ where labels do.
-        threads: at most so many.
+        threads: how many threads to use at most.
 
     Returns:
         Trees ``(B, count, n+1)`` or ``(B, count, 2n+2)``, log probabilities ``(B, count)`` and keys ``(B, count)``,
@@ -150,7 +150,7 @@ def sample_distinct_trees(
 
 
 def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
-    """Keys ``(B, K)`` of trees, from the log mass ``(B, K)`` that was left before each was drawn, -inf past the last.
+    """Return keys ``(B, K)`` of trees, from the log mass ``(B, K)`` remaining before each draw, -inf past the last.
 
     exp(-key) grows from tree to tree by an exponential variable whose rate is that mass (Kool et al. 2019, *Stochastic
     beams and where to find them*): so keys are the log probabilities of all trees plus Gumbel noise, in their order.
@@ -160,9 +160,9 @@ def keys_of(left: FloatArray, seeds: np.ndarray) -> FloatArray:
 
 
 def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
-    """The words of every item ``(B, n+1)``, those of the most probable best heads first; other nodes follow them.
+    """Return the words of every item ``(B, n+1)``, most probable best heads first; other nodes follow.
 
-    Words of like certainty keep their order, so that the last bits of scores change no tree.
+    Words of nearly equal certainty stay in order, so that the last bits of scores change no tree.
     """
     others = marginals.copy()  # than the best heads
     np.put_along_axis(others, marginals.argmax(1)[:, None], 0.0, 1)
@@ -176,7 +176,7 @@ def _words_by_certainty(marginals: FloatArray, lengths: IntArray) -> IntArray:
 def _sample(start, stop, lengths, items, drawn):
     size, labels = items.scores.shape[1], items.label_logs.shape[3]
     options = max(size, labels)
-    memory = Memory(
+    memory = TrieMemory(
         prefix.new_graphs(GRAPHS, size),
         np.empty(options),
         np.empty(options, np.int64),
@@ -195,7 +195,7 @@ def _sample(start, stop, lengths, items, drawn):
 
 @part_jit
 def _item_of(b, n, items, no_spans):
-    """What is fixed for one item."""
+    """Return the constants of one item."""
     scores, labels = items.scores[b], items.label_logs[b]
     single_root, projective = items.single_root, items.projective
     head_levels = 2 * n if projective else n
@@ -206,7 +206,7 @@ def _item_of(b, n, items, no_spans):
 
 @part_jit
 def _draw_trees(trie, item, log_z, seed, memory, left):
-    """Fill in the trees, their log probabilities, and what was left before they were drawn; returns the trie."""
+    """Fill the trees, their log probabilities, and the masses remaining before each draw; return the trie."""
     for tree in range(len(left)):
         left[tree] = trie.remaining[0]
         stream, is_drawn = new_stream(seed, tree), False
@@ -222,9 +222,9 @@ def _draw_trees(trie, item, log_z, seed, memory, left):
 
 @lent_part_jit
 def _draw_tree(trie, item, log_z, memory, tree, stream):
-    """Draw a new tree, unless it is known; the closed node under which it stands, or might, is to be settled then.
+    """Draw a new tree, unless it is known, and push its closed node, whose remaining mass is to be computed.
 
-    Returns the stream behind its draws, and whether there is a tree. If not, the node must be opened. There may be none
+    Returns the stream after its draws, and whether there is a tree. If not, the node must be opened. There may be none
     at all: the rounding of large scores may leave mass to nodes whose trees are all drawn.
     """
     row = trie.rows[tree]
@@ -262,7 +262,7 @@ def _score(row, item):
 
 @lent_part_jit
 def _complete(node, row, level, item, memory, stream):
-    """Draw all heads and labels from a node's level on; returns the stream behind its last draw."""
+    """Draw all heads and labels from a node's level on; return the stream after its last draw."""
     n, options = item.words, memory.options
     if item.projective:
         at = decisions_at(item)
@@ -276,15 +276,15 @@ def _complete(node, row, level, item, memory, stream):
         for label in range(item.label_logs.shape[2]):
             options[label] = item.label_logs[row[word], word, label]
         stream, label = choose_by_logs(options, item.label_logs.shape[2], stream)
-        row[place_of(later, item)] = label
+        row[index_of(later, item)] = label
     return stream
 
 
 @lent_part_jit
 def _settle(trie, item, memory):
-    """Find what remains of the nodes that wait and of those above; where it is little, or must be, they are opened.
+    """Compute the remaining masses of waiting nodes and of nodes above; open nodes with little left.
 
-    Returns whether there was room for that; if not, it is to be called again with more.
+    Returns whether there was room for that; if not, call it again with more.
     """
     sizes, stacks = trie.sizes, trie.stacks
     while sizes[WAITING] > 0:
@@ -308,7 +308,7 @@ def _settle(trie, item, memory):
 
 @lent_part_jit
 def _open(trie, item, memory, node):
-    """Make the entries of a closed node, and share out the trees drawn under it, to nodes that wait to be settled."""
+    """Make the entries of a closed node, and distribute the trees drawn under it to nodes that wait."""
     facts, level = trie.nodes[node], trie.nodes[node, LEVEL]
     logs, entry_of = memory.options, memory.entry_of
     begin, count = trie.sizes[ENTRIES], 0
@@ -323,7 +323,7 @@ def _open(trie, item, memory, node):
     tree = facts[TREE]
     while tree >= 0:
         older = trie.marks[tree, OLDER]
-        entry = entry_of[trie.rows[tree, place_of(level, item)]]
+        entry = entry_of[trie.rows[tree, index_of(level, item)]]
         put(trie, child_at(trie, node, entry), tree)
         tree = older
     push_opened(trie, node)
@@ -331,12 +331,12 @@ def _open(trie, item, memory, node):
 
 @lent_part_jit
 def _next_logs(trie, item, memory, node, logs):
-    """Fill in the log probabilities of the values of a node's level, given its prefix; returns how many there are."""
+    """Fill the log probabilities of the values of a node's level given its prefix; return their number."""
     level, n, row = trie.nodes[node, LEVEL], item.words, memory.row
     above = node
     while above > 0:
         facts = trie.nodes[above]
-        row[place_of(facts[LEVEL] - 1, item)] = trie.entries[facts[ENTRY], VALUE]
+        row[index_of(facts[LEVEL] - 1, item)] = trie.entries[facts[ENTRY], VALUE]
         above = facts[PARENT]
     if level >= item.head_levels:
         if item.projective:

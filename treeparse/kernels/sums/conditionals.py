@@ -37,20 +37,20 @@ NO_TREE, MULTI_ROOT, SINGLE_ROOT = 0, 1, 2  # what an elimination left
 class Half(NamedTuple):
     """One half of some words, which leaves the other half.
 
-    Its own matrix, with the words kept in front, follows that of all these words in the pool.
+    In the pool, its matrix follows the matrix of all these words; it has the remaining words first.
     """
 
     begin: int  # where in the pool the matrix of these words begins
     width: int  # its number of words
     first: int  # the first of these words
     size: int  # their number
-    kept_at: int  # how many of them stand in front of those kept
+    remaining_at: int  # how many eliminated words come before the remaining ones
     mode: int  # whether there is to be a single root
     has_left: bool  # already, so that its rows of ``g`` are to be filled
 
 
 def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
-    """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
+    """Return the log probability of every arc ``(B, n+1, n+1)`` in nats; it is -inf exactly where no tree has the arc.
 
     Right to relative accuracy however improbable the arc: the absolute error of a logarithm is about 1e-15 times the
     summed largest magnitudes of the words' scores. Where there is no tree at all, everything is -inf.
@@ -75,7 +75,7 @@ def _log_marginals(start, stop, lengths, scores, single_root, result):
 
 @jit
 def _pool_size(n):
-    """Room for the weights and, for every level, for the matrix in which half of its words are eliminated."""
+    """Return the size of the weights and, for every level, of the matrix in which half of its words are eliminated."""
     total = (n + 1) * (n + 1)
     while n > 1:
         total += (n + 1) * (n + 1)
@@ -132,51 +132,51 @@ def has_tiny(values, n):
 def _fill_g(n, single_root, in_logs, row, pool, g):
     """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe."""
     mode = SINGLE_ROOT if single_root else MULTI_ROOT
-    stack = [Half(0, n, 1, n, kept_at, mode, False) for kept_at in (0, n // 2) if n > 1]
+    stack = [Half(0, n, 1, n, remaining_at, mode, False) for remaining_at in (0, n // 2) if n > 1]
     while len(stack) > 0:
-        begin, width, first, size, kept_at, mode, has_left = stack.pop()
-        kept = size - kept_at if kept_at > 0 else size // 2
+        begin, width, first, size, remaining_at, mode, has_left = stack.pop()
+        remaining = size - remaining_at if remaining_at > 0 else size // 2
         own = begin + (width + 1) * (width + 1)
         w = square(pool[own:], size)
-        start = first + kept_at
-        base = first - 1 - (kept if kept_at > 0 else 0)
+        start = first + remaining_at
+        base = first - 1 - (remaining if remaining_at > 0 else 0)
         if has_left and in_logs:
-            _substitute_log(w, size, kept, start, base, g)
+            _substitute_log(w, size, remaining, start, base, g)
         elif has_left:
-            _substitute(w, size, kept, start, base, g)
+            _substitute(w, size, remaining, start, base, g)
         else:
-            _load_half(square(pool[begin:], width), size, kept, kept_at, w)
-            mode = eliminate_log(w, size, kept, mode, row) if in_logs else eliminate(w, size, kept, mode, row)
+            _load_half(square(pool[begin:], width), size, remaining, remaining_at, w)
+            mode = eliminate_log(w, size, remaining, mode, row) if in_logs else eliminate(w, size, remaining, mode, row)
             if mode == NO_TREE or (not in_logs and has_tiny(w, size)):
                 return False
-            stack.append(Half(begin, width, first, size, kept_at, mode, True))
-            if kept > 1:
-                stack.append(Half(own, size, start, kept, 0, mode, False))
-                stack.append(Half(own, size, start, kept, kept // 2, mode, False))
+            stack.append(Half(begin, width, first, size, remaining_at, mode, True))
+            if remaining > 1:
+                stack.append(Half(own, size, start, remaining, 0, mode, False))
+                stack.append(Half(own, size, start, remaining, remaining // 2, mode, False))
     return True
 
 
 @jit
-def _load_half(source, size, kept, kept_at, w):
-    """Copy the matrix of ``size`` words with those in front that are to be kept."""
-    left_at = -kept if kept_at > 0 else 0
+def _load_half(source, size, remaining, remaining_at, w):
+    """Copy the matrix of ``size`` words; the words that are not eliminated come first."""
+    left_at = -remaining if remaining_at > 0 else 0
     for j in range(1, size + 1):
-        old = j + (kept_at if j <= kept else left_at)
+        old = j + (remaining_at if j <= remaining else left_at)
         w[j, 0] = source[old, 0]
-        for i in range(1, kept + 1):
-            w[j, i] = source[old, i + kept_at]
-        for i in range(kept + 1, size + 1):
+        for i in range(1, remaining + 1):
+            w[j, i] = source[old, i + remaining_at]
+        for i in range(remaining + 1, size + 1):
             w[j, i] = source[old, i + left_at]
 
 
 @vector_jit
-def eliminate(w, size, kept, mode, row):
-    """Eliminate the words behind ``kept``, the last one first; returns what is left.
+def eliminate(w, size, remaining, mode, row):
+    """Eliminate the words after the first ``remaining``, the last one first; return the mode of the remaining words.
 
     The row of an eliminated word ``k`` becomes the shares of its heads in the pivot; ``w[k, k]`` is 1, or 0 for the
     word at the root.
     """
-    for k in range(size, kept, -1):
+    for k in range(size, remaining, -1):
         pivot = range_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
         w[k, k] = 1.0
         if pivot == 0.0 and mode == SINGLE_ROOT:  # the arcs from k take the place of those from node 0
@@ -192,24 +192,24 @@ def eliminate(w, size, kept, mode, row):
             through = w[j, k]
             for i in range(k):
                 w[j, i] += through * row[i]
-    for j in range(1, kept + 1):
+    for j in range(1, remaining + 1):
         w[j, j] = 0.0
     return mode
 
 
 @vector_jit
-def _substitute(w, size, kept, start, base, g):
-    """Fill the rows of ``g`` of the eliminated words, the last one first, in the columns of the words kept.
+def _substitute(w, size, remaining, start, base, g):
+    """Fill the rows of ``g`` of the eliminated words, the last one first, in the columns of the remaining words.
 
-    Those start with word ``start``; position ``e`` of an eliminated word in ``w`` is word ``base + e``.
+    The remaining words start with word ``start``; position ``e`` of an eliminated word in ``w`` is word ``base + e``.
     """
-    stop = start + kept
-    for e in range(kept + 1, size + 1):
+    stop = start + remaining
+    for e in range(remaining + 1, size + 1):
         word = base + e
         for k in range(start, stop):
             g[word, k] = w[e, 0] * g[0, k]
         for i in range(1, e):
-            head = i + (start - 1 if i <= kept else base)
+            head = i + (start - 1 if i <= remaining else base)
             share = w[e, i]
             for k in range(start, stop):
                 g[word, k] += share * g[head, k]
@@ -235,9 +235,9 @@ def _store_logs(w, g, n, row, result):
 
 
 @lent_jit
-def eliminate_log(w, size, kept, mode, row):
+def eliminate_log(w, size, remaining, mode, row):
     """``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
-    for k in range(size, kept, -1):
+    for k in range(size, remaining, -1):
         pivot = log_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
         w[k, k] = 1.0
         if pivot == -np.inf and mode == SINGLE_ROOT:
@@ -258,15 +258,15 @@ def eliminate_log(w, size, kept, mode, row):
 
 
 @jit
-def _substitute_log(w, size, kept, start, base, g):
+def _substitute_log(w, size, remaining, start, base, g):
     """``_substitute`` on logs."""
-    stop = start + kept
-    for e in range(kept + 1, size + 1):
+    stop = start + remaining
+    for e in range(remaining + 1, size + 1):
         word = base + e
         for k in range(start, stop):
             g[word, k] = w[e, 0] + g[0, k]
         for i in range(1, e):
-            head = i + (start - 1 if i <= kept else base)
+            head = i + (start - 1 if i <= remaining else base)
             share = w[e, i]
             if share > -np.inf:
                 for k in range(start, stop):

@@ -1,15 +1,15 @@
 """Sums over non-projective trees by elimination without subtraction ([GTH]).
 
 Words are eliminated one after the other: the weight of a path ``i -> k -> j`` through the eliminated word ``k`` moves
-to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however sure of itself the model is, where the
-determinant of the Laplacian loses every digit. Marginals are the derivative of the log partition, by reverse mode
+to the arc ``i -> j``. Nothing is subtracted, so nothing cancels however confident the model is; the determinant
+of the Laplacian loses every digit there. Marginals are the derivative of the log partition, by reverse mode
 through the same loop; its one subtraction has an absolute error of about 1e-16 n.
 
 With a single root, node 0 counts as a head of the last word only. Where no other word is left that reaches word ``k``,
-the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination goes on as for many roots.
+the root's arcs to the words before ``k`` go: ``k`` is the *root word*, and elimination continues as for many roots.
 
 Matrices are dependent-major here: ``w[j, i]`` is the weight of the arc ``i -> j`` and node 0 the root, so that every
-inner loop runs over contiguous heads. Entries ``w[j, j]`` collect what is never read. With plain weights, ``words`` has
+inner loop runs over contiguous heads. Entries ``w[j, j]`` are written and never read. With plain weights, ``words`` has
 the loops and ``panels`` the products that take most of their work in long sentences; ``item`` has the loops in logs.
 """
 
@@ -24,30 +24,30 @@ from treeparse.kernels.threads import run_batch
 from treeparse.kernels.weights import column_maxima
 
 PANEL_LENGTH = 44  # words from which on panels are faster
-NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed with: as one panel, or several
+NO_TREE, WORDS, PANELS, LOGS = range(4)  # ways in which an item was computed: WORDS is one panel, PANELS several
 
 
 class Eliminated(NamedTuple):
-    """What sums of a batch leave for products with the Hessian to go on from; of no items where nothing is kept."""
+    """The elimination of a batch, from which products with the Hessian start; of no items where it is not stored."""
 
-    matrices: FloatArray  # (B, 3, room) weights, eliminated and original, and adjoints; in logs for the way LOGS
+    matrices: FloatArray  # (B, 3, entries) weights, eliminated and original, and adjoints; in logs for the way LOGS
     pivots: FloatArray  # (B, n+1)
     ways: IntArray  # (B, 2) and the root word
 
 
-UNWANTED = np.empty((1, 0, 0))  # in the place of marginals
-NOTHING = Eliminated(np.empty((0, 3, 0)), np.empty((0, 0)), np.empty((0, 2), np.int64))  # is to be kept
+NO_MARGINALS = np.empty((1, 0, 0))
+NOT_STORED = Eliminated(np.empty((0, 3, 0)), np.empty((0, 0)), np.empty((0, 2), np.int64))
 
 
 def log_partition(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> FloatArray:
-    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none.
+    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none.
 
     Items of ``panels_from`` words or more are eliminated in panels.
     """
     log_z = np.empty(len(lengths))
-    arguments = scores, single_root, panels_from, False, log_z, UNWANTED, NOTHING
+    arguments = scores, single_root, panels_from, False, log_z, NO_MARGINALS, NOT_STORED
     run_batch(_sum_trees, lambda n: n**3 / 3, lengths, *arguments, threads=threads)
     return log_z
 
@@ -55,9 +55,9 @@ def log_partition(
 def log_partition_and_marginals(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray]:
-    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    arguments = scores, single_root, panels_from, False, log_z, marginals, NOTHING
+    arguments = scores, single_root, panels_from, False, log_z, marginals, NOT_STORED
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return log_z, marginals
 
@@ -65,9 +65,9 @@ def log_partition_and_marginals(
 def log_partition_marginals_and_elimination(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1, panels_from: int = PANEL_LENGTH
 ) -> tuple[FloatArray, FloatArray, Eliminated]:
-    """``log_partition_and_marginals``, and what ``hessian_vector_product`` can go on from."""
+    """Return ``log_partition_and_marginals`` and the elimination that ``hessian_vector_product`` can start from."""
     log_z, marginals = np.empty(len(lengths)), np.empty_like(scores)
-    eliminated = _room_for(scores)
+    eliminated = _empty_elimination(scores)
     arguments = scores, single_root, panels_from, False, log_z, marginals, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return log_z, marginals, eliminated
@@ -76,16 +76,16 @@ def log_partition_marginals_and_elimination(
 def eliminate(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int, panels_from: int, in_logs: bool = False
 ) -> Eliminated:
-    """That alone, in logs if other ways turned out not to be safe."""
-    eliminated = _room_for(scores)
-    arguments = scores, single_root, panels_from, in_logs, np.empty(len(lengths)), UNWANTED, eliminated
+    """Return the elimination of a batch alone; ``in_logs`` if plain weights turned out not to be safe."""
+    eliminated = _empty_elimination(scores)
+    arguments = scores, single_root, panels_from, in_logs, np.empty(len(lengths)), NO_MARGINALS, eliminated
     run_batch(_sum_trees, lambda n: n**3, lengths, *arguments, threads=threads)
     return eliminated
 
 
-def _room_for(scores: FloatArray) -> Eliminated:
+def _empty_elimination(scores: FloatArray) -> Eliminated:
     count, size = scores.shape[:2]
-    matrices = aligned(count, 3, panels.room(size - 1))
+    matrices = aligned(count, 3, panels.matrix_entries(size - 1))
     return Eliminated(matrices, np.empty((count, size)), np.zeros((count, 2), np.int64))
 
 
@@ -93,7 +93,7 @@ def _room_for(scores: FloatArray) -> Eliminated:
 def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, log_z, marginals, eliminated):
     size = scores.shape[1]
     keep, store = len(eliminated.ways) > 0, marginals.shape[1] > 0
-    memory, pivots = np.empty((3, 0 if keep else panels.room(size - 1))), np.empty(size)
+    memory, pivots = np.empty((3, 0 if keep else panels.matrix_entries(size - 1))), np.empty(size)
     vectors, panel = np.empty((2, size)), panels.new_panel(size - 1)
     for b in range(start, stop):
         n = lengths[b]
@@ -110,9 +110,9 @@ def _sum_trees(start, stop, lengths, scores, single_root, panels_from, in_logs, 
 
 @part_jit
 def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory, pivots, vectors, panel):
-    """The log partition of one item, the way in which it was computed with, and the root word.
+    """Return the log partition of one item, the way in which it was computed, and the root word.
 
-    ``memory`` takes three matrices: eliminated weights, original weights and, if wanted, the adjoint.
+    ``memory`` takes three matrices: eliminated weights, original weights and, ``with_adjoint``, the adjoint.
     """
     shift = column_maxima(scores, n, vectors[0])
     if shift == -np.inf:
@@ -131,7 +131,7 @@ def _sum_item(scores, n, single_root, panels_from, in_logs, with_adjoint, memory
 
 @part_jit
 def matrices_of(memory, n):
-    """The three matrices of an item."""
+    """Return the three matrices of an item."""
     return panels.matrix(memory[0], n), panels.matrix(memory[1], n), panels.matrix(memory[2], n)
 
 
@@ -148,7 +148,7 @@ def _store(n, way, memory, panel, marginals):
 
 @jit
 def _store_log_marginals(n, matrices, marginals):
-    """Those from logs; columns are normalised, which takes the common part of the rounding out."""
+    """Fill the marginals of one item from logs. Columns are normalised, to remove common rounding."""
     _, original, adjoint = matrices
     for j in range(1, n + 1):
         total = 0.0

@@ -1,10 +1,10 @@
 """Products of vectors with the Hessian of the log partition: the covariance of arc indicators, never formed.
 
-``H v`` is how the marginals change when the scores move along ``v``. The two loops of ``elimination`` are run first and
-their results kept; then the tangents, which are the derivatives along ``v``, go through the same two loops.
+``H v`` is how the marginals change when the scores move along ``v``. The two loops of ``elimination`` run first and
+their results are stored; then the tangents, which are the derivatives along ``v``, go through the same two loops.
 
 A constant added to a column of ``v`` changes nothing, for every tree has one arc into each word. So the entry of the
-best arc is subtracted from each column, and where the model is sure there is next to nothing left to cancel.
+best arc is subtracted from each column, and where the model is confident almost nothing is left to cancel.
 
 With plain weights, tangents are derivatives. In logs they are derivatives of logs: every sum is then a weighted mean.
 """
@@ -26,7 +26,7 @@ from treeparse.kernels.sums.elimination import (
 )
 from treeparse.kernels.sums.item import all_finite, clamp, fill_root, first_head
 from treeparse.kernels.sums.panel_tangents import MIN_SCALE
-from treeparse.kernels.sums.panels import room
+from treeparse.kernels.sums.panels import matrix_entries
 from treeparse.kernels.threads import run_batch
 
 # Lines of working memory: pivots and their tangents; whatever a step needs; terms' shares of a sum, and minus the log
@@ -48,20 +48,21 @@ def hessian_vector_product(
     threads: int = 1,
     panels_from: int = PANEL_LENGTH,
 ) -> FloatArray:
-    """The Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``.
+    """Return the Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``.
 
-    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there. What
-    ``elimination.log_partition_marginals_and_elimination`` has left of the same scores need not be done again.
+    Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there. The
+    elimination that ``elimination.log_partition_marginals_and_elimination`` returns for the same scores is used again.
     """
     product = np.empty_like(scores)
     if eliminated is not None:
         _multiply(scores, lengths, vectors, eliminated, product, single_root, threads)
         return product
-    count = max(4 * threads, CHUNK // (3 * room(scores.shape[1] - 1)))
+    count = max(4 * threads, CHUNK // (3 * matrix_entries(scores.shape[1] - 1)))
     for start in range(0, len(lengths), count):
         part = slice(start, start + count)
-        kept = eliminate(scores[part], lengths[part], single_root=single_root, threads=threads, panels_from=panels_from)
-        _multiply(scores[part], lengths[part], vectors[part], kept, product[part], single_root, threads)
+        options = {"single_root": single_root, "threads": threads, "panels_from": panels_from}
+        eliminated = eliminate(scores[part], lengths[part], **options)
+        _multiply(scores[part], lengths[part], vectors[part], eliminated, product[part], single_root, threads)
     return product
 
 
@@ -74,7 +75,7 @@ def _multiply(
     single_root: bool,
     threads: int,
 ) -> None:
-    """Fill the products of items whose elimination is there, or is to be used again and again in turn."""
+    """Fill the products of items from their eliminations, which are used in turn if there are fewer of them."""
     unsafe = np.zeros(len(lengths), np.int64)
     arguments = lengths, vectors, eliminated, product, unsafe
     run_batch(_multiply_items, lambda n: 2 * n**3, *arguments, threads=threads)
@@ -90,13 +91,13 @@ def _multiply(
 
 @jit
 def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
-    size, kept = vectors.shape[1], len(eliminated.ways)
+    size, count = vectors.shape[1], len(eliminated.ways)
     entries = eliminated.matrices.shape[2]
     memory, changes, lines = np.empty((3, entries)), np.empty((3, entries)), np.empty((LINES, size))
     tangents = panel_tangents.new_tangents(size - 1)
     for b in range(start, stop):
         n = lengths[b]
-        values, root_word, way = _recall(n, b % kept, eliminated, memory, lines[PIVOTS])
+        values, root_word, way = _recall(n, b % count, eliminated, memory, lines[PIVOTS])
         if way in (NO_TREE, LOGS) or n + 1 < size:
             product[b] = 0.0
         if way == LOGS:
@@ -108,12 +109,12 @@ def _multiply_items(start, stop, lengths, vectors, eliminated, product, unsafe):
 
 
 @part_jit
-def _recall(n, place, eliminated, memory, pivots):
-    """The matrices that an item's elimination has left, its root word and its way."""
-    way, root_word = eliminated.ways[place, 0], eliminated.ways[place, 1]
-    values = eliminated.matrices[place]
+def _recall(n, index, eliminated, memory, pivots):
+    """Return the matrices of an item's elimination, its root word and its way."""
+    way, root_word = eliminated.ways[index, 0], eliminated.ways[index, 1]
+    values = eliminated.matrices[index]
     for k in range(1, n + 1):
-        pivots[k] = eliminated.pivots[place, k]
+        pivots[k] = eliminated.pivots[index, k]
     if 1 < root_word <= n:  # whose arcs' adjoints change on the way, and others may read them now
         for matrix in range(len(values)):
             for entry in range(values.shape[1]):
@@ -175,7 +176,7 @@ def load_vectors(vectors, n, weights, zero, best, v):
 
 @jit
 def _log_bound(n):
-    """No log of an adjoint changes faster than this along vectors of magnitude 1, but for rounding."""
+    """Return a bound: no log of an adjoint changes faster along vectors of magnitude 1, but for rounding."""
     return 4.0 * n
 
 

@@ -1,6 +1,6 @@
 """Sums over projective trees by inside and outside passes over Eisner's chart, in O(n^3) (Eisner 1996; 2000).
 
-A span from node i to node j is of one of five kinds, and its weight is the sum over the places to split it:
+A span from node i to node j is of one of five kinds, and its weight is the sum over its splits:
 
     right      complete, headed by i    right(i, j) = sum over i < k <= j of right_arc(i, k) right(k, j)
     left       complete, headed by j    left(i, j)  = sum over i <= k < j of left_arc(k, j) left(i, k)
@@ -22,7 +22,7 @@ Weights are scaled so that each column sums to 1. No span's weight is then above
 underflow: where Z is above ``SAFE``, no more than 1e-28 of any probability. Otherwise the item is done in logs.
 
 Spans from i to j are at ``[j, i]``. Rows are filled from the right to the left. As soon as the weight of a span is
-known, it is combined with whatever ends where it begins, for all beginnings at once; so every inner loop runs over
+known, it is combined with all spans that end where it begins, so every inner loop runs over
 contiguous cells and is vectorised.
 """
 
@@ -43,9 +43,9 @@ WEIGHTS, RIGHT, LEFT, RIGHT_ARC, LEFT_ARC, OUTER_RIGHT, OUTER_LEFT, OUTER_RIGHT_
 
 
 def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
-    """Log of the summed weight of all projective trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
-    log_z, unwanted = np.empty(len(lengths)), np.empty((1, 0, 0))
-    arguments = lengths, scores, single_root, LOG_PARTITION, log_z, unwanted
+    """Return the log of the summed weight of all projective trees, ``(B, n+1, n+1) -> (B,)``; -inf without a tree."""
+    log_z, no_result = np.empty(len(lengths)), np.empty((1, 0, 0))
+    arguments = lengths, scores, single_root, LOG_PARTITION, log_z, no_result
     run_batch(_sum_trees, lambda n: n**3 / 2, *arguments, threads=threads)
     return log_z
 
@@ -53,7 +53,7 @@ def log_partition(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
 def log_partition_and_marginals(
     scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
 ) -> tuple[FloatArray, FloatArray]:
-    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     log_z, marginals = np.empty(len(lengths)), np.zeros_like(scores)
     arguments = lengths, scores, single_root, MARGINALS, log_z, marginals
     run_batch(_sum_trees, lambda n: 1.5 * n**3, *arguments, threads=threads)
@@ -61,7 +61,7 @@ def log_partition_and_marginals(
 
 
 def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1) -> FloatArray:
-    """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
+    """Return the log probability of every arc ``(B, n+1, n+1)`` in nats; it is -inf exactly where no tree has the arc.
 
     Right to relative accuracy however improbable the arc: the absolute error of a logarithm is about 1e-15 times the
     summed largest magnitudes of the words' scores. Where there is no tree at all, everything is -inf.
@@ -75,7 +75,7 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
 def hessian_vector_product(
     scores: FloatArray, lengths: IntArray, vectors: FloatArray, *, single_root: bool, threads: int = 1
 ) -> FloatArray:
-    """The Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``.
+    """Return the Hessian of the log partition in the scores times ``vectors``, all ``(B, n+1, n+1)``.
 
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
     """
@@ -85,7 +85,7 @@ def hessian_vector_product(
 
 
 @jit
-def _sum_trees(start, stop, lengths, scores, single_root, wanted, log_z, result):
+def _sum_trees(start, stop, lengths, scores, single_root, quantity, log_z, result):
     size = scores.shape[1]
     buffer, lines, top = np.empty(CHARTS * size * size), np.empty((3, size)), np.empty(size)
     for b in range(start, stop):
@@ -95,17 +95,17 @@ def _sum_trees(start, stop, lengths, scores, single_root, wanted, log_z, result)
             continue
         charts = new_charts(buffer, n)
         total = log_sums = 0.0
-        if wanted != LOG_MARGINALS:
+        if quantity != LOG_MARGINALS:
             load_scaled_weights(scores[b], n, top, charts[WEIGHTS])
             log_sums = divide_by_sums(charts[WEIGHTS], n)
             total = inside(charts, n, single_root, lines)
         if total > SAFE:
             log_z[b] += log_sums + np.log(total)
-            if wanted == MARGINALS:
+            if quantity == MARGINALS:
                 _outside(charts, n, single_root, lines)
                 _store(charts, n, 1.0, result[b])
         else:
-            log_z[b] += log_item(scores[b], scores[b], n, single_root, wanted, top, result[b : b + 1])
+            log_z[b] += log_item(scores[b], scores[b], n, single_root, quantity, top, result[b : b + 1])
 
 
 @jit
@@ -139,7 +139,7 @@ def _multiply(start, stop, lengths, scores, vectors, single_root, product):
 
 @jit
 def new_charts(buffer, n):
-    """Charts whose strides depend on n alone: an item's results are the same bits in a batch and alone."""
+    """Return charts whose strides depend on n alone, so an item has the same bits in a batch and alone."""
     return buffer[: CHARTS * (n + 1) * (n + 1)].reshape(CHARTS, n + 1, n + 1)
 
 

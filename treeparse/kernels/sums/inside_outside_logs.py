@@ -2,7 +2,8 @@
 
 Charts hold a span of head ``h`` up to ``m`` at ``[h, m]``, and transposed beside, so that all terms of a sum are in two
 rows; each sum is taken at once, relative to its largest term. A cell is a log and its tangent, which is the derivative
-along a vector: that of a sum is the weighted mean of its terms'. Without a vector tangents are not kept.
+along a vector: the tangent of a sum is the weighted mean of the tangents of its
+terms. Without a vector, tangents are not stored.
 
 Nothing here may be reordered (``vector_jit``): a helper that is first compiled for such a caller may be reordered too,
 and ``exponentiate`` must not be.
@@ -16,23 +17,23 @@ from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.sums.hessian import load_vectors
 from treeparse.kernels.weights import load_log_weights, range_sum
 
-LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = np.arange(4)  # what is wanted
+LOG_PARTITION, MARGINALS, LOG_MARGINALS, PRODUCT = np.arange(4)  # the quantities that the log item stores
 CHARTS = 7
 WEIGHTS, FULL, FULL_T, ARC, ARC_T, OUTER, OUTER_T = range(CHARTS)
 LOG_ZERO, LOG_ONE = (-np.inf, 0.0), (0.0, 0.0)  # cells
 
 
 @jit
-def log_item(scores, vectors, n, single_root, wanted, top, result):
-    """Store in the first item of ``result`` what is wanted; returns log Z', of scores less ``top`` of their columns."""
-    charts = np.empty((CHARTS, 2 if wanted == PRODUCT else 1, n + 1, n + 1))
+def log_item(scores, vectors, n, single_root, quantity, top, result):
+    """Store a quantity in the first item of ``result``; return log Z' of the scores less ``top`` of their columns."""
+    charts = np.empty((CHARTS, 2 if quantity == PRODUCT else 1, n + 1, n + 1))
     work = np.empty(n + 1)
     scale = load(scores, vectors, n, top, charts[WEIGHTS])
     inside(charts, n, single_root, work)
     log_z = charts[FULL, 0, 0, n]
-    if wanted != LOG_PARTITION and log_z > -np.inf:
+    if quantity != LOG_PARTITION and log_z > -np.inf:
         _outside(charts, n, single_root, work)
-        _store(charts[ARC], n, wanted, scale, result[0])
+        _store(charts[ARC], n, quantity, scale, result[0])
     return log_z
 
 
@@ -67,7 +68,7 @@ def inside(charts, n, single_root, work):
 def _outside(charts, n, single_root, work):
     """Fill the derivatives of log Z in the full spans, and turn the arc spans into marginals ``[dependent, head]``.
 
-    The derivative in ``between`` takes the place of the weights of the two arcs.
+    The derivative in ``between`` replaces the weights of the two arcs.
     """
     between, full, full_t, arc, arc_t = charts[WEIGHTS], charts[FULL], charts[FULL_T], charts[ARC], charts[ARC_T]
     outer, outer_t = charts[OUTER], charts[OUTER_T]
@@ -142,10 +143,10 @@ def _put(chart, transpose, i, j, cell):
 
 
 @jit
-def _store(marginals, n, wanted, scale, result):
-    """Store what is wanted of the marginals ``[dependent, head]``.
+def _store(marginals, n, quantity, scale, result):
+    """Store what is quantity of the marginals ``[dependent, head]``.
 
-    Columns are normalised, which takes the common part of the rounding out.
+    Columns are normalised, which removes the common part of the rounding.
     """
     for j in range(1, n + 1):
         row = marginals[0, j]
@@ -153,9 +154,9 @@ def _store(marginals, n, wanted, scale, result):
         total = log_sum(row, 0, n + 1)
         for i in range(n + 1):
             row[i] -= total
-        if wanted != LOG_MARGINALS:
+        if quantity != LOG_MARGINALS:
             exponentiate(row)
-        if wanted == PRODUCT:
+        if quantity == PRODUCT:
             tangents, mean = marginals[1, j], 0.0
             tangents[j] = 0.0
             for i in range(n + 1):

@@ -1,6 +1,6 @@
 """Elimination of one sentence's words, one after the other, and its reverse; see ``elimination``.
 
-In logs, for what under- or overflows; and with plain weights in square matrices, for draws, to which filling them is
+In logs, for items that under- or overflow; and with plain weights in square matrices, for draws, where elimination is
 little of the work. Sums with plain weights are in ``panels``.
 """
 
@@ -15,7 +15,7 @@ LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow ma
 
 @lent_jit
 def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """One item with plain weights; returns log Z' (columns scaled to maximum 1), NaN if unsafe, and the root word.
+    """Eliminate one item with plain weights; return log Z' (of columns with maximum 1; NaN if unsafe), the root word.
 
     ``matrices`` take the eliminated weights, the original weights and the adjoint; ``vectors`` hold the column maxima
     and take the pivots.
@@ -33,7 +33,7 @@ def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
 
 @lent_jit
 def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
+    """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
     w, original, adjoint = matrices
     top, pivots, gradient = vectors
     load_log_weights(scores, n, top, w, original)
@@ -45,7 +45,7 @@ def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
 
 @lent_jit
 def first_head(k, root_word):
-    """The first head in the pivot of word ``k``: node 0 counts from the root word on."""
+    """Return the first head in the pivot of word ``k``: node 0 counts from the root word on."""
     return 0 if k <= root_word else 1
 
 
@@ -58,7 +58,7 @@ def fill_root(matrix, k, value):
 
 @lent_jit
 def clamp(x, limit):
-    """``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
+    """Return ``x`` if it is NaN or within the limit, otherwise the limit with its sign."""
     if x > limit:
         return limit
     return -limit if x < -limit else x
@@ -119,9 +119,9 @@ def _differentiate(w, n, root_word, pivots, gradient, adjoint):
             dependents += total * through
         first = first_head(k, root_word)
         for i in range(k):
-            rest = 1.0 - dependents if i >= first else 0.0
-            value = (gradient[i] + rest) / pivots[k]
-            adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, to be found
+            remainder = 1.0 - dependents if i >= first else 0.0
+            value = (gradient[i] + remainder) / pivots[k]
+            adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, for all_finite
         adjoint[k, k] = 0.0
         if k == root_word:
             fill_root(adjoint, k, 0.0)
@@ -129,7 +129,7 @@ def _differentiate(w, n, root_word, pivots, gradient, adjoint):
 
 @lent_jit
 def _eliminate_log(w, n, single_root, pivots):
-    """``_eliminate`` on log weights."""
+    """Do ``_eliminate`` on log weights."""
     root_word = 1 if single_root else n + 1
     log_z = 0.0
     for k in range(n, 0, -1):
@@ -154,7 +154,7 @@ def _eliminate_log(w, n, single_root, pivots):
 
 @lent_jit
 def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
-    """``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
+    """Do ``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
     for k in range(1, n + 1):
         row = w[k]
         for i in range(k):
@@ -170,8 +170,8 @@ def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
             dependents += np.exp(total + through)
         first = first_head(k, root_word)
         for i in range(k):
-            rest = 1.0 - dependents if i >= first else 0.0
-            adjoint[k, i] = log_add_number(gradient[i], rest) - pivots[k]
+            remainder = 1.0 - dependents if i >= first else 0.0
+            adjoint[k, i] = log_add_number(gradient[i], remainder) - pivots[k]
         adjoint[k, k] = -np.inf
         if k == root_word:
             fill_root(adjoint, k, -np.inf)

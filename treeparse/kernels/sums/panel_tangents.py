@@ -1,6 +1,6 @@
-"""The tangents of elimination and of its reverse in panels of eight words: ``hessian``'s loops as ``panels`` has them.
+"""The tangents of elimination and of its reverse in panels of eight words: the loops of ``hessian`` as in ``panels``.
 
-A tangent of a product has two terms, so every product of ``panels`` stands here twice.
+A tangent of a product has two terms, so every product of ``panels`` occurs twice.
 """
 
 from typing import NamedTuple
@@ -56,7 +56,7 @@ def new_tangents(n):
 
 @vector_jit
 def load_vectors(vectors, n, original, v, w_t):
-    """``hessian.load_vectors`` for plain weights, and the tangents of the weights."""
+    """Do ``hessian.load_vectors`` for plain weights, and fill the tangents of the weights."""
     greatest, scale = w_t[0], MIN_SCALE
     for i in range(len(greatest)):
         greatest[i] = 0.0
@@ -88,7 +88,7 @@ def load_vectors(vectors, n, original, v, w_t):
 
 @part_jit
 def store_product(n, matrices, tangents, scale, rows, product):
-    """Marginals are derivative times weight; of that the tangent, back in head-major order."""
+    """Store the tangents of the marginals, which are derivative times weight, in head-major order."""
     _, original, adjoint = matrices
     v, _, adjoint_t = tangents
     for begin in range(0, n + 1, WORDS):
@@ -104,7 +104,7 @@ def store_product(n, matrices, tangents, scale, rows, product):
 
 @part_jit
 def eliminate(w, n, root_word, in_panels, pivots, w_t, pivots_t, panel):
-    """Turn the tangents of weights, in place, into those of the eliminated matrix ``w``, and fill the pivots' own."""
+    """Turn tangents of weights, in place, into tangents of the eliminated matrix ``w``; fill the tangents of pivots."""
     last = n
     while last > 0:
         first = first_of(last, in_panels)
@@ -117,7 +117,7 @@ def eliminate(w, n, root_word, in_panels, pivots, w_t, pivots_t, panel):
 
 @part_jit
 def _add_to_rest(w, first, last, w_t, panel):
-    """The tangents of ``panels._add_to_rest``."""
+    """Do ``panels._add_to_rest`` for tangents."""
     words, columns, packed, squares = last + 1 - first, panel.columns, panel.packed, panel.squares
     width, both = w.shape[1], 2 * WORDS
     through, other = (first, words, WORDS), lines_t(first, last)
@@ -145,7 +145,7 @@ def _take_own(w_t, first, last, squares):
 
 @part_jit
 def differentiate(w, n, root_word, in_panels, pivots, w_t, pivots_t, adjoint, adjoint_t, limit, panel):
-    """Fill the tangents of the adjoints, none of which is let grow beyond ``limit`` times its adjoint."""
+    """Fill the tangents of the adjoints; each is limited to ``limit`` times its adjoint."""
     lines, sums = panel.lines, panel.sums
     fill_row(adjoint_t, 0, 0.0, adjoint_t.shape[1])
     first = 1
@@ -161,7 +161,7 @@ def differentiate(w, n, root_word, in_panels, pivots, w_t, pivots_t, adjoint, ad
 
 @part_jit
 def _gather_from_rest(w, first, last, w_t, adjoint, adjoint_t, panel):
-    """The tangents of ``panels._gather_from_rest``."""
+    """Do ``panels._gather_from_rest`` for tangents."""
     words, columns, squares, other = last + 1 - first, panel.columns, panel.squares, lines_t(first, last)
     take_lines(w, first, last, panel.lines, 0)
     pack_lines(first, panel.lines, 0, panel.packed)

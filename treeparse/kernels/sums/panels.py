@@ -1,7 +1,7 @@
 """Elimination and its reverse in panels of eight words: the loops of ``words`` as products of matrices.
 
 One word at a time, every step reads and writes the whole matrix for one multiplication an entry. In a panel, words are
-first eliminated among themselves. All that words before it get from that follows in a product with ``paths[k, i]``, the
+first eliminated among themselves. Then words before it get their share in a product with ``paths[k, i]``, the
 sum over the paths from ``k`` to ``i`` through words of the panel between them, by which a word before the panel, if it
 has ``k`` for a head, comes to have ``i``; and in one with the rows of the panel's words.
 
@@ -9,7 +9,7 @@ None of it subtracts. The reverse takes the panels in the other order, with the 
 panel, however many words it has. The root word is the last of its panel unless no word is before that, since the root's
 arcs to the words before it go with it.
 
-Matrices have rows of whole vectors; what stands in them behind the words is 0.
+Matrices have rows of whole vectors; entries after the words are 0.
 """
 
 from typing import NamedTuple
@@ -40,20 +40,20 @@ class Panel(NamedTuple):
 
 @part_jit
 def row_width(n):
-    """The length of rows: whole vectors, an odd number of them, lest the entries of a column share lines of cache."""
+    """Return the length of rows: an odd number of vectors, otherwise the entries of a column share lines of cache."""
     return LANES * ((n + LANES) // LANES | 1)
 
 
 @part_jit
-def room(n):
-    """The entries of a matrix for n words."""
+def matrix_entries(n):
+    """Return the number of entries of a matrix for n words."""
     return (n + 1) * row_width(n)
 
 
 @part_jit
 def matrix(buffer, n):
-    """A matrix for n words; its strides depend on n alone: an item's results are the same bits in a batch and alone."""
-    return buffer[: room(n)].reshape(n + 1, row_width(n))
+    """Return a matrix for n words. Its strides depend on n alone, so an item has the same bits in a batch and alone."""
+    return buffer[: matrix_entries(n)].reshape(n + 1, row_width(n))
 
 
 @part_jit
@@ -66,7 +66,7 @@ def new_panel(n):
 
 @part_jit
 def linear_item(scores, n, single_root, with_adjoint, in_panels, matrices, vectors, panel):
-    """One item with plain weights; returns log Z' (columns scaled to maximum 1), NaN if unsafe, and the root word.
+    """Eliminate one item with plain weights; return log Z' (of columns with maximum 1; NaN if unsafe), the root word.
 
     ``matrices`` take the eliminated weights, the original weights and the adjoint; ``vectors`` hold the column maxima
     and take the pivots.
@@ -118,7 +118,7 @@ def turn_columns(scores, n, begin, end, w):
 
 @part_jit
 def store_marginals(n, matrices, rows, marginals):
-    """Marginal = derivative times weight, back in head-major order; ``rows`` are working memory."""
+    """Marginal = derivative times weight, in head-major order; ``rows`` are working memory."""
     _, original, adjoint = matrices
     for begin in range(0, n + 1, WORDS):
         end = min(begin + WORDS, n + 1)
@@ -181,7 +181,7 @@ def fill_paths(w, first, last, squares):
 def _add_to_rest(w, least, first, last, panel):
     """Move the weight of paths through a panel's words to the arcs of the nodes before ``least``.
 
-    From there on words have it already: more of them than are from ``first`` on if the root word was met.
+    Words from ``least`` on have it already; these start before ``first`` if the root word was met.
     """
     words, columns, heads = last + 1 - first, panel.columns, whole(first)
     fill_paths(w, first, last, panel.squares)

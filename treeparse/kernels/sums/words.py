@@ -1,9 +1,9 @@
 """Elimination of some words among themselves, one after the other, and its reverse, with plain weights.
 
-The words ``first`` to ``last`` are all words of a short sentence, or a panel of a long one: then ``panels`` tells the
-words before them what they get from it, and in the reverse them what they get from those. Matrices are as ``panels``
-makes them, and ``lines`` and ``sums`` its working memory: a line is the row of a word up to that word, with 0 behind,
-where rows go on with what the word gave to others.
+The words ``first`` to ``last`` are all words of a short sentence, or a panel of a long one: then ``panels``
+passes weight from the panel to the words before it, and derivatives back. ``panels`` makes the matrices and the working
+memory, ``lines`` and ``sums``: a line is the row of a word up to that word and 0 after it, where the row itself holds
+the word's weights for others.
 """
 
 import math
@@ -34,13 +34,13 @@ LOG_2 = math.log(2)
 
 @part_jit
 def line_of(k, first):
-    """The place of a word among the lines."""
+    """Return the index of a word among the lines."""
     return (k - first) % WORDS
 
 
 @part_jit
 def head_sum(matrix, k, root_word):
-    """The sum of a row over the heads in the pivot of word ``k``."""
+    """Return the sum of a row over the heads in the pivot of word ``k``."""
     at = k * matrix.shape[1]
     start = first_head(k, root_word)
     return row_sum(matrix, at + start, k - start)
@@ -48,11 +48,11 @@ def head_sum(matrix, k, root_word):
 
 @part_jit
 def eliminate_words(w, first, last, root_word, pivots, lines):
-    """Eliminate in place; returns the first word that went, the root word, and the sum of the logs of pivots.
+    """Eliminate in place; return the first eliminated word, the root word, and the sum of the logs of pivots.
 
     Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[first:k, k]`` as it was when ``k`` went. The
-    sum is -inf if there is no tree. Where there are words before these, elimination stops behind the root word unless
-    that is the last.
+    sum is -inf if there is no tree. If there are words before these, elimination stops after the root word unless that
+    is the last.
     """
     width = w.shape[1]
     product, power = 1.0, 0  # of pivots: one log of them all is quicker than that of each
@@ -78,25 +78,25 @@ def eliminate_words(w, first, last, root_word, pivots, lines):
 
 @part_jit
 def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums):
-    """Fill ``adjoint`` with the derivative of log Z' in these words' arcs from one another and from nodes before.
+    """Fill ``adjoint`` with the derivative of log Z' in arcs to these words from one another and earlier nodes.
 
-    If there are words before, ``lines`` are filled, and ``sums`` with what the words' rows get from their adjoints.
+    If there are words before, ``lines`` are filled, and ``sums`` with the adjoints' shares in the words' rows.
     """
     width, long = w.shape[1], lines.shape[1]
     for k in range(first, last + 1):
-        place = line_of(k, first)
-        line = place * long
+        index = line_of(k, first)
+        line = index * long
         if first == 1:
             copy_row(lines, line, w, k * width, k)
             fill_row(sums, line, 0.0, k + 1)
-        dependents = sums[place, k]
+        dependents = sums[index, k]
         for m in range(first, k):
-            given, row = w[m, k], m * width
+            through, row = w[m, k], m * width
             total = dot(adjoint, row, lines, line, k)
-            add_row(sums, line, adjoint, row, given, k)
+            add_row(sums, line, adjoint, row, through, k)
             adjoint[m, k] = total
-            dependents += given * total
-        row, root = k * width, sums[place, 0]
+            dependents += through * total
+        row, root = k * width, sums[index, 0]
         share_row(adjoint, row, sums, line, 1.0 - dependents, pivots[k], k)
         if first_head(k, root_word) == 1:
             adjoint[k, 0] = root / pivots[k]
@@ -108,7 +108,7 @@ def differentiate_words(w, first, last, root_word, pivots, adjoint, lines, sums)
 
 @part_jit
 def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, lines):
-    """Turn tangents of weights, in place, into those of what ``eliminate_words`` leaves; fill lines and theirs."""
+    """Turn tangents of weights, in place, into tangents of the result of ``eliminate_words``; fill both lines."""
     width, long = w.shape[1], lines.shape[1]
     other = lines_t(first, last) * long
     for k in range(last, first - 1, -1):
@@ -127,7 +127,7 @@ def eliminate_word_tangents(w, first, last, root_word, pivots, w_t, pivots_t, li
 
 @part_jit
 def lines_t(first, last):
-    """Where among the lines their tangents begin."""
+    """Return the index among the lines at which their tangents begin."""
     return min(last + 1 - first, WORDS)
 
 
@@ -135,27 +135,27 @@ def lines_t(first, last):
 def differentiate_word_tangents(
     w, first, last, root_word, pivots, w_t, pivots_t, adjoint, adjoint_t, limit, lines, sums
 ):
-    """The tangents of ``differentiate_words``, none of which is let grow beyond ``limit`` times its adjoint."""
+    """Fill the tangents of ``differentiate_words``; each is limited to ``limit`` times its adjoint."""
     width, long = w.shape[1], lines.shape[1]
     other = lines_t(first, last) * long
     for k in range(first, last + 1):
-        place = line_of(k, first)
-        line = place * long
+        index = line_of(k, first)
+        line = index * long
         line_t = line + other
         if first == 1:
             copy_row(lines, line, w, k * width, k)
             copy_row(lines, line_t, w_t, k * width, k)
             fill_row(sums, line, 0.0, k + 1)
-        dependents_t = sums[place, k]
+        dependents_t = sums[index, k]
         for m in range(first, k):
-            given, given_t, row = w[m, k], w_t[m, k], m * width
+            through, through_t, row = w[m, k], w_t[m, k], m * width
             total = dots(adjoint_t, row, lines, line, adjoint, row, lines, line_t, k)
-            add_rows(sums, line, adjoint_t, row, adjoint, row, given, given_t, k)
+            add_rows(sums, line, adjoint_t, row, adjoint, row, through, through_t, k)
             adjoint_t[m, k] = total
-            dependents_t += given * total + given_t * adjoint[m, k]
+            dependents_t += through * total + through_t * adjoint[m, k]
         row = k * width
         add_row(sums, line, adjoint, row, -pivots_t[k], k)
-        root = sums[place, 0]
+        root = sums[index, 0]
         share_row(adjoint_t, row, sums, line, -dependents_t, pivots[k], k)
         if first_head(k, root_word) == 1:
             adjoint_t[k, 0] = root / pivots[k]

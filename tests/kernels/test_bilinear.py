@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.networks.bilinear import add_pair_products
+from treeparse.kernels.networks import add_pair_products
 
 
 @pytest.mark.nojit

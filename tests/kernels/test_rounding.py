@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.networks.rounding import round_rows, round_within_one
+from treeparse.kernels.networks import round_rows, round_within_one
 
 
 def rounded(values: np.ndarray, levels: int) -> tuple[np.ndarray, np.ndarray]:

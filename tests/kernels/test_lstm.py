@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from treeparse.kernels.networks.lstm import step
+from treeparse.kernels.networks import step
 
 
 def stepped(gates: np.ndarray, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
