@@ -12,11 +12,6 @@ the tree of the highest expected LAS, and of the global and the neural reranker'
 the highest expected LAS under the reranker. The base weight of a reranker is fitted to lists of the dev set by the same
 base parser. No reranker reads tags.
 
-Two kinds of neural rerankers read the word vectors of the base parser, beside those of an own encoder (neural-both) or
-alone (neural-parser); as that parser knows the training sentences, the lists of the dev set choose their epoch. A third
-one reads those of the first fold's parser alone, and learns from the lists of that fold, whose sentences this parser
-does not know (neural-fold).
-
 Each result appends a line to a file of JSON lines, and those that stand there are not repeated. In the end it prints
 tables.
 """
@@ -34,22 +29,22 @@ from treeparse.data import NBestList, load_treebank, read_nbest, write_nbest
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores, oracle_scores
 from treeparse.model import Parser
-from treeparse.rerank import LearningConfig, LogLinearConfig, MinimumRisk, Reranker, Scorer, TreeNetworkConfig, rerank
+from treeparse.rerank import (
+    ExpectedAccuracy,
+    LearningConfig,
+    LogLinearConfig,
+    Reranker,
+    Scorer,
+    TreeNetworkConfig,
+    rerank,
+)
 from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse, listed
-from treeparse.rerank.tree_network import Vectors
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_rerank.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-KINDS: dict[str, Vectors | None] = {  # and whose vectors they read
-    "global": None,
-    "neural": "own",
-    "neural-both": "both",
-    "neural-parser": "parser",
-    "neural-fold": "parser",
-}
-OF_BASE = ("neural-both", "neural-parser")
+KINDS = {"global": LogLinearConfig, "neural": TreeNetworkConfig}
 RUN = ("treebank", "folds", "base", "lists", "chosen_by", "seed")  # tell the results of a file apart
 TITLES = {"best": "K best", "samples": "samples", "different_samples": "samples without replacement"}
 
@@ -86,7 +81,7 @@ class Experiment:
             found = [scores.as_dict() for scores in oracle_scores(test, trees, log_probs)]
             self._add(run, {"k": k, "oracle": [rounded(each) for each in found]})
         if (run := self._run(base, method, "expected las", 0)) not in self.records:
-            self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), MinimumRisk())})
+            self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), ExpectedAccuracy())})
         if method == "best" and (run := self._run(base, method, "parser", 0)) not in self.records:
             self._add(run, {"k": k, **self._scores(self._lists(base, method, "test"), parsers_own)})
 
@@ -95,35 +90,22 @@ class Experiment:
         if not missing:
             return
         for base in missing:
-            tuned = self._reranker(base, method, kind, seed).tuned(self.gold["dev"], self._lists(base, method, "dev"))
+            tuned = self._reranker(method, kind, seed).tuned(self.gold["dev"], self._lists(base, method, "dev"))
             lists = self._lists(base, method, "test")
             figures = {"k": self.arguments.k, "base_weight": round(tuned.base_weight, 4)}
             self._add(self._run(base, method, kind, seed), {**figures, **self._scores(lists, tuned)})
-            both = self._scores(lists, MinimumRisk(scorer=tuned))
+            both = self._scores(lists, ExpectedAccuracy(scorer=tuned))
             self._add(self._run(base, method, f"{kind}, expected las", seed), {**figures, **both})
 
-    def _reranker(self, base: str, method: Method, kind: str, seed: int) -> Reranker:
-        """A trained reranker, the same for all base parsers unless it reads their vectors."""
-        folder = self.work / f"{kind}-{method}-{self.arguments.train_k}-seed{seed}{f'-{base}' * (kind in OF_BASE)}"
+    def _reranker(self, method: Method, kind: str, seed: int) -> Reranker:
+        """A trained reranker, the same for all base parsers."""
+        folder = self.work / f"{kind}-{method}-{self.arguments.train_k}-seed{seed}"
         if not folder.is_dir():
             print(f"training {folder.name}", flush=True)
-            gold, lists, parser = self._sentences("train"), self._crossparsed(method), self.bases[base]
-            if kind == "neural-fold":
-                parser = lists.parent / "fold0" / "run"
-                gold, lists = gold[:: self.arguments.folds], parser.parent / lists.name
-            held_out = (self.gold["dev"], self._lists(base, method, "dev")) if kind in OF_BASE else None
+            gold, lists = self._sentences("train"), self._crossparsed(method)
             learning, say = LearningConfig(seed=seed), lambda line: print(line, flush=True)
-            model = self._model(kind, parser)
-            trained = Reranker.train(model, gold, read_nbest(lists), learning, held_out=held_out, say=say)
-            trained.save_pretrained(folder)
+            Reranker.train(KINDS[kind](), gold, read_nbest(lists), learning, say=say).save_pretrained(folder)
         return Reranker.from_pretrained(folder)
-
-    def _model(self, kind: str, parser: Path) -> LogLinearConfig | TreeNetworkConfig:
-        """The settings of a reranker, which may read the vectors of the parser or of the run in a folder."""
-        vectors = KINDS[kind]
-        if vectors is None:
-            return LogLinearConfig()
-        return TreeNetworkConfig(vectors=vectors, parser="" if vectors == "own" else str(parser))
 
     def _crossparsed(self, method: Method) -> Path:
         config = load_config(config_file(self.arguments.config), self._options("folds"))

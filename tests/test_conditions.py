@@ -226,5 +226,5 @@ def test_rules_that_cannot_be_kept_are_refused(parser: Parser) -> None:
         parser.parse(SENTENCES, rules=RULES[0], decoder="minimum_risk")
     with pytest.raises(TreeparseError, match="the label 'subj' is neither one of the model's"):
         parser.parse(SENTENCES, rules=Rules((AtMostOne(LabelSet(("subj",))),)))
-    with pytest.raises(TreeparseError, match="The number of trees opened for rules is 1 or more, not 0"):
+    with pytest.raises(TreeparseError, match="The number of trees opened for rules must be 1 or more, got 0"):
         RuleSearch(RULES[0], opened=0)

@@ -9,7 +9,7 @@ from helpers.parsed_files import MULTIWORD, incidents, lists_of, written
 from treeparse.cli.main import main
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest, write_nbest
-from treeparse.rerank import MinimumRisk, rerank
+from treeparse.rerank import ExpectedAccuracy, rerank
 
 LAST = "def last(nbest):\n    return range(len(nbest.parses))\n"
 
@@ -29,7 +29,7 @@ def lists(model: str, source: str, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("metric", ["las", "uas"])
 def test_the_trees_of_highest_expected_scores(lists: Path, tmp_path: Path, metric: str) -> None:
-    expected = [nbest.parses[0] for nbest in rerank(read_nbest(lists), MinimumRisk(metric))]  # type: ignore[arg-type]
+    expected = [nbest.parses[0] for nbest in rerank(read_nbest(lists), ExpectedAccuracy(metric))]  # type: ignore[arg-type]
     assert [p.heads for p in expected] != [nbest.parses[0].heads for nbest in read_nbest(lists)]
     for path in (lists, lists.with_suffix(".conllu")):
         assert run(path, "--mbr", metric, "-o", tmp_path / "out.conllu", "-q") == 0
@@ -79,7 +79,7 @@ def test_a_scorer_of_ones_own(lists: Path, tmp_path: Path, monkeypatch: pytest.M
     for found, before in zip(read_nbest(tmp_path / "out.jsonl"), read_nbest(lists), strict=True):
         assert [p.heads for p in found.parses] == [p.heads for p in before.parses[::-1]]
     assert run(lists, "--scorer", "reversing.last", "--mbr", "uas", "--lists", "-o", "risk.jsonl", "-q") == 0
-    expected = rerank(read_nbest(lists), MinimumRisk("uas", scorer=lambda nbest: range(len(nbest.parses))))
+    expected = rerank(read_nbest(lists), ExpectedAccuracy("uas", scorer=lambda nbest: range(len(nbest.parses))))
     found = [nbest.parses for nbest in read_nbest(tmp_path / "risk.jsonl")]
     assert found == [nbest.parses for nbest in expected]
 
@@ -94,7 +94,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
         (broken,): "broken.jsonl:4: the line is no JSON",
         (str(tmp_path / "missing.jsonl"),): "there is no file",
         (str(lists), "--output-format", "jsonl"): "without --lists the output is CoNLL-U",
-        (str(lists), "--scorer", "flat"): "no dotted path",
+        (str(lists), "--scorer", "flat"): "must be the dotted path of a function or class",
         (str(lists), "--scorer", "no_such_module.flat"): "cannot be imported",
         (str(lists), "--scorer", "math.sin", "--weights", "auto"): "give that too, or leave it out",
     }
@@ -117,7 +117,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
 
 def test_a_list_written_again_keeps_its_figures(lists: Path, tmp_path: Path) -> None:
     """Reranking twice by expected LAS changes nothing more: log probabilities stay the parser's."""
-    write_nbest(tmp_path / "one.jsonl", rerank(read_nbest(lists), MinimumRisk()))
+    write_nbest(tmp_path / "one.jsonl", rerank(read_nbest(lists), ExpectedAccuracy()))
     assert run(tmp_path / "one.jsonl", "--lists", "-o", tmp_path / "two.jsonl", "-q") == 0
     one, two = ([n.parses for n in read_nbest(tmp_path / name)] for name in ("one.jsonl", "two.jsonl"))
     for first, second in zip(one, two, strict=True):

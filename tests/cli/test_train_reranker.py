@@ -1,14 +1,13 @@
 """``treeparse crossparse``, ``train-reranker`` and ``rerank --model``: from a treebank to reranked parses."""
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from treeparse.cli.main import main
 from treeparse.data import load_treebank, read_nbest
-from treeparse.rerank import MinimumRisk, Reranker, rerank
+from treeparse.rerank import ExpectedAccuracy, Reranker, rerank
 
 
 def run(*arguments: str | Path | int) -> int:
@@ -37,7 +36,7 @@ def test_from_a_treebank_to_reranked_parses(
     shown = capsys.readouterr()
     assert shown.err.count("epoch") == 2 and str(reranker) in shown.out
     assert run("kbest", folds / "fold0" / "run", dev, "-k", 4, "-q", "-o", best) == 0
-    for options, scorer in (([], lambda own: own), (["--mbr", "uas"], lambda own: MinimumRisk("uas", scorer=own))):
+    for options, scorer in (([], lambda own: own), (["--mbr", "uas"], lambda own: ExpectedAccuracy("uas", scorer=own))):
         assert run("rerank", best, "--model", reranker, "-q", "-o", tmp_path / "out.conllu", *options) == 0
         chosen = [(s.words.heads, s.words.labels) for s in load_treebank(tmp_path / "out.conllu")]
         expected = rerank(read_nbest(best), scorer(Reranker.from_pretrained(reranker)))
@@ -54,32 +53,6 @@ def test_lists_to_choose_by_and_another_base_weight(lists: Path, tmp_path: Path)
     gold = [sentence.words for sentence in load_treebank(dev)]
     assert second.base_weight == first.tuned(gold, read_nbest(lists)).base_weight
     assert (one / "model.safetensors").read_bytes() == (two / "model.safetensors").read_bytes()
-
-
-def test_the_word_vectors_of_a_parser(
-    model: str, lists: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dev, parser, reranker, tuned = (tmp_path / name for name in ("dev.conllu", "parser", "reranker", "tuned"))
-    shutil.copytree(model, parser)
-    learn = ["train-reranker", dev, lists, "--epochs", 1, "-q", "--kind", "neural"]
-    assert run(*learn, "--parser", parser, "--vectors", "parser", "-o", reranker) == 0
-    own = Reranker.from_pretrained(reranker)
-    parser.rename(tmp_path / "moved")
-    expected = [nbest.parses[0].heads for nbest in rerank(read_nbest(lists), own)]
-    out = ["-q", "-o", tmp_path / "out.conllu"]
-    assert run("rerank", lists, "--model", reranker, *out) == 2
-    assert f"There is no folder {parser}" in capsys.readouterr().err
-    assert run("rerank", lists, "--model", reranker, "--parser", tmp_path / "moved", *out) == 0
-    assert [sentence.words.heads for sentence in load_treebank(tmp_path / "out.conllu")] == expected
-    assert run("train-reranker", dev, lists, "--tune", reranker, "--parser", tmp_path / "moved", "-o", tuned, "-q") == 0
-    assert Reranker.from_pretrained(tuned)  # by the parser's new place
-    for arguments, problem in [
-        ([*learn, "--vectors", "both"], "name its folder by --parser"),
-        ([*learn, "--kind", "global", "--parser", parser], "A global reranker reads no vectors"),
-        (["rerank", lists, "--parser", parser], "name that by --model"),
-    ]:
-        assert run(*arguments, "-o", tmp_path / "none") == 2
-        assert problem in capsys.readouterr().err
 
 
 def test_tags_are_those_of_gold_where_lists_have_none(
@@ -113,7 +86,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
             ["crossparse", "--config", tmp_path / "config.yaml", "--output", tmp_path / "full", "-q"],
             "holds other things",
         ),
-        (["rerank", lists, "--model", tmp_path, "-q"], "is no folder of a reranker"),
+        (["rerank", lists, "--model", tmp_path, "-q"], "is not the folder of a reranker"),
         (["rerank", lists, "--model", tmp_path, "--scorer", "math.sin", "-q"], "give one of them"),
         (["crossparse", "--config", "no-such", "--output", target, "-q"], "There is no configuration 'no-such'"),
         (["crossparse", "--config", tmp_path / "config.yaml", "--output", target, "--folds", 99, "-q"], "99"),

@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 import pytest
 from helpers.drawn import SVG
 
-from treeparse.pictures.charts import Bar, draw_bars, draw_curves
+from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.svg import document
 
 
 def test_bars_are_as_long_as_their_shares() -> None:
-    bars = [Bar("nsubj<", 0.5, "(10)"), Bar("obj", 1.0), Bar("det", 0.0)]
+    bars = [ShareBar("nsubj<", 0.5, "(10)"), ShareBar("obj", 1.0), ShareBar("det", 0.0)]
     root = ElementTree.fromstring(document(draw_bars(bars, "title")))
     widths = [float(rect.attrib["width"]) for rect in root.iter(f"{SVG}rect") if rect.get("class") == "tp-bar"]
     assert widths[0] * 2 == widths[1] > 0 == widths[2]
@@ -46,5 +46,5 @@ def test_axes_hold_all_values(values: list[float]) -> None:
 
 
 def test_a_curve_has_points() -> None:
-    with pytest.raises(ValueError, match="A chart has one curve or more, each of one point or more"):
+    with pytest.raises(ValueError, match="A chart needs one or more curves of one or more points each"):
         draw_curves({"a": []}, "title")

@@ -147,10 +147,10 @@ def test_unknown_heads_have_no_arc_and_cycles_are_drawn() -> None:
 @pytest.mark.parametrize(
     ("heads", "labels", "problem"),
     [
-        ([0], ["root", "x"], "A tree of 2 words came with 1 heads."),
-        ([0, 1], ["root"], "A tree of 2 words came with 1 labels."),
-        ([0, 3], ["root", "x"], "Word 2 has head 3: a head is another word, from 1 to 2, 0 or -1."),
-        ([0, 2], ["root", "x"], "Word 2 has head 2"),
+        ([0], ["root", "x"], "A tree of 2 words needs 2 heads, got 1."),
+        ([0, 1], ["root"], "A tree of 2 words needs 2 labels, got 1."),
+        ([0, 3], ["root", "x"], "The head of word 2 must be another word, from 1 to 2, 0 or -1, got 3."),
+        ([0, 2], ["root", "x"], "The head of word 2 must be another word, from 1 to 2, 0 or -1, got 2"),
     ],
 )
 def test_what_is_no_tree(heads: list[int], labels: list[str], problem: str) -> None:
@@ -159,7 +159,7 @@ def test_what_is_no_tree(heads: list[int], labels: list[str], problem: str) -> N
 
 
 def test_a_reference_has_the_same_words() -> None:
-    with pytest.raises(ValueError, match="The tree of reference has other words"):
+    with pytest.raises(ValueError, match="The reference tree must have the words of the drawn tree"):
         draw_tree(Tree(("a",), (0,), ("root",)), Tree(("b",), (0,), ("root",)))
 
 

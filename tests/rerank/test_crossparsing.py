@@ -13,21 +13,21 @@ from treeparse.data import ConlluSentence, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.rerank import crossparsing
-from treeparse.rerank.crossparsing import Listing, crossparse, fold_places
+from treeparse.rerank.crossparsing import Listing, crossparse, fold_indices
 from treeparse.training import TrainConfig, load_config
 
 
 @pytest.mark.parametrize(("sentences", "folds"), [(10, 2), (11, 4), (5, 5)])
 def test_folds_are_disjoint_and_complete(sentences: int, folds: int) -> None:
-    places = [place for fold in range(folds) for place in fold_places(sentences, folds, fold)]
+    places = [place for fold in range(folds) for place in fold_indices(sentences, folds, fold)]
     assert sorted(places) == list(range(sentences))
-    assert all(place % folds == fold for fold in range(folds) for place in fold_places(sentences, folds, fold))
+    assert all(place % folds == fold for fold in range(folds) for place in fold_indices(sentences, folds, fold))
 
 
 @pytest.mark.parametrize(("sentences", "folds"), [(10, 1), (3, 4), (1, 2)])
 def test_numbers_of_folds(sentences: int, folds: int) -> None:
     with pytest.raises(TreeparseError, match="sentences make from 2 to"):
-        fold_places(sentences, folds, 0)
+        fold_indices(sentences, folds, 0)
 
 
 @pytest.fixture

@@ -72,20 +72,26 @@ def test_settings_that_are_not_known(copy: Path) -> None:
     with pytest.raises(TreeparseError, match=f"not known: colour. It was written by treeparse {installed_version()}"):
         Reranker.from_pretrained(copy)
     changed(copy, colour=..., reranker="oracle")
-    with pytest.raises(TreeparseError, match="no reranker 'oracle', but global and neural"):
+    with pytest.raises(TreeparseError, match=r"Unknown reranker 'oracle'\. Kinds: global, neural"):
         Reranker.from_pretrained(copy)
     changed(copy, reranker=["global"])
-    with pytest.raises(TreeparseError, match="no reranker"):
+    with pytest.raises(TreeparseError, match="Unknown reranker"):
         Reranker.from_pretrained(copy)
 
 
-def test_a_neural_reranker_of_before_there_were_parsers_vectors(tmp_path: Path) -> None:
+def test_a_neural_reranker_loads_with_settings_of_parsers_vectors_unless_it_reads_them(tmp_path: Path) -> None:
     own = made("neural")
     own.save_pretrained(tmp_path)
     model = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))["model"]
-    changed(tmp_path, model={name: model[name] for name in ("encoder", "size", "label_size", "dropout")})
+    assert [*model] == ["encoder", "size", "label_size", "dropout"]  # as before there were such vectors
+    changed(tmp_path, model={**model, "vectors": "own", "parser": "", "parser_digest": ""})
     nbest = random_list(5, 4, random.Random(1))
     assert Reranker.from_pretrained(tmp_path)(nbest) == own(nbest)
+    changed(tmp_path, model={**model, "vectors": "both", "parser": "runs/mine", "parser_digest": "0"})
+    with pytest.raises(
+        TreeparseError, match=r"reads the word vectors of a parser \(vectors is 'both'\), .* train .* again"
+    ):
+        Reranker.from_pretrained(tmp_path)
 
 
 def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) -> None:
@@ -121,7 +127,7 @@ def test_vocabularies_that_are_none(copy: Path) -> None:
 
 
 def test_folders_of_something_else(tmp_path: Path) -> None:
-    with pytest.raises(TreeparseError, match=r"no folder of a reranker: it has no config\.json"):
+    with pytest.raises(TreeparseError, match=r"is not the folder of a reranker: it has no config\.json"):
         Reranker.from_pretrained(tmp_path)
     parser = Parser.build(ParserConfig(encoder=SMALL, arc_size=3, label_size=3), [GOLD])
     parser.save_pretrained(tmp_path / "parser")

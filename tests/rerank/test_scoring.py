@@ -38,11 +38,11 @@ def test_only_as_many_lists_are_read_as_asked_for() -> None:
 @pytest.mark.parametrize(
     ("scores", "problem"),
     [
-        ([1.0], "gave 1 scores to the 2 parses of sentence s"),
-        ([1.0, float("nan")], "a parse of sentence s a score that is no finite number"),
-        ([1.0, float("-inf")], "no finite number"),
-        (None, "gave the list of sentence s None"),
-        (["a", "b"], "must give a number to each parse"),
+        ([1.0], "must return a number for each parse, got 1 for 2 parses of sentence s"),
+        ([1.0, float("nan")], "must return finite numbers, got another score of a parse of sentence s"),
+        ([1.0, float("-inf")], "must return finite numbers"),
+        (None, r"got None \(.*\) for the list of sentence s"),
+        (["a", "b"], "must return a number for each parse, got"),
     ],
 )
 def test_scores_that_are_none(scores: object, problem: str) -> None:
@@ -94,7 +94,7 @@ def test_paths_of_no_module() -> None:
     with pytest.raises(TreeparseError, match="'no_such_module' cannot be imported"):
         scorer_named("no_such_module.flat")
     for path in ("flat", ".flat", "mine."):
-        with pytest.raises(TreeparseError, match="is no dotted path"):
+        with pytest.raises(TreeparseError, match="must be the dotted path of a function or class"):
             scorer_named(path)
 
 
@@ -107,7 +107,7 @@ def documented(sentence: str) -> str:
 
 
 def test_the_documented_scorer_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = documented("A scorer of one's own reads")
+    block = documented("A custom scorer reads")
     assert len([line for line in block.splitlines() if line.strip()]) <= 10
     (tmp_path / "mine.py").write_text(block, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rules, Words, satisfying_trees
+from treeparse.rules import AtMostOne, ForbiddenPair, LabelSet, NamedWords, RootTags, Rules, satisfying_trees
 from treeparse.sentence import EMPTY
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
@@ -73,7 +73,9 @@ def test_trees_are_those_of_brute_force(family: type[TreeCRF], n: int, rules: Ru
     for seed in range(2):
         p = distribution(family, n, seed)
         wanted = expected(p, rules, n)
-        [(trees, complete)] = satisfying_trees(p, [0], [Words("abcd"[:n], UPOS[:n], NAMES)], rules, 8, opened=10**6)
+        [(trees, complete)] = satisfying_trees(
+            p, [0], [NamedWords("abcd"[:n], UPOS[:n], NAMES)], rules, 8, opened=10**6
+        )
         assert complete
         assert len(trees) == min(8, len(wanted))
         assert [(list(tree.heads), list(tree.labels)) for tree in trees] == [tree[:2] for tree in wanted[:8]]
@@ -84,17 +86,17 @@ def test_all_trees_are_found_and_then_no_more() -> None:
     p = distribution(NonProjectiveCRF, 2, seed=5)
     for rules in RULES:
         wanted = expected(p, rules, 2)
-        [(trees, complete)] = satisfying_trees(p, [0], [Words("ab", UPOS[:2], NAMES)], rules, 10**6, opened=10**6)
+        [(trees, complete)] = satisfying_trees(p, [0], [NamedWords("ab", UPOS[:2], NAMES)], rules, 10**6, opened=10**6)
         assert complete and len(trees) == len(wanted) > 0
 
 
 def test_the_bound_is_on_the_trees_that_are_looked_at() -> None:
     p = distribution(NonProjectiveCRF, 4, seed=1)
-    [(trees, complete)] = satisfying_trees(p, [0], [Words("abcd", None, NAMES)], Rules(), 10, opened=7)
+    [(trees, complete)] = satisfying_trees(p, [0], [NamedWords("abcd", None, NAMES)], Rules(), 10, opened=7)
     assert len(trees) == 7 and not complete
     p, every = distribution(NonProjectiveCRF, 2, seed=1), LabelSet(NAMES)
     impossible = Rules((ForbiddenPair(every, every),))
-    assert satisfying_trees(p, [0], [Words("ab", None, NAMES)], impossible, 1, opened=100) == [([], True)]
+    assert satisfying_trees(p, [0], [NamedWords("ab", None, NAMES)], impossible, 1, opened=100) == [([], True)]
 
 
 def test_few_trees_are_opened_where_all_the_best_ones_break_a_rule() -> None:
@@ -108,5 +110,5 @@ def test_few_trees_are_opened_where_all_the_best_ones_break_a_rule() -> None:
     rules = Rules((AtMostOne(SUBJECT),))
     ordered = itertools.islice(p.best_first(), 300)
     assert not any(hold(rules, h[0, 1:].tolist(), [NAMES[x] for x in y[0, 1:]], UPOS * 3) for h, y, _ in ordered)
-    [([first], _)] = satisfying_trees(p, [0], [Words("abcdefghijkl", None, NAMES)], rules, 1, opened=3)
+    [([first], _)] = satisfying_trees(p, [0], [NamedWords("abcdefghijkl", None, NAMES)], rules, 1, opened=3)
     assert hold(rules, first.heads[1:], [NAMES[label] for label in first.labels[1:]], UPOS * 3)

@@ -6,7 +6,7 @@ from pathlib import Path
 import experiment_rerank
 import pytest
 
-KINDS = ("global", "neural-both", "neural-fold")
+KINDS = ("global", "neural")
 
 
 def test_results_are_made_once(

@@ -144,25 +144,25 @@ def _curves(history: "Sequence[EpochRecord]") -> "Iterator[Figure]":
 def _bars(gold: "list[Sentence]", system: Judged) -> "Iterator[Figure]":
     """Scores by length of sentences and of arcs, and by label."""
     from treeparse.metrics.errors import arc_length_scores
-    from treeparse.pictures.charts import Bar, draw_bars
+    from treeparse.pictures.charts import ShareBar, draw_bars
     from treeparse.pictures.page import Figure
 
     report, arcs = system.report, arc_length_scores(gold, system.sentences)
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]
-    charts: list[tuple[str, list[Bar]]] = [
+    charts: list[tuple[str, list[ShareBar]]] = [
         (
             "LAS by words of the sentence (words)",
-            [Bar(name, group.las, f"({group.words:,})") for name, group in report.by_length.items()],
+            [ShareBar(name, group.las, f"({group.words:,})") for name, group in report.by_length.items()],
         ),
         (
             "arcs of gold that are found, by length (arcs)",
-            [Bar(name, score.recall, f"({score.gold:,})") for name, score in arcs.items() if score.gold],
+            [ShareBar(name, score.recall, f"({score.gold:,})") for name, score in arcs.items() if score.gold],
         ),
         (
             "arcs of the system that are right, by length (arcs)",
-            [Bar(name, score.precision, f"({score.system:,})") for name, score in arcs.items() if score.system],
+            [ShareBar(name, score.precision, f"({score.system:,})") for name, score in arcs.items() if score.system],
         ),
-        ("F1 by label (words of gold)", [Bar(name, score.f1, f"({score.gold:,})") for name, score in labels]),
+        ("F1 by label (words of gold)", [ShareBar(name, score.f1, f"({score.gold:,})") for name, score in labels]),
     ]
     for caption, bars in charts:
         yield Figure(draw_bars(bars, caption), caption)

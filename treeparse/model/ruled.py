@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from treeparse.model.drawing import DifferentDrawing, Drawing, Row
-from treeparse.rules import RuleSearch, RuleTally, SatisfyingTree, Words, satisfying_trees
+from treeparse.rules import NamedWords, RuleSearch, RuleTally, SatisfyingTree, satisfying_trees
 from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
 
@@ -16,7 +16,7 @@ class RuledBatch:
     """The sentences of a batch with what rules read of them, and the search for trees that satisfy the rules."""
 
     search: RuleSearch
-    words: Sequence[Words]
+    words: Sequence[NamedWords]
 
     @classmethod
     def of(
@@ -26,7 +26,7 @@ class RuledBatch:
         found = []
         for place, sentence in enumerate(sentences):
             likeliest = None if tags is None else tags[place][1 : len(sentence) + 1]
-            found.append(Words(sentence.forms, _upos(sentence, likeliest), names))
+            found.append(NamedWords(sentence.forms, _upos(sentence, likeliest), names))
         return cls(search, found)
 
     def is_fine(self, item: int, row: Row) -> bool:

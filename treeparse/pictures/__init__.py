@@ -1,6 +1,6 @@
-"""Pictures of trees, of lists of trees and of marginals, as SVG and as HTML pages; plain strings in, plain strings out.
+"""Pictures of trees, of lists of trees and of marginals, as SVG and as HTML pages, from plain strings and numbers.
 
-:func:`tree_svg` is a tree's picture, :func:`~treeparse.pictures.page.page` a page of many.
+:func:`tree_svg` draws a tree, :func:`~treeparse.pictures.page.page` makes a page of many pictures.
 """
 
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ def tree_svg(
     *,
     wrap: float | None = None,
 ) -> str:
-    """A tree as an SVG file, valid XML by itself, light or dark as the reader prefers.
+    """Return a tree as an SVG file, a complete XML document, light or dark as the reader prefers.
 
     Args:
         words: the words.
-        heads: of each word, as in CoNLL-U: 0 is the root; -1 draws no arc.
-        labels: of each word.
-        tags: of each word, drawn below it; None or ``"_"`` is none.
+        heads: the head of each word, as in CoNLL-U: 0 is the root; -1 draws no arc.
+        labels: the label of each word.
+        tags: the tag of each word, drawn below it; None or ``"_"`` draws none.
         wrap: the width in pixels at which rows end; None is one row.
 
     Raises:
-        ValueError: the columns differ in length, or a head is no other word, 0 or -1.
+        ValueError: if the columns differ in length, or a head is not another word, 0 or -1.
     """
     return document(draw_tree(_tree(words, heads, labels, tags), wrap=wrap))
 
@@ -38,7 +38,7 @@ def tree_svg(
 def notebook_svg(
     words: Sequence[str], heads: Sequence[int], labels: Sequence[str], tags: Sequence[str] | None = None
 ) -> str:
-    """A tree as notebooks show it: an ``svg`` element with its style, in rows that fit between the cells."""
+    """Return a tree for notebooks: an ``svg`` element with its style, in rows that fit between cells."""
     return standalone(draw_tree(_tree(words, heads, labels, tags), wrap=NOTEBOOK_WIDTH))
 
 

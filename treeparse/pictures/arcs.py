@@ -1,4 +1,4 @@
-"""What is drawn of a sentence: its words, its arcs, and how they differ from those of a tree of reference."""
+"""The words and arcs of a sentence to draw, and how arcs differ from a reference tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Mark(StrEnum):
-    """How an arc stands to the reference; the value is the class of its drawing, empty for an arc as it is there."""
+    """How an arc differs from the reference; the value is the CSS class, empty for an equal arc."""
 
     SAME = ""
     HEAD = "tp-other-head"  # another head
@@ -15,12 +15,12 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A tree to draw: words, and of each its head as in CoNLL-U (0 is the root, -1 no arc) and its label.
+    """A tree to draw: words, their heads as in CoNLL-U (0 is the root, -1 no arc) and their labels.
 
-    ``tags`` stand below the words; ``"_"`` stands for none.
+    ``tags`` are drawn below the words; ``"_"`` draws none.
 
     Raises:
-        ValueError: the columns differ in length, or a head is no node.
+        ValueError: if the columns differ in length, or a head is not a node.
     """
 
     words: tuple[str, ...]
@@ -32,15 +32,17 @@ class Tree:
         count = len(self.words)
         for name, column in (("heads", self.heads), ("labels", self.labels), ("tags", self.tags)):
             if column is not None and len(column) != count:
-                raise ValueError(f"A tree of {count} words came with {len(column)} {name}.")
+                raise ValueError(f"A tree of {count} words needs {count} {name}, got {len(column)}.")
         for word, head in enumerate(self.heads, 1):
             if not -1 <= head <= count or head == word:
-                raise ValueError(f"Word {word} has head {head}: a head is another word, from 1 to {count}, 0 or -1.")
+                raise ValueError(
+                    f"The head of word {word} must be another word, from 1 to {count}, 0 or -1, got {head}."
+                )
 
 
 @dataclass(frozen=True, slots=True)
 class Arc:
-    """An arc with its label; words are counted from 1, the head 0 is the root. ``note`` says more than is drawn."""
+    """An arc with its label; words are counted from 1, the head 0 is the root. ``note`` is the tooltip."""
 
     head: int
     dependent: int
@@ -54,7 +56,7 @@ class Arc:
 
     @property
     def left(self) -> int:
-        """The word at its left end, in the order of words; of the root's arc the word it leads to."""
+        """The word at the left end, in sentence order; for the root's arc, its dependent."""
         return self.dependent if self.is_root else min(self.head, self.dependent)
 
     @property
@@ -63,18 +65,18 @@ class Arc:
 
     @property
     def length(self) -> int:
-        """How many words it spans, less one; 0 of the root's arc."""
+        """The distance of its ends in words; 0 for the root's arc."""
         return self.right - self.left
 
 
 def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
-    """The arcs of a tree by their dependents, marked where ``reference``, a tree of the same words, has others.
+    """Return the arcs of a tree by dependent, marked where ``reference``, a tree of the same words, differs.
 
     Raises:
-        ValueError: the reference has other words.
+        ValueError: if the reference has other words.
     """
     if reference is not None and reference.words != tree.words:
-        raise ValueError("The tree of reference has other words than the tree that is drawn.")
+        raise ValueError("The reference tree must have the words of the drawn tree, got other words.")
     arcs = []
     for dependent, (head, label) in enumerate(zip(tree.heads, tree.labels, strict=True), 1):
         if head >= 0:
@@ -87,18 +89,18 @@ def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
 
 
 def count_marks(arcs: Sequence[Arc]) -> tuple[int, int]:
-    """How many arcs have another head, and how many another label alone."""
+    """Return how many arcs have another head, and how many only another label."""
     marks = [arc.mark for arc in arcs]
     return marks.count(Mark.HEAD), marks.count(Mark.LABEL)
 
 
 def _mark(tree: Tree, reference: Tree | None, dependent: int) -> Mark:
-    place = dependent - 1
+    index = dependent - 1
     if reference is None:
         return Mark.SAME
-    if tree.heads[place] != reference.heads[place]:
+    if tree.heads[index] != reference.heads[index]:
         return Mark.HEAD
-    return Mark.SAME if tree.labels[place] == reference.labels[place] else Mark.LABEL
+    return Mark.SAME if tree.labels[index] == reference.labels[index] else Mark.LABEL
 
 
 def _described(tree: Tree, dependent: int) -> str:

@@ -1,4 +1,4 @@
-"""Charts of a report: bars of shares, and curves that dashes tell apart as well as names do."""
+"""Charts of a report: bars of shares, and curves with different dashes and names."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,22 +17,22 @@ DASHES = ("", "6 4", "2 3", "9 3 2 3")
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A share in [0, 1], its name, and what stands behind it, such as a number of words."""
+class ShareBar:
+    """A share in [0, 1], its name, and a remark after it, such as a number of words."""
 
     name: str
     share: float
     remark: str = ""
 
 
-def draw_bars(bars: Sequence[Bar], title: str) -> Drawing:
+def draw_bars(bars: Sequence[ShareBar], title: str) -> Drawing:
     """Draw shares as bars, one below the other, with their percentages."""
     left = max((text_width(bar.name, SIZE) for bar in bars), default=0.0) + GAP
     texts = [f"{100 * bar.share:.2f} {bar.remark}".rstrip() for bar in bars]
     width = left + BAR_LENGTH + GAP + max((text_width(text, SIZE) for text in texts), default=0.0)
     parts = ['<g fill="#1f2328">']
-    for place, (bar, text) in enumerate(zip(bars, texts, strict=True)):
-        top = place * BAR_STEP
+    for index, (bar, text) in enumerate(zip(bars, texts, strict=True)):
+        top = index * BAR_STEP
         middle, end = top + BAR / 2 + SIZE * 0.35, left + BAR_LENGTH * bar.share
         parts.append(text_element("word", left - GAP, middle, bar.name, anchor="end", size=SIZE))
         parts.append(
@@ -44,20 +44,20 @@ def draw_bars(bars: Sequence[Bar], title: str) -> Drawing:
 
 
 def draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], title: str) -> Drawing:
-    """Draw curves of points ``(x, y)``, with x from left to right, each named where it ends.
+    """Draw curves of points ``(x, y)``, with x from left to right, and their names at their ends.
 
     Raises:
-        ValueError: a curve has no point, or there is no curve.
+        ValueError: if there is no curve, or a curve has no point.
     """
     points = [point for curve in curves.values() for point in curve]
     if not curves or not all(curves.values()):
-        raise ValueError("A chart has one curve or more, each of one point or more.")
+        raise ValueError("A chart needs one or more curves of one or more points each, got none.")
     frame = _Frame.around(points)
     names = _apart([frame.y(curve[-1][1]) for curve in curves.values()])
     parts = ['<g fill="#1f2328">', *frame.axes(), "</g>", '<g fill="none" stroke="#063d7a" stroke-width="1.8">']
-    for place, (name, curve) in enumerate(curves.items()):
+    for index, (name, curve) in enumerate(curves.items()):
         path = "L".join(f"{number(frame.x(x))} {number(frame.y(y))}" for x, y in curve)
-        dashes = f' stroke-dasharray="{DASHES[place % len(DASHES)]}"' if place % len(DASHES) else ""
+        dashes = f' stroke-dasharray="{DASHES[index % len(DASHES)]}"' if index % len(DASHES) else ""
         line = f'<path class="tp-curve" d="M{path}"{dashes} stroke-linecap="round"/>'
         parts.append(f"<g><title>{escaped(name)}</title>{line}</g>")
     parts += ["</g>", '<g fill="#1f2328">']
@@ -70,7 +70,7 @@ def draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], title: str)
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where numbers are on the chart; ``y_ticks`` are round numbers from the lowest to the highest."""
+    """The coordinates of a chart; ``y_ticks`` are round numbers from the lowest to the highest."""
 
     x_least: float
     x_most: float
@@ -102,18 +102,18 @@ class _Frame:
 
 
 def _round_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Round numbers, evenly apart, that hold all between two numbers between them."""
+    """Return evenly spaced round numbers that include the range from ``low`` to ``high``."""
     spread = high - low or abs(high) or 1.0
     unit = 10 ** math.floor(math.log10(spread / TICKS))
     step = next(unit * factor for factor in (1, 2, 5, 10, 20) if spread / (unit * factor) <= TICKS)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return tuple(round(step * place, 12) for place in range(first, max(last, first + 1) + 1))
+    return tuple(round(step * index, 12) for index in range(first, max(last, first + 1) + 1))
 
 
 def _apart(heights: Sequence[float]) -> list[float]:
-    """The heights of names, moved down where they would stand on one another."""
+    """Return the heights of names, moved down where they would overlap."""
     moved = list(heights)
-    order = sorted(range(len(heights)), key=lambda place: heights[place])
+    order = sorted(range(len(heights)), key=lambda index: heights[index])
     for above, below in pairwise(order):
         moved[below] = max(moved[below], moved[above] + SIZE * 1.2)
     return moved

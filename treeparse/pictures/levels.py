@@ -1,4 +1,4 @@
-"""How high the arcs of a row run, and where their labels stand on them."""
+"""The heights of the arcs in a row, and the positions of labels on them."""
 
 import math
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ CLEARANCE = 5.0  # between arcs of the same level, and between labels and what p
 class Segment:
     """The part of an arc that lies in a row, from ``left`` to ``right``, at a level counted from 0.
 
-    It is open on a side on which the arc goes on in another row. The root's arc is as wide as its label. ``centre`` is
-    that of the label, ``width`` the label's.
+    It is open on a side on which the arc continues in another row. The root's arc is as wide as its label. ``centre``
+    and ``width`` are of the label.
     """
 
     arc: Arc
@@ -29,7 +29,7 @@ class Segment:
     centre: float = 0.0
 
     def legs(self) -> list[float]:
-        """Where it goes down to words."""
+        """The positions at which it goes down to words."""
         if self.arc.is_root:
             return [(self.left + self.right) / 2]
         ends = ((self.left, self.opens_left), (self.right, self.opens_right))
@@ -37,7 +37,7 @@ class Segment:
 
 
 def segments_of(row: Row, arcs: Sequence[Arc], measures: Measures) -> list[Segment]:
-    """The arcs' parts in a row, each as low as nesting allows; those of the root above all near them."""
+    """Return the arcs' parts in a row, each as low as nesting allows; arcs of the root are above nearby ones."""
     order = sorted(range(len(arcs)), key=lambda place: (arcs[place].is_root, arcs[place].length))
     drawn = [_segment(row, arcs[place], measures, place) for place in order if _is_in(row, arcs[place])]
     levels: list[int] = []
@@ -62,7 +62,7 @@ def _segment(row: Row, arc: Arc, measures: Measures, place: int) -> Segment:
 
 
 def _level(segment: Segment, below: Sequence[Segment], levels: Sequence[int]) -> int:
-    """The lowest level above all arcs that are nested in this one, at which no other one is in its way."""
+    """Return the lowest free level above all arcs nested in this one."""
     near = [(other, level) for other, level in zip(below, levels, strict=True) if _overlap(segment, other)]
     nested = [level for other, level in near if segment.arc.is_root or _is_nested(other.arc, segment.arc)]
     lowest, taken = max(nested, default=-1) + 1, {level for _, level in near}
@@ -95,7 +95,7 @@ def _labelled(segment: Segment, level: int, others: Sequence[Segment], levels: S
 
 
 def _label_centre(segment: Segment, passing: Sequence[float]) -> float:
-    """The middle or, where a higher arc comes down there, the nearest place beside it; if there is none, the middle."""
+    """Return the middle, or the nearest position where no higher arc comes down; the middle if there is none."""
     middle, half = (segment.left + segment.right) / 2, segment.width / 2
     away = half + CLEARANCE
     least, most = segment.left + half + LABEL_ROOM, segment.right - half - LABEL_ROOM

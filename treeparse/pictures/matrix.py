@@ -18,7 +18,7 @@ ROOT = "root"
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Where the cells are: from ``left``, in the order of reading, and from ``top``."""
+    """The positions of cells: from ``left``, in reading order, and from ``top``."""
 
     left: float
     top: float
@@ -29,11 +29,11 @@ class _Grid:
         return self.width - along if self.leftwards else along
 
     def column(self, dependent: int) -> float:
-        """The middle of a column."""
+        """Return the middle of a column."""
         return self.x(self.left + (dependent - 0.5) * CELL)
 
     def row(self, head: int) -> float:
-        """The middle of a row."""
+        """Return the middle of a row."""
         return self.top + (head + 0.5) * CELL
 
 
@@ -42,11 +42,11 @@ def draw_marginals(words: Sequence[str], marginals: Sequence[Sequence[float]], h
 
     Args:
         words: n words.
-        marginals: n + 1 rows of n + 1 probabilities, ``marginals[head][dependent]``; column 0 is not looked at.
-        heads: of a tree, as in CoNLL-U; the cells of its arcs are framed.
+        marginals: n + 1 rows of n + 1 probabilities, ``marginals[head][dependent]``; column 0 is ignored.
+        heads: heads of a tree, as in CoNLL-U; the cells of its arcs get a frame.
 
     Raises:
-        ValueError: the matrix has another size.
+        ValueError: if the matrix has another size.
     """
     count = len(words)
     if [len(row) for row in marginals] != [count + 1] * (count + 1):
@@ -81,7 +81,7 @@ def _names(grid: _Grid, names: Sequence[str]) -> Iterator[str]:
 
 
 def _cell(grid: _Grid, arc: tuple[int, int], value: float, names: Sequence[str], *, framed: bool) -> str:
-    """A cell as dark as its arc is probable, with the number; a note has it in full."""
+    """Return a cell, darker for probable arcs, with the number; the tooltip has it in full."""
     head, dependent = arc
     x, y = grid.column(dependent), grid.row(head)
     frame = f'<rect class="tp-frame" stroke="#c4281c" stroke-width="2" {_box(x, y, CELL - 4)}/>' if framed else ""

@@ -1,4 +1,4 @@
-"""One HTML page of many sentences, whole by itself: no scripts, nothing loaded from elsewhere."""
+"""One self-contained HTML page of many sentences: no scripts, nothing loaded from elsewhere."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LISTED = 80  # characters of a sentence in the list of all
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing and what stands above it; an empty caption stands nowhere."""
+    """A drawing and its caption, which may be empty."""
 
     drawing: Drawing
     caption: str = ""
@@ -29,21 +29,21 @@ class Section:
 
 
 def legend(reference: str) -> str:
-    """How differences to a reference, such as "the first tree", are drawn; HTML."""
+    """Return HTML that explains how differences to a reference, such as "the first tree", are drawn."""
     dashed = '<span class="tp-sample tp-dashed">dashed arcs</span> have another head'
     framed = '<span class="tp-sample tp-framed">framed labels</span> differ at the same head'
     return f"<p>Compared with {escaped(reference)}: {dashed}, {framed}.</p>\n"
 
 
 def page(title: str, sections: Sequence[Section], *, introduction: str = "") -> str:
-    """The page; ``introduction`` is HTML below the title. Each section has an anchor of its id, ``s-ID``."""
+    """Return a page; ``introduction`` is HTML below the title. Each section has the anchor ``s-ID``."""
     return html_page(title, f"{introduction}{sections_html(sections)}")
 
 
 def sections_html(sections: Sequence[Section], *, prefix: str = "") -> str:
-    """Sentences with their pictures, below a list of them where they are several; HTML.
+    """Return HTML of sentences with their pictures, after a list of links if there are several.
 
-    ``prefix`` tells their anchors from those of other sections of a page.
+    ``prefix`` makes their anchors different from other sections of a page.
     """
     anchors = [prefix + anchor for anchor in _anchors(section.name for section in sections)]
     contents = _contents(sections, anchors) if len(sections) > 1 else ""
@@ -51,7 +51,7 @@ def sections_html(sections: Sequence[Section], *, prefix: str = "") -> str:
 
 
 def html_page(title: str, body: str) -> str:
-    """A page with the style of pictures around some HTML."""
+    """Return a page with the style of pictures around some HTML."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -61,7 +61,7 @@ def html_page(title: str, body: str) -> str:
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A table of texts, HTML; the first row has the columns' names."""
+    """Return an HTML table of texts; the first row has the columns' names."""
     head, *body = rows
     names = "".join(f'<th scope="col">{escaped(name)}</th>' for name in head)
     lines = "".join(f"<tr>{''.join(f'<td>{escaped(text)}</td>' for text in row)}</tr>\n" for row in body)
@@ -69,7 +69,7 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def figure(drawn: Figure) -> str:
-    """A picture with its caption; one that is wider than the page scrolls."""
+    """Return HTML of a picture with its caption; a picture wider than the page scrolls."""
     caption = f'<figcaption dir="ltr">{escaped(drawn.caption)}</figcaption>' if drawn.caption else ""
     return f'<figure tabindex="0">{caption}{element(drawn.drawing)}</figure>\n'
 
@@ -84,7 +84,7 @@ def _section(section: Section, anchor: str) -> str:
 
 
 def part(anchor: str, content: str) -> str:
-    """A part of a page with its anchor; ``content`` is HTML."""
+    """Return HTML of a part of a page with its anchor; ``content`` is HTML."""
     return f'<section id="{escaped(anchor)}">{content}</section>\n'
 
 
@@ -103,7 +103,7 @@ def _short(text: str) -> str:
 
 
 def _anchors(names: Iterable[str]) -> list[str]:
-    """An id for each name, without spaces; a name that comes again gets a number."""
+    """Return an id for each name, without spaces; a repeated name gets a number."""
     taken: set[str] = set()
     anchors = []
     for name in names:

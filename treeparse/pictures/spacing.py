@@ -1,4 +1,4 @@
-"""Where words stand in their rows: far enough apart for the labels of all arcs between them."""
+"""The positions of words in rows: far enough apart for the labels of all arcs between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ LABEL_ROOM = 9.0  # from a label's background to the bends of its arc
 class Measures:
     """Widths of words and of labels on their background, and how far from their words' centres arcs begin and end.
 
-    Words are counted from 0 here; ``ends`` has a pair an arc, of its left end and of its right end.
+    Words are counted from 0 here; ``ends`` has a pair for each arc, its left and its right end.
     """
 
     words: tuple[float, ...]
@@ -42,15 +42,15 @@ class Row:
 
 
 def label_width(label: str) -> float:
-    """The width of a label's background."""
+    """Return the width of a label's background."""
     return text_width(visible(label), LABEL_SIZE) + 2 * LABEL_PADDING
 
 
 def measure(tree: Tree, arcs: Sequence[Arc]) -> Measures:
-    """The widths of a tree's texts, and the ends of its arcs.
+    """Return the widths of a tree's texts, and the ends of its arcs.
 
-    At a word the arcs to its left end at the left, the longest ones nearest to the middle, then the root's arc, then
-    the arcs to its right, the longest first: so no arc crosses another one of the same word.
+    At a word, arcs to its left end at the left, the longest nearest to the middle; then come the root's arc and the
+    arcs to its right, the longest first. So no arc crosses another arc of the same word.
     """
     at_left: list[list[int]] = [[] for _ in tree.words]  # of arcs that begin here and lead to the right
     at_right: list[list[int]] = [[] for _ in tree.words]
@@ -78,7 +78,7 @@ def measure(tree: Tree, arcs: Sequence[Arc]) -> Measures:
 
 
 def rows_of(arcs: Sequence[Arc], measures: Measures, wrap: float | None) -> list[Row]:
-    """The words in rows no wider than ``wrap``, if that is possible, or in one row; all rows are equally wide."""
+    """Return the words in rows no wider than ``wrap``, if possible, or in one row; all rows are equally wide."""
     count = len(measures.words)
     rows: list[Row] = []
     first = 1
@@ -96,7 +96,7 @@ def rows_of(arcs: Sequence[Arc], measures: Measures, wrap: float | None) -> list
 
 
 def space(first: int, last: int, arcs: Sequence[Arc], measures: Measures) -> Row:
-    """A row of the words from ``first`` to ``last``, as narrow as its texts allow."""
+    """Return a row of the words from ``first`` to ``last``, as narrow as its texts allow."""
     ending: list[list[int]] = [[] for _ in range(last - first + 1)]
     crossing: list[int] = []  # arcs that go on beyond the row's right end
     for place, arc in enumerate(arcs):
@@ -122,14 +122,14 @@ def space(first: int, last: int, arcs: Sequence[Arc], measures: Measures) -> Row
 
 
 def _least(arc: Arc, first: int, centres: Sequence[float], measures: Measures, place: int) -> float:
-    """The least centre of the word at an arc's right end that leaves room for its label."""
+    """Return the least centre of the word at an arc's right end that leaves room for its label."""
     if arc.is_root:
         return measures.labels[place] / 2 - measures.ends[place][0]
     return _start(arc, first, centres, measures, place) + _room(measures, place) - measures.ends[place][1]
 
 
 def _start(arc: Arc, first: int, centres: Sequence[float], measures: Measures, place: int) -> float:
-    """Where an arc begins in a row: at its left end, or at the row's margin."""
+    """Return the start of an arc in a row: its left end, or the row's margin."""
     return 0.0 if arc.left < first else centres[arc.left - first] + measures.ends[place][0]
 
 

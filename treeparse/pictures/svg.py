@@ -1,4 +1,4 @@
-"""Drawings and how they become SVG: documents by themselves, elements of a page, one below the other."""
+"""Drawings, and their SVG as documents or as elements of a page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ CAPTION_LINE = 26.0
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """SVG elements on a ground of some width and height, what they show in words, and which way those run."""
+    """SVG elements, their width and height, a title for screen readers, and whether their texts run leftwards."""
 
     width: float
     height: float
@@ -24,7 +24,7 @@ class Drawing:
 
 
 def number(value: float) -> str:
-    """A coordinate, to a tenth of a pixel."""
+    """Return a coordinate, rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -39,30 +39,30 @@ def text_element(
     turn: float = 0,
     leftwards: bool = False,
 ) -> str:
-    """A text at a place, of the class ``tp-KIND``, turned by some degrees.
+    """Return a text element at ``x`` and ``y`` with the class ``tp-KIND``, rotated by ``turn`` degrees.
 
-    Its left end is at the place for the anchor ``start``, and its right end for ``end``, whichever way it runs.
+    The anchor ``start`` is its left end, and ``end`` its right end, in texts of both directions.
     """
     if leftwards:
         anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
     direction = ' direction="rtl"' if leftwards else ""
     turned = f' transform="rotate({number(turn)} {number(x)} {number(y)})"' if turn else ""
-    place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}" font-size="{number(size)}"'
-    return f'<text class="tp-{kind}" {place}{direction}{turned}>{escaped(text)}</text>'
+    position = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}" font-size="{number(size)}"'
+    return f'<text class="tp-{kind}" {position}{direction}{turned}>{escaped(text)}</text>'
 
 
 def element(drawing: Drawing) -> str:
-    """A drawing as an ``svg`` element for a page that has the style."""
+    """Return a drawing as an ``svg`` element for a page that has the style."""
     return _svg(drawing, "")
 
 
 def document(drawing: Drawing) -> str:
-    """A drawing as an SVG file, valid XML by itself: with its style, in light or dark colours as the reader prefers."""
+    """Return a drawing as an SVG file, a complete XML document, light or dark as the reader prefers."""
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{standalone(drawing)}\n'
 
 
 def standalone(drawing: Drawing) -> str:
-    """A drawing as an ``svg`` element with its style."""
+    """Return a drawing as an ``svg`` element with its style."""
     return _svg(drawing, f"<style>{STYLE}</style>")
 
 
@@ -77,7 +77,7 @@ def _svg(drawing: Drawing, style: str) -> str:
 
 
 def stacked(drawings: Sequence[Drawing], captions: Sequence[str], title: str) -> Drawing:
-    """Drawings one below the other, each below its caption; an empty caption takes no room."""
+    """Stack drawings vertically, each below its caption; an empty caption takes no space."""
     parts, height, width = [], 0.0, 0.0
     for drawing, caption in zip(drawings, captions, strict=True):
         if caption:

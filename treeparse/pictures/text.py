@@ -1,4 +1,4 @@
-"""Texts in pictures: what of them can be shown, how wide they are, and which way they run."""
+"""Texts in pictures: their visible characters, width and direction."""
 
 import html
 import unicodedata
@@ -23,7 +23,7 @@ _CAPITAL, _OTHER, _WIDE, _EMOJI, _FLAG_HALF = 0.74, 0.62, 1.02, 1.35, 0.7
 
 
 def clean(text: str) -> str:
-    """A text without characters that XML forbids, other controls and marks of direction; line ends become spaces."""
+    """Return a text without control characters and marks of direction; line ends become spaces."""
     spaced = "".join(" " if character in _SPACES else character for character in text)
     return "".join(character for character in spaced if character in _JOINING or not _is_control(character))
 
@@ -34,12 +34,12 @@ def _is_control(character: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """A text as it stands in XML or HTML, in elements and in attributes."""
+    """Return a text escaped for elements and attributes of XML and HTML."""
     return html.escape(clean(text), quote=True)
 
 
 def visible(text: str) -> str:
-    """A word as it is drawn: cleaned; the code points of one in which there is nothing to see; no longer than fits."""
+    """Return a word as it is drawn: cleaned and cut to fit; an invisible word becomes its code points."""
     shown = clean(text)
     if all(unicodedata.category(character) in _UNSEEN for character in shown):
         shown = " ".join(f"U+{ord(character):04X}" for character in text)
@@ -50,7 +50,7 @@ def visible(text: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is, in the unit of the font's ``size``."""
+    """Return the approximate width of a text, in the unit of the font's ``size``."""
     width, before = 0.0, ""
     for character in text:
         if before != _JOINER:
@@ -74,6 +74,6 @@ def _character_width(character: str) -> float:
 
 
 def runs_to_the_left(words: Iterable[str]) -> bool:
-    """Whether more characters are of scripts written from right to left than of those written from left to right."""
+    """Whether most characters are of scripts written from right to left."""
     kinds = [unicodedata.bidirectional(character) for word in words for character in word]
     return kinds.count("R") + kinds.count("AL") > kinds.count("L")

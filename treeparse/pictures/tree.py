@@ -19,8 +19,8 @@ ROW_GAP = 20.0
 NO_TAG = "_"
 
 
-class _Place(NamedTuple):
-    """Where a row is drawn: the height of arcs' ends, the width in which it runs, and whether it does so leftwards."""
+class _Position(NamedTuple):
+    """The position of a row: the height of arcs' ends, its width, and whether it runs leftwards."""
 
     foot: float
     width: float
@@ -37,14 +37,14 @@ def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None =
     """Draw a tree: arcs with labels over words with tags, read in the direction of their script.
 
     Args:
-        tree: what to draw.
-        reference: a tree of the same words; arcs that it does not have are dashed, and labels that differ at the same
-            head framed.
-        wrap: the width, in pixels, that the picture does not exceed where its words allow: they stand in several rows,
-            and arcs between words of different rows run to the margin and go on in the next row. None is one row.
+        tree: the tree.
+        reference: a tree of the same words; arcs that it lacks are dashed, and labels that differ at the same head
+            get a frame.
+        wrap: the width in pixels at which rows end, if words allow: arcs between words of different rows run to the
+            margin and continue in the next row. None is one row.
 
     Raises:
-        ValueError: the reference has other words.
+        ValueError: if the reference has other words.
     """
     arcs = arcs_of(tree, reference)
     measures = measure(tree, arcs)
@@ -56,7 +56,7 @@ def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None =
         height += ROW_GAP if parts else 0
         width = row.width
         foot = height + LABEL_HEIGHT / 2 + LEG + max((segment.level for segment in segments), default=0) * LEVEL
-        place = _Place(foot, row.width, leftwards)
+        place = _Position(foot, row.width, leftwards)
         parts += [*_lines(segments, place), *_labels(segments, place), *_words(tree, row, place)]
         height = foot + WORD_SIZE * 1.3 + (TAG_SIZE * 1.5 if _has_tags(tree) else 0)
     return Drawing(width, height, "".join(parts), " ".join(map(visible, tree.words)), leftwards)
@@ -66,13 +66,13 @@ def _has_tags(tree: Tree) -> bool:
     return tree.tags is not None and any(tag != NO_TAG for tag in tree.tags)
 
 
-def _lines(segments: Sequence[Segment], place: _Place) -> list[str]:
+def _lines(segments: Sequence[Segment], place: _Position) -> list[str]:
     lines = [_line(segment, place) for segment in segments]
     return ['<g fill="none" stroke="#7a828e" stroke-width="1.3">', *lines, "</g>"]
 
 
-def _line(segment: Segment, place: _Place) -> str:
-    """An arc's line and, where it comes down to its dependent, the tip; the note stands in a title."""
+def _line(segment: Segment, place: _Position) -> str:
+    """Return an arc's line with a tip at its dependent; the note is its title."""
     arc = segment.arc
     down = place.x(_dependent_end(segment)) if _has_tip(segment) else None
     tip = "" if down is None else _tip(down, place.foot)
@@ -108,8 +108,8 @@ def _tip(x: float, foot: float) -> str:
     return f'<path class="tp-tip" fill="#7a828e" stroke="none" d="{corners}"/>'
 
 
-def _path(segment: Segment, place: _Place) -> str:
-    """Up from the left end, along the level, and down at the right end; a side that is open ends at the margin."""
+def _path(segment: Segment, place: _Position) -> str:
+    """Return the path up at the left end, along the level, and down at the right end; open sides end at the margin."""
     y, bend = place.y(segment.level), min(BEND, (segment.right - segment.left) / 2)
     x = partial(_at, place)
     foot = {True: place.foot - TIP, False: place.foot}
@@ -126,16 +126,16 @@ def _path(segment: Segment, place: _Place) -> str:
     return f"{start}H{x(segment.right - bend)}{down}V{number(foot[dependent == segment.arc.right])}"
 
 
-def _at(place: _Place, along: float) -> str:
+def _at(place: _Position, along: float) -> str:
     return number(place.x(along))
 
 
-def _labels(segments: Sequence[Segment], place: _Place) -> list[str]:
+def _labels(segments: Sequence[Segment], place: _Position) -> list[str]:
     labels = [_label(segment, place) for segment in segments]
     return ['<g fill="#0a4a8f">', *labels, "</g>"]
 
 
-def _label(segment: Segment, place: _Place) -> str:
+def _label(segment: Segment, place: _Position) -> str:
     x, y = place.x(segment.centre), place.y(segment.level)
     box = f'x="{number(x - segment.width / 2)}" y="{number(y - LABEL_HEIGHT / 2)}" width="{number(segment.width)}"'
     arc = segment.arc
@@ -146,8 +146,8 @@ def _label(segment: Segment, place: _Place) -> str:
     )
 
 
-def _words(tree: Tree, row: Row, place: _Place) -> list[str]:
-    """The words of a row with their tags; a word that is cut short has its whole form in a title."""
+def _words(tree: Tree, row: Row, place: _Position) -> list[str]:
+    """Return the words of a row with their tags; a word that is cut has its whole form in a title."""
     parts = ['<g fill="#1f2328">']
     for word in range(row.first, row.last + 1):
         x, y = place.x(row.centre(word)), place.foot + WORD_SIZE * 1.1

@@ -1,8 +1,8 @@
 """Cross-parsing, or jackknifing: lists of training sentences by parsers that were not trained on them.
 
-A parser knows the trees that it was trained on, and its lists of those sentences are better than any that it will make:
-a reranker that learned from them would learn to trust the parser. So the training sentences are dealt out to folds
-(Collins and Koo 2005), and each fold is parsed by a parser that is trained on all others.
+A parser's lists of the sentences that it was trained on are better than its lists of new sentences: a reranker that
+learned from them would trust the parser too much. So the training sentences are divided into folds (Collins and Koo
+2005), and a parser that is trained on all other folds parses each fold.
 """
 
 import hashlib
@@ -32,12 +32,12 @@ CHUNK = 500  # sentences whose lists are held at once
 
 @dataclass(frozen=True)
 class Listing:
-    """How lists are made.
+    """The settings of lists.
 
     Attributes:
         k: parses of a sentence, at most.
-        method: the k best, k samples, or as many different ones: samples without replacement.
-        seed: of samples, which depend on it and on the sentence's place in the training data.
+        method: the k best, k samples, or k different samples: samples without replacement.
+        seed: seed of samples, which depend on it and on the sentence's index in the training data.
     """
 
     k: int = 32
@@ -69,11 +69,11 @@ class Listing:
         return parser.sample(words, self.k, progress=progress, **options)
 
 
-def fold_places(sentences: int, folds: int, fold: int) -> range:
-    """The places of a fold's sentences: that of place ``i`` belongs to fold ``i % folds``.
+def fold_indices(sentences: int, folds: int, fold: int) -> range:
+    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``.
 
     Raises:
-        TreeparseError: a fold would have all sentences or none.
+        TreeparseError: if a fold would have all sentences or none.
     """
     if not 2 <= folds <= sentences:
         raise TreeparseError(f"{sentences:,} sentences make from 2 to {sentences:,} folds, but not {folds:,}.")
@@ -83,15 +83,15 @@ def fold_places(sentences: int, folds: int, fold: int) -> range:
 def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool = False) -> Path:
     """Train a parser on all folds but one, for each, and list the parses of the one; return the file of all lists.
 
-    In the folder ``config.output`` each fold has its own, with its training file, run and lists; beside them a file
-    has the lists of all folds, in the order of the training data. What is there already is kept: the same call goes on
-    where it was broken off, and other lists are made by the same parsers.
+    In the folder ``config.output`` each fold has a folder with its training file, run and lists; a file beside them
+    has the lists of all folds, in the order of the training data. Existing files are used again: the same call resumes
+    where it was interrupted, and the same parsers make other lists.
 
     Args:
-        config: how parsers are trained.
+        config: the settings of training.
         folds: 2 or more.
-        listing: how lists are made.
-        quiet: whether to say nothing of the training.
+        listing: the settings of lists.
+        quiet: whether training prints nothing.
 
     Raises:
         TreeparseError: other folds, training data or settings of training were begun there; or as in
@@ -103,7 +103,7 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
             "data.temperature draws from several treebanks, which folds would tear apart: leave it out."
         )
     sentences = _training_sentences(config)
-    parts = [fold_places(len(sentences), folds, fold) for fold in range(folds)]
+    parts = [fold_indices(len(sentences), folds, fold) for fold in range(folds)]
     _begin(folder, config, folds, sentences)
     if not (folder / listing.file).is_file():
         for fold, places in enumerate(parts):

@@ -13,34 +13,34 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import REMEDY, universal_label, word_mismatch
 from treeparse.rerank.model import ListModel
-from treeparse.rerank.risk import first_places
+from treeparse.rerank.risk import first_indices
 from treeparse.sentence import EMPTY, Sentence
 
-BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # that are tried: from 1/8 to 128
+BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
 
 
 @dataclass(frozen=True)
 class Example:
-    """A list of different trees, ready to be learned from."""
+    """A list of different trees in the form that learning reads."""
 
-    item: Any  # what the model prepared
+    item: Any  # the list as the model prepared it
     log_probs: Tensor  # (K,) float32
     right: Tensor  # (K,) float32, words with the right head and universal label
     words: int
 
 
 def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
-    """A list with what its gold tree says of it; a list without UPOS, as of JSONL, has the gold sentence's tags.
+    """Return a list with its trees' right words; a list without UPOS, as from JSONL, gets the gold sentence's tags.
 
     Raises:
-        TreeparseError: the gold tree is missing, or of other words.
+        TreeparseError: if the gold tree is missing, or has other words.
     """
     if gold.heads is None or gold.labels is None:
         raise TreeparseError(f"The gold sentence of the list of {nbest.sent_id} has no tree.")
     if gold.forms != nbest.tokens:
         problem = word_mismatch(gold, nbest.sentence.words)
         raise TreeparseError(f"The list of sentence {nbest.sent_id} is not of its gold sentence: {problem}; {REMEDY}.")
-    words, different = nbest.sentence.words, tuple(nbest.parses[place] for place in first_places(nbest))
+    words, different = nbest.sentence.words, tuple(nbest.parses[index] for index in first_indices(nbest))
     if not {*(words.upos or ())} - {EMPTY}:
         words = replace(gold, heads=None, labels=None, allowed=None)
     nbest = NBestList(replace(nbest.sentence, words=words), different)
@@ -49,7 +49,7 @@ def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
 
 
 def right_words(gold: Sentence, nbest: NBestList) -> list[float]:
-    """How many words of each parse have the right head and universal label."""
+    """Return the number of words of each parse with the right head and universal label."""
     heads, labels = gold.heads or (), [*map(universal_label, gold.labels or ())]
     return [
         float(
@@ -63,24 +63,24 @@ def right_words(gold: Sentence, nbest: NBestList) -> list[float]:
 
 
 def padded(rows: Sequence[Tensor], fill: float) -> Tensor:
-    """``(B, K)`` from the values of each list."""
+    """Return the values of each list as one tensor ``(B, K)``."""
     return pad_sequence([*rows], batch_first=True, padding_value=fill)
 
 
 @torch.inference_mode()
 def model_scores(model: ListModel, examples: Sequence[Example], size: int = 64) -> list[Tensor]:
-    """What the model says of the trees of each list."""
+    """Return the model's scores of the trees of each list."""
     model.eval()
-    found: list[Tensor] = []
+    scores: list[Tensor] = []
     for start in range(0, len(examples), size):
         batch = examples[start : start + size]
-        found += model([each.item for each in batch]).split([len(each.right) for each in batch])
-    return found
+        scores += model([each.item for each in batch]).split([len(each.right) for each in batch])
+    return scores
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A base weight and what it is worth: LAS of the trees that are chosen with it, of the base's, of the best ones."""
+    """A base weight, and the LAS of the trees chosen with it, of the base parser's trees, and of the best trees."""
 
     base_weight: float
     las: float
@@ -89,7 +89,7 @@ class Tuned:
 
 
 def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
-    """The base weight with which the trees chosen have the most right words; of equal ones the highest."""
+    """Return the base weight whose chosen trees have the most right words; of equally good ones the highest."""
     words = max(sum(each.words for each in examples), 1)
     log_probs, own = padded([each.log_probs for each in examples], -math.inf), padded(scores, 0.0)
     right = padded([each.right for each in examples], -1)
@@ -97,6 +97,6 @@ def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
     def las(values: Tensor) -> float:
         return float(right.gather(-1, values.argmax(-1, keepdim=True)).double().sum()) / words
 
-    found = {weight: las(weight * log_probs + own) for weight in BASE_WEIGHTS}
-    best = max(found, key=lambda weight: (found[weight], weight))
-    return Tuned(best, found[best], las(log_probs), float(right.amax(-1).double().sum()) / words)
+    values = {weight: las(weight * log_probs + own) for weight in BASE_WEIGHTS}
+    best = max(values, key=lambda weight: (values[weight], weight))
+    return Tuned(best, values[best], las(log_probs), float(right.amax(-1).double().sum()) / words)

@@ -1,4 +1,4 @@
-"""Features of a configuration that no model of single arcs can see, as strings: which ones, and of what."""
+"""Features of a configuration, as strings, that a model of single arcs cannot see."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from treeparse.rerank.configurations import Configuration
 from treeparse.sentence import EMPTY, Sentence
 
 ROOT, EDGE = "<root>", "<edge>"
-COMMON = 100  # so often a word has to be seen to be its own class
+COMMON = 100  # the least count of a word that is its own class
 SIZES = (1, 2, 3, 4, 5, 7, 10, 15, 25)
 
 
 @dataclass(frozen=True)
 class NodeNames:
-    """What features call the nodes of a sentence: by their word, and by a class of words that is coarser.
+    """The names of a sentence's nodes in features: by word, and by a coarser class of words.
 
-    A frequent word is itself, a rare one goes by its shape and its last letters. The class is the UPOS or, without
-    tags, a very frequent word itself and of others what their last two letters are.
+    A frequent word names itself, a rare one is named by its shape and its last letters. The class is the UPOS; without
+    tags, it is a very frequent word itself, or the shape and the last two letters of another word.
     """
 
     words: tuple[str, ...]
@@ -27,7 +27,7 @@ class NodeNames:
 
     @classmethod
     def of(cls, sentence: Sentence, counts: Mapping[str, int], *, upos: bool) -> Self:
-        """The names of the nodes; ``counts`` are of the frequent words, lower-cased. Raises where UPOS are missing."""
+        """Return the names of the nodes; ``counts`` has the frequent words, lower-cased. Raise if UPOS are missing."""
         if upos and not {*(sentence.upos or ())} - {EMPTY}:
             raise TreeparseError("The reranker reads UPOS, but the list has none: JSONL keeps no tags, CoNLL-U does.")
         words, classes = [ROOT], [ROOT]
@@ -39,7 +39,7 @@ class NodeNames:
 
 
 def shape(form: str) -> str:
-    """What kind of characters a form has."""
+    """Return the kind of characters in a form."""
     if any(map(str.isdigit, form)):
         return "9"
     if not any(map(str.isalpha, form)):
@@ -48,12 +48,12 @@ def shape(form: str) -> str:
 
 
 def size_class(size: int) -> int:
-    """A number of words, the more roughly the larger."""
+    """Return the class of a number of words; classes of larger numbers are wider."""
     return sum(size >= bound for bound in SIZES)
 
 
 def features(part: Configuration, names: NodeNames) -> Iterator[str]:
-    """The features of a configuration; one that comes twice counts twice."""
+    """Yield the features of a configuration; a repeated feature counts again."""
     yield from _own(part, names)
     yield from _valency(part, names)
     for side, dependents in (("L", part.left), ("R", part.right)):
@@ -63,13 +63,13 @@ def features(part: Configuration, names: NodeNames) -> Iterator[str]:
 
 
 def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
-    """Of the subtree: its size, its edges and what stands beside them."""
+    """Yield features of the subtree: its size, its edges and the words beside them."""
     if part.node == 0:
         return
     label, side = part.label, "L" if part.node < part.head else "R"
     own, size = names.classes[part.node], size_class(part.size)
     gaps = part.last - part.first + 1 != part.size
-    before, after = (_class_at(names, place) for place in (part.first - 1, part.last + 1))
+    before, after = (_class_at(names, node) for node in (part.first - 1, part.last + 1))
     first, last = names.classes[part.first], names.classes[part.last]
     yield f"size {label} {side} {size}"
     yield f"size {own} {label} {size}"
@@ -83,7 +83,7 @@ def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
 
 
 def _valency(part: Configuration, names: NodeNames) -> Iterator[str]:
-    """How many dependents, and which labels they have in which order."""
+    """Yield features of the number of dependents, and of their labels in order."""
     label, own, word = part.label, names.classes[part.node], names.words[part.node]
     left, right = (" ".join(each for _, each in side) for side in (part.left, part.right))
     yield f"valency {label} {len(part.left)} {len(part.right)}"
@@ -103,7 +103,7 @@ def _valency(part: Configuration, names: NodeNames) -> Iterator[str]:
 
 
 def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequence[tuple[int, str]]) -> Iterator[str]:
-    """Neighbouring dependents on one side, from the node outwards, with the edges of the row."""
+    """Yield features of neighbouring dependents on one side, from the node outwards, with the edges of the row."""
     label, own, word = part.label, names.classes[part.node], names.words[part.node]
     row = [(0, EDGE), *dependents, (0, EDGE)]
     for (inner, first), (outer, second) in pairwise(row):
@@ -120,7 +120,7 @@ def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequ
 
 
 def _grandparents(part: Configuration, names: NodeNames, side: str, dependent: int, label: str) -> Iterator[str]:
-    """A dependent, the node and the node's head."""
+    """Yield features of a dependent, the node and the node's head."""
     if part.node == 0:
         return
     word, own, below = names.words[part.node], names.classes[part.node], names.classes[dependent]
@@ -135,5 +135,5 @@ def _grandparents(part: Configuration, names: NodeNames, side: str, dependent: i
     yield f"below {label} {part.label} {names.words[dependent]}"
 
 
-def _class_at(names: NodeNames, place: int) -> str:
-    return names.classes[place] if 0 < place < len(names.classes) else EDGE
+def _class_at(names: NodeNames, node: int) -> str:
+    return names.classes[node] if 0 < node < len(names.classes) else EDGE

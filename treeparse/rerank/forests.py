@@ -1,4 +1,4 @@
-"""The trees of a list as a forest of shared subtrees, each of which is there once."""
+"""The trees of a list as a forest of shared subtrees, without duplicates."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Self
@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 
 from treeparse.data.parses import NBestList
-from treeparse.rerank.configurations import dependents_of, differing, upwards
+from treeparse.rerank.configurations import dependents_of, differing, post_order
 
 LEFT, RIGHT = 0, 1
 Key = tuple[int, int, tuple[int, ...]]  # a subtree: its top node, the label above it, the subtrees below
 
 
 class Forest(NamedTuple):
-    """The different subtrees of trees, each behind those below it, and the arcs in which trees of a list differ."""
+    """The different subtrees of trees in post-order, and the arcs in which trees of a list differ."""
 
-    nodes: Tensor  # (S,) on top of the subtrees
-    labels: Tensor  # (S,) of the arcs above these
+    nodes: Tensor  # (S,) top nodes of the subtrees
+    labels: Tensor  # (S,) of the arcs above the subtrees
     heights: Tensor  # (S,) 0 without dependents
-    edges: Tensor  # (3, E) a subtree, the one above it, and its neighbour on the way there, itself where it is nearest
+    edges: Tensor  # (3, E) a subtree, the subtree above it, and its neighbour towards the head, or itself if nearest
     sides: Tensor  # (E,) on which it hangs
     arcs: Tensor  # (2, A) head and the subtree that hangs from it
     members: Tensor  # (2, M) tree and arc
@@ -27,19 +27,19 @@ class Forest(NamedTuple):
 
     @classmethod
     def of(cls, nbest: NBestList, label_id: Callable[[str], int]) -> Self:
-        """That of a list."""
+        """Return the forest of a list."""
         table: dict[Key, int] = {}
         trees = [_arcs(parse.heads, [*map(label_id, parse.labels)], table) for parse in nbest.parses]
         nodes, labels, heights = [], [], []
         edges: list[tuple[int, int, int]] = []
-        for place, (node, label, below) in enumerate(table):
+        for index, (node, label, below) in enumerate(table):
             nodes.append(node)
             labels.append(label)
             heights.append(1 + max((heights[each] for each in below), default=-1))
             left = [each for each in reversed(below) if nodes[each] < node]
             right = [each for each in below if nodes[each] > node]
             for row in (left, right):
-                edges += [(each, place, row[max(rank - 1, 0)]) for rank, each in enumerate(row)]
+                edges += [(each, index, row[max(rank - 1, 0)]) for rank, each in enumerate(row)]
         arcs, members = differing(trees)
         sides = [LEFT if nodes[lower] < nodes[upper] else RIGHT for lower, upper, _ in edges]
         return cls(
@@ -55,7 +55,7 @@ class Forest(NamedTuple):
 
     @classmethod
     def joined(cls, forests: Sequence[Self], nodes: int) -> Self:
-        """One forest of several, each of whose sentences has so many nodes, padding included."""
+        """Join forests; the sentences of each have ``nodes`` nodes, padding included."""
         subtrees, arcs = [len(each.nodes) for each in forests], [each.arcs.shape[1] for each in forests]
         rows, trees = [nodes] * len(forests), [each.trees for each in forests]
         heads, ends, tree, arc = ([each[part] for each in pairs] for pairs, part in _sides_of(forests))
@@ -72,15 +72,15 @@ class Forest(NamedTuple):
 
 
 def _sides_of(forests: Sequence[Forest]) -> list[tuple[list[Tensor], int]]:
-    """The pairs of arcs and of members, and which side of them is meant: heads, subtrees, trees, arcs."""
+    """Return pairs of (arcs or members, row): the rows of heads, subtrees, trees and arcs."""
     arcs, members = [each.arcs for each in forests], [each.members for each in forests]
     return [(arcs, 0), (arcs, 1), (members, 0), (members, 1)]
 
 
 def _arcs(heads: Sequence[int], labels: Sequence[int], table: dict[Key, int]) -> list[tuple[int, int]]:
-    """The arcs of a tree, head and subtree; subtrees that are not in the table are added to it."""
+    """Return the arcs of a tree, head and subtree; add missing subtrees to the table."""
     dependents, ids, arcs = dependents_of(heads), [0] * (len(heads) + 1), []
-    for node in upwards(dependents)[:-1]:
+    for node in post_order(dependents)[:-1]:
         key = (node, labels[node - 1], tuple(ids[each] for each in dependents[node]))
         ids[node] = table.setdefault(key, len(table))
         arcs.append((heads[node - 1], ids[node]))
@@ -92,6 +92,6 @@ def _columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
 
 
 def _shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
-    """Places within each list as places within all of them, one behind the other."""
+    """Turn indices within each part into indices within all parts, which are concatenated."""
     starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
     return torch.cat([part + start for part, start in zip(parts, starts, strict=True)], -1)

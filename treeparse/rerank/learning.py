@@ -95,9 +95,9 @@ def fit(
 
 
 def _batches(examples: Sequence[Example], size: int, order: torch.Generator) -> Iterator[list[Example]]:
-    places = torch.randperm(len(examples), generator=order).tolist()
-    for start in range(0, len(places), size):
-        yield [examples[place] for place in places[start : start + size]]
+    indices = torch.randperm(len(examples), generator=order).tolist()
+    for start in range(0, len(indices), size):
+        yield [examples[index] for index in indices[start : start + size]]
 
 
 def _step(
@@ -105,8 +105,8 @@ def _step(
 ) -> float:
     model.train()
     optimizer.zero_grad()
-    found = model([each.item for each in batch]).split([len(each.right) for each in batch])
-    scores = padded([own + each.log_probs for own, each in zip(found, batch, strict=True)], -math.inf)
+    scores_of_lists = model([each.item for each in batch]).split([len(each.right) for each in batch])
+    scores = padded([own + each.log_probs for own, each in zip(scores_of_lists, batch, strict=True)], -math.inf)
     loss = list_loss(scores, padded([each.right for each in batch], -1), config.target)
     loss.mean().backward()
     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

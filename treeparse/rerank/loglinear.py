@@ -22,9 +22,9 @@ class LogLinearConfig:
     """The settings of the global reranker.
 
     Attributes:
-        bits: features are hashed to 2 ** bits weights.
-        min_count: how often a word has to be in the training sentences to be told from others.
-        upos: whether features name words by their UPOS, which lists must have then.
+        bits: the number of weights is 2 ** bits; features are hashed to them.
+        min_count: the least count of a word in the training sentences that features name.
+        upos: whether features name words by their UPOS; then lists must have UPOS.
     """
 
     bits: int = 21
@@ -33,11 +33,11 @@ class LogLinearConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= self.bits <= 28:
-            raise TreeparseError(f"bits is {self.bits}, but must be from 1 to 28.")
+            raise TreeparseError(f"bits must be an integer from 1 to 28, got {self.bits}.")
 
 
 class Bags(NamedTuple):
-    """The trees of a list: the features of the configurations in which they differ, and who has which."""
+    """The trees of a list: features of the configurations in which trees differ, and each tree's configurations."""
 
     features: Tensor  # (F,) ids
     starts: Tensor  # (C,) of each configuration's features
@@ -46,7 +46,7 @@ class Bags(NamedTuple):
 
 
 class LogLinear(nn.Module):
-    """Scores of trees, up to a constant for each list: features that all its trees have are left out."""
+    """Scores trees, up to a constant for each list: features that all trees of a list have are left out."""
 
     def __init__(self, config: LogLinearConfig, words: Vocabulary) -> None:
         super().__init__()
@@ -56,21 +56,21 @@ class LogLinear(nn.Module):
 
     @classmethod
     def build(cls, config: LogLinearConfig, sentences: Sequence[Sentence]) -> Self:
-        """All weights 0, for the words of these sentences."""
+        """Return a model for the words of these sentences, with all weights 0."""
         words = (form.lower() for sentence in sentences for form in sentence.forms)
         return cls(config, Vocabulary.build(words, min_count=config.min_count))
 
     @classmethod
     def restore(cls, config: LogLinearConfig, vocabulary: dict[str, Any]) -> Self:
-        """The model of which `vocabulary` was saved; its weights are to be loaded."""
+        """Return the model whose `vocabulary` was saved; its weights must still be loaded."""
         return cls(config, Vocabulary.from_json(vocabulary["words"]))
 
     def vocabulary(self) -> dict[str, Any]:
-        """Plain data for :meth:`restore`."""
+        """Return plain data for :meth:`restore`."""
         return {"words": self.words.to_json()}
 
     def prepare(self, nbest: NBestList) -> Bags:
-        """What :meth:`forward` reads of a list."""
+        """Return a list in the form that :meth:`forward` reads."""
         trees = [configurations(parse.heads, parse.labels) for parse in nbest.parses]
         parts, members = differing(trees)
         names = NodeNames.of(nbest.sentence.words, self.counts, upos=self.config.upos)
@@ -80,12 +80,12 @@ class LogLinear(nn.Module):
         return Bags(ids, starts, torch.tensor(members, dtype=torch.int64).reshape(-1, 2).T, len(trees))
 
     def ids(self, names: Iterable[str]) -> list[int]:
-        """The places of features among the weights."""
+        """Return the indices of features among the weights."""
         mask = 2**self.config.bits - 1
         return [zlib.crc32(name.encode()) & mask for name in names]
 
     def forward(self, lists: Sequence[Bags]) -> Tensor:
-        """The scores of all trees of the lists, one list behind the other."""
+        """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
         ids = torch.cat([each.features for each in lists])
         starts, parts, trees, feature_count, part_count, tree_count = [], [], [], 0, 0, 0
         for each in lists:

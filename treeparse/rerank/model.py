@@ -1,4 +1,4 @@
-"""What a reranker asks of its model, the part that learns."""
+"""The interface that a reranker needs from its model, the part that learns."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
@@ -9,22 +9,22 @@ from treeparse.data.parses import NBestList
 
 
 class ListModel(Protocol):
-    """Scores the trees of lists; a ``torch.nn.Module``, of which this says what is asked.
+    """A ``torch.nn.Module`` that scores the trees of lists.
 
-    ``config`` is its settings, a dataclass of plain values that are saved with it.
+    ``config`` holds its settings, a dataclass of plain values that are saved with it.
     """
 
     config: Any
 
     def prepare(self, nbest: NBestList) -> Any:
-        """What a call reads of a list, made once, whatever the weights."""
+        """Return a list in the form that a call reads; it does not depend on the weights."""
 
     def __call__(self, lists: Sequence[Any]) -> Tensor:
-        """The scores of all trees of prepared lists, one list behind the other: any constant may be added to a list."""
+        """Return the scores ``(trees,)`` of all trees of prepared lists, list after list, each up to a constant."""
         ...
 
     def vocabulary(self) -> dict[str, Any]:
-        """Plain data from which, with the settings, the model is made anew."""
+        """Return plain data that, with the settings, restore the model."""
         ...
 
     def train(self, mode: bool = True) -> Any: ...

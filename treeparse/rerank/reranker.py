@@ -1,8 +1,7 @@
-"""Trained rerankers: a base parser's log probability and a model's score of the whole tree, as one scorer of lists."""
+"""Trained rerankers: scorers of lists that add a base parser's log probability and a model's score of the tree."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -21,12 +20,12 @@ from treeparse.rerank.tree_network import TreeNetwork, TreeNetworkConfig
 from treeparse.sentence import Sentence
 
 KIND = "reranker"  # the setting that tells a reranker's folder from a parser's
-HELD_OUT = 10  # every so many lists one is held out, without other lists to choose by
+HELD_OUT = 10  # without other lists to choose by, every tenth list is held out
 
 
 @dataclass(frozen=True)
 class GlobalSettings:
-    """What the folder of a global reranker says of it."""
+    """The settings in the folder of a global reranker."""
 
     reranker: Literal["global"]
     base_weight: float
@@ -35,7 +34,7 @@ class GlobalSettings:
 
 @dataclass(frozen=True)
 class NeuralSettings:
-    """What the folder of a neural reranker says of it."""
+    """The settings in the folder of a neural reranker."""
 
     reranker: Literal["neural"]
     base_weight: float
@@ -54,10 +53,10 @@ MODELS: Mapping[type, type[LogLinear] | type[TreeNetwork]] = {
 
 
 class Reranker:
-    """A scorer of lists: ``base_weight`` times the parser's log probability, and what its model says of the tree.
+    """A scorer of lists: ``base_weight`` times the parser's log probability plus a model's score of the tree.
 
-    :meth:`train` makes one, :meth:`from_pretrained` loads one. ``p(tree | list)`` is proportional to the exponential of
-    the score.
+    :meth:`train` makes a reranker, :meth:`from_pretrained` loads one. ``p(tree | list)`` is proportional to the
+    exponential of the score.
     """
 
     def __init__(self, model: ListModel, base_weight: float = 1.0) -> None:
@@ -65,10 +64,10 @@ class Reranker:
 
     @torch.inference_mode()
     def __call__(self, nbest: NBestList) -> list[float]:
-        """The score of each parse."""
+        """Return the score of each parse."""
         self.model.eval()
-        own = self.model([self.model.prepare(nbest)]).tolist()
-        return [self.base_weight * parse.log_prob + score for parse, score in zip(nbest.parses, own, strict=True)]
+        scores = self.model([self.model.prepare(nbest)]).tolist()
+        return [self.base_weight * parse.log_prob + score for parse, score in zip(nbest.parses, scores, strict=True)]
 
     @classmethod
     def train(
@@ -81,34 +80,34 @@ class Reranker:
         held_out: "tuple[Sequence[Sentence], Iterable[NBestList]] | None" = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> Self:
-        """Learn from lists of sentences on which their parser was not trained.
+        """Train a reranker on lists of sentences on which their parser was not trained.
 
-        Sets the seed of torch's default generator.
+        This sets the seed of torch's default generator.
 
         Args:
             model: the settings of a global reranker, or of a neural one.
             gold: the sentences with their gold trees.
-            lists: a list of each, in order; trees that come again count once.
-            learning: how it learns; None for the defaults.
-            held_out: gold sentences and lists that choose the epoch and the base weight; None for every tenth of those
-                above, which are not learned from then.
-            say: told how each epoch went.
+            lists: a list of each sentence, in order; repeated trees count once.
+            learning: the settings of learning; None for the defaults.
+            held_out: gold sentences and lists that choose the epoch and the base weight; None holds out every tenth of
+                ``lists``.
+            say: called with a line about each epoch.
 
         Raises:
-            TreeparseError: lists that are not of the gold sentences, or too few of them.
+            TreeparseError: if lists do not match the gold sentences, or there are too few.
         """
         learning = learning or LearningConfig()
         torch.manual_seed(learning.seed)
         network = MODELS[type(model)].build(model, gold)  # type: ignore[arg-type]
         examples = [example(network, *pair) for pair in matched(gold, lists)]
-        held = [example(network, *pair) for pair in matched(*held_out)] if held_out else examples[::HELD_OUT]
-        kept = examples if held_out else [each for place, each in enumerate(examples) if place % HELD_OUT]
-        if not kept or not held:
-            raise TreeparseError(f"{len(examples)} lists are too few to learn from: give two or more.")
-        return cls(network, fit(network, kept, held, learning, say))
+        dev = [example(network, *pair) for pair in matched(*held_out)] if held_out else examples[::HELD_OUT]
+        train = examples if held_out else [each for index, each in enumerate(examples) if index % HELD_OUT]
+        if not train or not dev:
+            raise TreeparseError(f"A reranker needs two or more lists to learn from, got {len(examples)}.")
+        return cls(network, fit(network, train, dev, learning, say))
 
     def tuned(self, gold: Sequence[Sentence], lists: Iterable[NBestList]) -> Self:
-        """The same model with the base weight that suits the lists of another parser, of sentences new to it."""
+        """Return the same model with the base weight that is best for the lists of another parser, of new sentences."""
         examples = [example(self.model, *pair) for pair in matched(gold, lists)]
         return type(self)(self.model, tune(examples, model_scores(self.model, examples)).base_weight)
 
@@ -122,59 +121,48 @@ class Reranker:
         write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, parser: str | Path | None = None) -> Self:
-        """The reranker of a folder; nothing in it is run.
-
-        Args:
-            directory: the folder.
-            parser: where the parser is now whose word vectors the reranker reads; None for where it was.
+    def from_pretrained(cls, directory: str | Path) -> Self:
+        """Return the reranker of a folder; no code in the folder is run.
 
         Raises:
-            TreeparseError: a file is missing, damaged or does not fit the others; the parser is missing, or another.
+            TreeparseError: if a file is missing, is damaged or does not fit the others.
         """
         check_folder(directory)
         if not (Path(directory) / CONFIG).is_file():
-            raise TreeparseError(f"{directory} is no folder of a reranker: it has no {CONFIG}.")
+            raise TreeparseError(f"{directory} is not the folder of a reranker: it has no {CONFIG}.")
         config, vocabulary, weights = read_model(directory)
         kind = config.get(KIND)
         if kind is None:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
         if not isinstance(kind, str) or kind not in SETTINGS:
-            raise TreeparseError(
-                f"{directory}/{CONFIG}: there is no reranker {kind!r:.60}, but {' and '.join(SETTINGS)}."
-            )
+            raise TreeparseError(f"{directory}/{CONFIG}: Unknown reranker {kind!r:.60}. Kinds: {', '.join(SETTINGS)}.")
+        _drop_parser_vectors(config.get("model"), directory)
         settings = from_plain(SETTINGS[kind], config, f"{directory}/{CONFIG}")
-        restore = _restorer(settings.model, directory, parser)
         with restoring(KIND, directory):
-            model = restore(vocabulary)
+            model: ListModel = MODELS[type(settings.model)].restore(settings.model, vocabulary)  # type: ignore
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
 
 
-def _restorer(
-    config: LogLinearConfig | TreeNetworkConfig, directory: str | Path, parser: str | Path | None
-) -> Callable[[dict[str, Any]], LogLinear | TreeNetwork]:
-    """What makes the model of its vocabulary, with the parser loaded whose vectors it reads."""
-    if parser is not None and not (isinstance(config, TreeNetworkConfig) and config.parser):
-        raise TreeparseError(f"The reranker in {directory} reads no parser's word vectors: leave out {parser}.")
-    if isinstance(config, LogLinearConfig):
-        return partial(LogLinear.restore, config)
-    config = config if parser is None else replace(config, parser=str(parser))
-    try:
-        return partial(TreeNetwork.restore, config, parser=config.parser_vectors())
-    except TreeparseError as error:
-        raise TreeparseError(
-            f"The reranker in {directory} reads the word vectors of the parser whose weights have the digest "
-            f"{config.parser_digest}. {error} Name its folder (--parser)."
-        ) from error
+def _drop_parser_vectors(model: Any, directory: str | Path) -> None:
+    """Drop the settings of earlier versions for a parser's word vectors; refuse a reranker that reads them."""
+    if isinstance(model, dict):
+        vectors = model.pop("vectors", "own")
+        if vectors != "own":
+            raise TreeparseError(
+                f"The reranker in {directory} reads the word vectors of a parser (vectors is {vectors!r:.60}), which "
+                "this version does not support: train the reranker again."
+            )
+        model.pop("parser", None)
+        model.pop("parser_digest", None)
 
 
 def matched(gold: Sequence[Sentence], lists: Iterable[NBestList]) -> Iterator[tuple[Sentence, NBestList]]:
-    """Gold sentences and their lists; raises where one side has more."""
+    """Yield gold sentences and their lists; raise if one side has more."""
     count = 0
     for count, nbest in enumerate(lists, 1):
         if count > len(gold):
-            raise TreeparseError(f"There are more lists than the {len(gold):,} gold sentences.")
+            raise TreeparseError(f"Each gold sentence must have one list, got more lists than {len(gold):,} sentences.")
         yield gold[count - 1], nbest
     if count < len(gold):
-        raise TreeparseError(f"There are {count:,} lists for {len(gold):,} gold sentences.")
+        raise TreeparseError(f"Each gold sentence must have one list, got {count:,} lists for {len(gold):,} sentences.")

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk over lists: the tree that is expected to have the most right words, if the list's are all."""
+"""Minimum Bayes risk over lists: the tree with the most right words in expectation over the list's trees."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,20 +20,21 @@ WEIGHTINGS: tuple[Weighting, ...] = ("auto", "probabilities", "draws")
 
 
 @dataclass(frozen=True)
-class MinimumRisk:
-    """Scores each parse of a list by its expected LAS, or UAS, under a distribution over the list's own parses.
+class ExpectedAccuracy:
+    """Scores each parse of a list by its expected LAS, or UAS, under a distribution over the list's parses.
 
-    The scores are shares of words, in [0, 1]; labels count without subtypes, as in LAS. The first of the best is the
-    minimum Bayes risk choice (Goodman 1998) among the list's trees. The cost is linear in the parses' words.
+    The scores are shares of words, in [0, 1]; labels count without subtypes, as in LAS. The first parse of the highest
+    score is the minimum Bayes risk choice (Goodman 1998) among the list's trees. The cost is linear in the parses'
+    words.
 
     Args:
         metric: "las" or "uas".
         weights: the distribution. "probabilities": the trees' probabilities, renormalised over the different trees of
-            the list; right for the best trees and for samples without replacement. "draws": each parse counts the same,
-            as often as it comes; right for samples with replacement. "auto": "draws" for a list in which a tree comes
-            again, "probabilities" for any other, and always with a scorer.
-        scorer: in the place of log probabilities, a scorer of whose scores the exponentials are renormalised, so that a
-            reranker and this choose together.
+            the list; right for the best trees and for samples without replacement. "draws": every parse has the
+            same weight; right for samples with replacement. "auto": "draws" for a list with a repeated tree,
+            "probabilities" for any other list, and always with a scorer.
+        scorer: replaces log probabilities: the exponentials of its scores are renormalised, so that the choice combines
+            a reranker and expected accuracy.
     """
 
     metric: Metric = "las"
@@ -41,13 +42,15 @@ class MinimumRisk:
     scorer: Scorer | None = None
 
     def __post_init__(self) -> None:
-        name_among(self.metric, METRICS, f"There is no metric {self.metric!r:.60}")
-        name_among(self.weights, WEIGHTINGS, f"There is no weighting {self.weights!r:.60}")
+        name_among(self.metric, METRICS, f"Unknown metric {self.metric!r:.60}")
+        name_among(self.weights, WEIGHTINGS, f"Unknown weighting {self.weights!r:.60}")
         if self.weights == "draws" and self.scorer is not None:
-            raise TreeparseError("Draws count the same, whatever a scorer says: weight by draws or give a scorer.")
+            raise TreeparseError(
+                "weights='draws' cannot be combined with a scorer, because draws have equal weights: leave one out."
+            )
 
     def __call__(self, nbest: NBestList) -> list[float]:
-        """The expected share of right words of each parse."""
+        """Return the expected share of right words of each parse."""
         votes: dict[tuple[int, int, str], float] = defaultdict(float)
         for weight, parse in zip(self.distribution(nbest).tolist(), nbest.parses, strict=True):
             for arc in self._arcs(parse):
@@ -55,8 +58,8 @@ class MinimumRisk:
         return [sum(votes[arc] for arc in self._arcs(parse)) / len(parse.tokens) for parse in nbest.parses]
 
     def distribution(self, nbest: NBestList) -> NDArray[np.float64]:
-        """``(parses,)``: how much each parse of a list counts; 1 in all."""
-        size, different = len(nbest.parses), first_places(nbest)
+        """Return the weights ``(parses,)`` of a list's parses, which sum to 1."""
+        size, different = len(nbest.parses), first_indices(nbest)
         repeated = self.scorer is None and len(different) < size
         if self.weights == "draws" or (self.weights == "auto" and repeated):
             return np.full(size, 1 / size)
@@ -73,9 +76,9 @@ class MinimumRisk:
         return zip(range(len(parse.heads)), parse.heads, labels, strict=True)
 
 
-def first_places(nbest: NBestList) -> list[int]:
-    """The places of a list's different trees, each where it stands first."""
-    places: dict[tuple[tuple[int, ...], tuple[str, ...]], int] = {}
-    for place, parse in enumerate(nbest.parses):
-        places.setdefault((parse.heads, parse.labels), place)
-    return [*places.values()]
+def first_indices(nbest: NBestList) -> list[int]:
+    """Return the index of the first occurrence of each different tree of a list."""
+    indices: dict[tuple[tuple[int, ...], tuple[str, ...]], int] = {}
+    for index, parse in enumerate(nbest.parses):
+        indices.setdefault((parse.heads, parse.labels), index)
+    return [*indices.values()]

@@ -1,4 +1,4 @@
-"""A Tree-LSTM over a forest of shared subtrees that sees which dependents stand side by side."""
+"""A Tree-LSTM over a forest of shared subtrees that depends on neighbouring dependents."""
 
 import torch
 from torch import Tensor, nn
@@ -7,15 +7,15 @@ from treeparse.rerank.forests import LEFT, RIGHT, Forest
 
 
 class TreeLSTM(nn.Module):
-    """Gives each subtree a vector.
+    """Computes a vector of each subtree.
 
-    That is a child-sum Tree-LSTM (Tai et al. 2015), with other weights for dependents on the left and on the right,
-    but for what comes from below to the gates: the sum over dependents of what each and its neighbour on the way to
-    the head, or none, say together.
+    This is a child-sum Tree-LSTM (Tai et al. 2015) with different weights for dependents on the left and on the right.
+    The gates' input from below is the sum over dependents of a function of the dependent and its neighbour towards the
+    head.
 
     Args:
-        input_size: of what the node on top of a subtree puts in.
-        size: of the vectors.
+        input_size: size of the input of a subtree's top node.
+        size: size of the vectors.
     """
 
     def __init__(self, input_size: int, size: int) -> None:
@@ -27,7 +27,7 @@ class TreeLSTM(nn.Module):
         self.forget = nn.Linear(size, size, bias=False)
 
     def forward(self, forest: Forest, nodes: Tensor) -> Tensor:
-        """``(S, size)`` from what the subtrees' top nodes put in, ``(S, input_size)``; all of one height at once."""
+        """Return vectors ``(S, size)`` from the inputs of top nodes ``(S, input_size)``, height by height."""
         inputs = self.inputs(nodes)
         vectors, cells = (inputs.new_zeros(len(inputs), self.size) for _ in range(2))
         _, upper, _ = forest.edges
@@ -44,14 +44,14 @@ class TreeLSTM(nn.Module):
     def _from_below(
         self, forest: Forest, edges: Tensor, rows: Tensor, inputs: Tensor, vectors: Tensor, cells: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """What comes to the gates ``(rows, 3 * size)``, and the cells that are kept ``(rows, size)``."""
+        """Return the gates' input from below ``(rows, 3 * size)``, and the remembered cells ``(rows, size)``."""
         lower, upper, neighbour = forest.edges[:, edges]
-        place = torch.zeros(len(inputs), dtype=torch.int64).index_copy(0, rows, torch.arange(len(rows)))[upper]
+        index = torch.zeros(len(inputs), dtype=torch.int64).index_copy(0, rows, torch.arange(len(rows)))[upper]
         pairs = torch.cat([vectors[lower], torch.where((neighbour == lower)[:, None], 0.0, vectors[neighbour])], -1)
         gates = inputs.new_zeros(len(rows), 3 * self.size)
         for side, (neighbours, below) in enumerate(zip(self.neighbours, self.below, strict=True)):
             mine = forest.sides[edges] == side
-            said = torch.relu(neighbours(pairs[mine]))
-            gates = gates + below(inputs.new_zeros(len(rows), self.size).index_add(0, place[mine], said))
-        kept = torch.sigmoid(self.forget(vectors[lower]) + inputs[upper, 3 * self.size :]) * cells[lower]
-        return gates, inputs.new_zeros(len(rows), self.size).index_add(0, place, kept)
+            messages = torch.relu(neighbours(pairs[mine]))
+            gates = gates + below(inputs.new_zeros(len(rows), self.size).index_add(0, index[mine], messages))
+        remembered = torch.sigmoid(self.forget(vectors[lower]) + inputs[upper, 3 * self.size :]) * cells[lower]
+        return gates, inputs.new_zeros(len(rows), self.size).index_add(0, index, remembered)

@@ -1,8 +1,8 @@
-"""The neural reranker's model: a Tree-LSTM over each tree of a list, above an encoder of its own or a parser's."""
+"""The neural reranker's model: a Tree-LSTM over each tree of a list, on top of an encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,23 +11,19 @@ from treeparse.batch import Batch
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.features.words import Features
 from treeparse.data.parses import NBestList
-from treeparse.errors import TreeparseError, name_among
+from treeparse.errors import TreeparseError
 from treeparse.model.encoders import encoder_kind
 from treeparse.nn import BiLSTMConfig, EncoderConfig
 from treeparse.rerank.forests import Forest
-from treeparse.rerank.parser_vectors import ParserVectors
 from treeparse.rerank.tree_lstm import TreeLSTM
 from treeparse.sentence import Sentence
-from treeparse.setting_fields import added_setting
 
-Vectors = Literal["own", "parser", "both"]
-VECTORS: tuple[Vectors, ...] = get_args(Vectors)
 UNKNOWN = "?"
-FARTHEST = 8  # words between head and dependent, from which on they are all the same
+FARTHEST = 8  # words between head and dependent; longer distances share one vector
 
 
 def small_encoder() -> BiLSTMConfig:
-    """An encoder that trains in a minute or so."""
+    """Return the settings of an encoder that trains in about a minute."""
     return BiLSTMConfig(
         min_count=2, word_size=64, char_size=24, char_filters=32, char_widths=(3,), hidden_size=96, layers=1,
         word_dropout=0.2, embedding_dropout=0.3, dropout=0.3,
@@ -39,70 +35,51 @@ class TreeNetworkConfig:
     """The settings of the neural reranker.
 
     Attributes:
-        encoder: what gives the nodes their vectors; trained with all else, so that no base parser's own view of its
-            training sentences misleads.
-        size: of the vectors of nodes and subtrees.
-        label_size: of the vectors of labels.
-        dropout: of the vectors of nodes, and of subtrees where they are scored.
-        vectors: whether nodes have the vectors of this "own" encoder, those of a trained "parser", which stay as they
-            are, or "both".
-        parser: the folder of that parser, or of its run.
-        parser_digest: of its weights; set by them when the network is built, and saved: no other parser will do.
+        encoder: makes the vectors of the nodes. It is trained with the network, because the encoder of a base parser
+            represents the sentences that it was trained on unlike other sentences.
+        size: size of the vectors of nodes and subtrees.
+        label_size: size of the vectors of labels.
+        dropout: dropout of the vectors of nodes, and of subtrees where they are scored.
     """
 
     encoder: EncoderConfig = field(default_factory=small_encoder)
     size: int = 128
     label_size: int = 32
     dropout: float = 0.3
-    vectors: Vectors = added_setting("own", before="own")
-    parser: str = added_setting("", before="")
-    parser_digest: str = added_setting("", before="")
 
     def __post_init__(self) -> None:
-        name_among(self.vectors, VECTORS, f"There are no vectors {self.vectors!r:.60}")
-        if (self.vectors == "own") != (self.parser == ""):
-            raise TreeparseError(
-                f'vectors is "{self.vectors}" and parser "{self.parser}": name a parser\'s folder exactly where its '
-                "vectors are read."
-            )
         if min(self.size, self.label_size) < 1 or not 0 <= self.dropout < 1:
-            raise TreeparseError("size and label_size must be 1 or more, and dropout from 0 to less than 1.")
-
-    def parser_vectors(self) -> ParserVectors | None:
-        """Those of the parser, None where none are read; raises where it is missing, or another one."""
-        return ParserVectors.load(self.parser, self.parser_digest) if self.parser else None
+            raise TreeparseError(
+                "size and label_size must be 1 or more, and dropout from 0 to less than 1, got "
+                f"{self.size}, {self.label_size} and {self.dropout}."
+            )
 
 
 class Prepared(NamedTuple):
-    """A list, ready to be scored."""
+    """A list in the form that the network reads."""
 
     sentence: Sentence
     forest: Forest
 
 
 class TreeNetwork(nn.Module):
-    """Scores of trees, up to a constant for each list: a sum over arcs, each of which sees the whole subtree below it.
+    """Scores trees, up to a constant for each list, by sums over arcs; an arc's score depends on the subtree below it.
 
-    A `TreeLSTM` gives each subtree its vector, from that of its top node by the encoder and the label of the arc above.
-    An arc's score comes from that, the encoder's vector of the head, and the direction and length.
+    A `TreeLSTM` makes the vector of each subtree from the encoder's vector of its top node and the label of the arc
+    above. An arc's score comes from the subtree's vector, the encoder's vector of the head, direction and length.
 
     Args:
         config: the settings.
-        features: what the own encoder reads; None without one.
-        labels: those that are told apart.
-        parser: what gives a parser's vectors; None where none are read.
+        features: the features that the encoder reads.
+        labels: the labels with vectors of their own.
     """
 
-    def __init__(
-        self, config: TreeNetworkConfig, features: Features | None, labels: Vocabulary, parser: ParserVectors | None
-    ) -> None:
+    def __init__(self, config: TreeNetworkConfig, features: Features, labels: Vocabulary) -> None:
         super().__init__()
-        if parser is not None:
-            config = replace(config, parser=parser.folder, parser_digest=parser.digest)
-        self.config, self.features, self.labels, self.parser = config, features, labels, parser
+        self.config, self.features, self.labels = config, features, labels
         size = config.size
-        self.encoder = None if features is None else encoder_kind(config.encoder).module(features)
-        read = sum((0 if self.encoder is None else self.encoder.output_size, 0 if parser is None else parser.size))
+        self.encoder = encoder_kind(config.encoder).module(features)
+        read = self.encoder.output_size
         self.words = nn.Linear(read, size)
         self.label_vectors = nn.Embedding(len(labels), config.label_size)
         self.trees = TreeLSTM(size + config.label_size, size)
@@ -113,45 +90,36 @@ class TreeNetwork(nn.Module):
 
     @classmethod
     def build(cls, config: TreeNetworkConfig, sentences: Sequence[Sentence]) -> Self:
-        """A new network, for the words and the labels of these sentences; raises where its parser cannot be loaded."""
-        parser = config.parser_vectors()
-        features = encoder_kind(config.encoder).features(sentences, None) if config.vectors != "parser" else None
+        """Return a new network for the words and the labels of these sentences."""
+        features = encoder_kind(config.encoder).features(sentences, None)
         names = (label for sentence in sentences for label in sentence.labels or ())
-        return cls(config, features, Vocabulary.build(names, specials=(UNKNOWN,), unknown=UNKNOWN), parser)
+        return cls(config, features, Vocabulary.build(names, specials=(UNKNOWN,), unknown=UNKNOWN))
 
     @classmethod
-    def restore(
-        cls, config: TreeNetworkConfig, vocabulary: dict[str, Any], parser: ParserVectors | None = None
-    ) -> Self:
-        """The network of which `vocabulary` was saved, over its parser's vectors; its weights are to be loaded."""
-        kind = encoder_kind(config.encoder)
-        features = kind.restored(vocabulary["features"]) if config.vectors != "parser" else None
-        return cls(config, features, Vocabulary.from_json(vocabulary["labels"]), parser)
+    def restore(cls, config: TreeNetworkConfig, vocabulary: dict[str, Any]) -> Self:
+        """Return the network whose `vocabulary` was saved; its weights must still be loaded."""
+        features = encoder_kind(config.encoder).restored(vocabulary["features"])
+        return cls(config, features, Vocabulary.from_json(vocabulary["labels"]))
 
     def vocabulary(self) -> dict[str, Any]:
-        """Plain data for :meth:`restore`."""
-        return {
-            "features": None if self.features is None else self.features.to_json(),
-            "labels": self.labels.to_json(),
-        }
+        """Return plain data for :meth:`restore`."""
+        return {"features": self.features.to_json(), "labels": self.labels.to_json()}
 
     def prepare(self, nbest: NBestList) -> Prepared:
-        """What :meth:`forward` reads of a list."""
+        """Return a list in the form that :meth:`forward` reads."""
         words = replace(nbest.sentence.words, heads=None, labels=None, allowed=None)
-        for reader in (self.features, self.parser):
-            if reader is not None:
-                reader.check(words)
+        self.features.check(words)
         return Prepared(words, Forest.of(nbest, self.labels.index))
 
     def forward(self, lists: Sequence[Prepared]) -> Tensor:
-        """The scores of all trees of the lists, one list behind the other."""
+        """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
         encoded = self._encoded([each.sentence for each in lists])
         forest = Forest.joined([each.forest for each in lists], encoded.shape[1])
         encoded = encoded.flatten(0, 1)
         words = self.dropout(self.words(encoded))[forest.nodes]
         vectors = self.trees(forest, torch.cat([words, self.label_vectors(forest.labels)], -1))
         (heads, ends), (trees, arcs) = forest.arcs, forest.members
-        # Nodes are numbered through, sentence after sentence, so that their difference is the distance.
+        # Nodes are numbered consecutively over all sentences, so their difference is the distance.
         distances = (forest.nodes[ends] - heads).clamp(-FARTHEST, FARTHEST) + FARTHEST
         subtrees = self.arc_subtree(self.dropout(vectors))[ends]
         hidden = torch.relu(self.arc_head(encoded)[heads] + subtrees + self.distances(distances))
@@ -159,12 +127,6 @@ class TreeNetwork(nn.Module):
         return scores.new_zeros(forest.trees).index_add(0, trees, scores[arcs])
 
     def _encoded(self, sentences: Sequence[Sentence]) -> Tensor:
-        """``(B, n+1, D)``: the vectors of the nodes."""
-        parts: list[Tensor] = []
-        if self.encoder is not None and self.features is not None:
-            lengths, features = torch.tensor([*map(len, sentences)]), self.features(sentences)
-            batch = Batch(lengths, torch.arange(len(lengths)), features, sentences=tuple(sentences))
-            parts.append(self.encoder(batch))
-        if self.parser is not None:
-            parts.append(self.dropout(self.parser(sentences)))
-        return torch.cat(parts, -1)
+        """Return the vectors of the nodes ``(B, n+1, D)``."""
+        lengths, features = torch.tensor([*map(len, sentences)]), self.features(sentences)
+        return self.encoder(Batch(lengths, torch.arange(len(lengths)), features, sentences=tuple(sentences)))

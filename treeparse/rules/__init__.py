@@ -1,6 +1,6 @@
 """Rules that a parse must satisfy, read from YAML, and the best trees that satisfy them, exactly.
 
-``help("treeparse.rules.reading")`` shows what stands in a file. In a program::
+``help("treeparse.rules.reading")`` describes the file. In a program::
 
     from treeparse import Parser
     from treeparse.rules import AtMostOne, LabelSet, Rules, RuleSearch
@@ -11,24 +11,24 @@
     assert not rules.violations(parse)
     search = RuleSearch(rules, opened=5000)
     parses = parser.parse(sentences, rules=search)
-    print(search.tally)  # sentences whose best tree broke a rule, and what came of them
+    print(search.tally)  # how many best trees broke a rule, and the outcomes
 """
 
 from .labels import LabelSet as LabelSet
 from .reading import parse_rules as parse_rules
 from .reading import read_rules as read_rules
 from .rules import Rules as Rules
+from .search import NamedWords as NamedWords
 from .search import Satisfying as Satisfying
 from .search import SatisfyingTree as SatisfyingTree
-from .search import Words as Words
 from .search import satisfying_trees as satisfying_trees
 from .tally import RuleSearch as RuleSearch
 from .tally import RuleTally as RuleTally
 from .tally import as_search as as_search
+from .violations import ArcPattern as ArcPattern
 from .violations import AtMostOne as AtMostOne
+from .violations import CheckedTree as CheckedTree
 from .violations import ForbiddenPair as ForbiddenPair
-from .violations import Part as Part
 from .violations import RootTags as RootTags
 from .violations import Rule as Rule
-from .violations import Tree as Tree
 from .violations import Violation as Violation

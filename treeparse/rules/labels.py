@@ -1,4 +1,4 @@
-"""Sets of labels as rules name them, subtypes included."""
+"""Sets of labels, subtypes included."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ class _Answers(dict[str, bool]):
 
 @dataclass(frozen=True)
 class LabelSet:
-    """Some labels: a name stands for the label and its subtypes, ``nsubj`` for ``nsubj:pass``, too.
+    """A set of labels: a name matches the label and its subtypes, ``nsubj`` matches ``nsubj:pass`` too.
 
-    A name with a subtype stands for itself alone.
+    A name with a subtype matches itself alone.
 
     Attributes:
-        names: one or more.
-        excepted: labels that are not among them, though their names or types are.
+        names: one or more names.
+        excepted: labels that names match but that are not in the set.
     """
 
     names: tuple[str, ...]
@@ -52,7 +52,7 @@ class LabelSet:
 
     @cached_property
     def answers(self) -> Mapping[str, bool]:
-        """Whether labels are among them, for any label: what was asked once is kept, since trees have many words."""
+        """Whether each label is in the set; answers are cached, because trees have many words."""
         return _Answers(self)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class LabelSet:
         return ", ".join(self.names) + but
 
     def check(self, known: Collection[str]) -> None:
-        """Raise for a label that neither a model knows, which has these labels, nor Universal Dependencies."""
+        """Raise if neither ``known``, a model's labels, nor Universal Dependencies has a label."""
         bases = {label.partition(":")[0] for label in known} | set(UD_RELATIONS)
         for name in (*self.names, *self.excepted):
             if name.partition(":")[0] not in bases:

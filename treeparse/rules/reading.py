@@ -1,15 +1,15 @@
-"""Rules as YAML, which a linguist can write: every mistake is named with its line.
+"""Rules as YAML that a linguist can write; errors name the line of every mistake.
 
 A file has any of these keys::
 
-    at_most_one:                      # of these labels a head has one dependent at most
-      - [nsubj, csubj]                # nsubj:pass is one of them, too: a name stands for its subtypes
+    at_most_one:                      # a head has at most one dependent with one of these labels
+      - [nsubj, csubj]                # a name matches its subtypes: nsubj:pass too
       - obj
       - {labels: [aux], except: ["aux:pass"]}
-    forbidden:                        # a dependent of these labels does not hang from a word of those
+    forbidden:                        # no word with the label dependent hangs from a word with the label head
       - {head: [case, mark], dependent: [nsubj, obj]}
       - {head: punct, dependent: {labels: nsubj, except: "nsubj:outer"}}
-    root_upos: [VERB, NOUN, ADJ]      # only these hang from the root, where there are any
+    root_upos: [VERB, NOUN, ADJ]      # only words of these UPOS hang from the root, if the sentence has any
     trees: projective                 # no arcs cross
 """
 
@@ -28,17 +28,17 @@ KEYS = ("at_most_one", "forbidden", "root_upos", "trees")
 
 
 def read_rules(path: str | Path) -> Rules:
-    """The rules of a file.
+    """Return the rules of a file.
 
     Raises:
-        DataError: for every mistake, with its line.
-        OSError: the file cannot be read.
+        DataError: if the file has a mistake; it names the line.
+        OSError: if the file cannot be read.
     """
     return parse_rules(read_yaml_text(path, "rules"), str(path))
 
 
 def parse_rules(text: str, source: str = "rules") -> Rules:
-    """The rules of a text; ``source`` is what messages call it, the rest as for ``read_rules``."""
+    """Return the rules of a text; ``source`` is its name in messages; otherwise as ``read_rules``."""
     root = compose(text, source)
     if root is None or (isinstance(root, yaml.MappingNode) and not root.value):
         raise DataError(f"there is no rule in it: give one of {', '.join(KEYS)}", source=source)
@@ -68,7 +68,7 @@ def _root_tags(node: yaml.Node, source: str) -> RootTags:
 
 
 def _each(key: str, node: yaml.Node, source: str) -> list[Rule]:
-    """The rules of one kind, which are a list."""
+    """Return the rules of one kind from their list."""
     with at(node, source):
         if not isinstance(node, yaml.SequenceNode):
             raise TreeparseError(f"{key} is {shown(node)}, but should be a list: begin each rule of it with '- '")

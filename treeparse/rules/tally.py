@@ -1,4 +1,4 @@
-"""A search for trees that satisfy rules: how far it goes, and what came of it."""
+"""The bound of a search for trees that satisfy rules, and counts of its outcomes."""
 
 import threading
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ OPENED = 1000  # trees a sentence
 
 @dataclass
 class RuleTally:
-    """What came of sentences, and of trees that were drawn; several threads may add to it.
+    """Counts of sentences, and of drawn trees, by outcome; several threads may add to it.
 
     Attributes:
-        sentences: all.
-        broken: those whose best tree, or some listed or drawn one, broke a rule.
-        mended: of these, those for which all trees were found within the bound.
+        sentences: all sentences.
+        broken: sentences whose best tree, or a listed or drawn tree, broke a rule.
+        mended: broken sentences for which the search found all trees within the bound.
         drawn: trees drawn at random.
-        accepted: of these, those that satisfy the rules.
+        accepted: drawn trees that satisfy the rules.
     """
 
     sentences: int = 0
@@ -30,11 +30,11 @@ class RuleTally:
 
     @property
     def left(self) -> int:
-        """Sentences for which too few trees were found within the bound."""
+        """Sentences for which the search found too few trees within the bound."""
         return self.broken - self.mended
 
     def add(self, other: "RuleTally") -> None:
-        """Add the counts of another one."""
+        """Add the counts of another tally."""
         with self._lock:
             self.sentences += other.sentences
             self.broken += other.broken
@@ -45,12 +45,12 @@ class RuleTally:
 
 @dataclass(frozen=True)
 class RuleSearch:
-    """Rules, how many trees are looked at for the sake of them, and the counts of what came of it.
+    """Rules, how many trees the search for them opens, and counts of outcomes.
 
     Attributes:
         rules: the rules.
-        opened: trees of a sentence that are looked at, beyond those asked for, until enough satisfy the rules.
-        tally: is added to by every use.
+        opened: how many trees of a sentence to open, besides the requested number, until enough satisfy the rules.
+        tally: counts of outcomes, to which every use adds.
     """
 
     rules: Rules
@@ -59,9 +59,9 @@ class RuleSearch:
 
     def __post_init__(self) -> None:
         if self.opened < 1:
-            raise TreeparseError(f"The number of trees opened for rules is 1 or more, not {self.opened}.")
+            raise TreeparseError(f"The number of trees opened for rules must be 1 or more, got {self.opened}.")
 
 
 def as_search(rules: Rules | RuleSearch | None) -> RuleSearch | None:
-    """Rules as a search for them, by default to its usual bound."""
+    """Return a search for rules with the default bound; return a search as it is."""
     return RuleSearch(rules) if isinstance(rules, Rules) else rules

@@ -1,4 +1,4 @@
-"""What rules say of one tree: which words break them, and which parts of the tree would have to change."""
+"""Rules, and their violations: the words that break a rule, and the arcs of which one must change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from treeparse.sentence import EMPTY
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
-    """A labelled tree as rules see it; entries one a word, heads as in CoNLL-U. A tag of ``_`` is unknown."""
+class CheckedTree:
+    """A labelled tree that rules check: one entry a word, heads as in CoNLL-U. The tag ``_`` is unknown."""
 
     forms: Sequence[str]
     heads: Sequence[int]
@@ -19,13 +19,13 @@ class Tree:
     upos: Sequence[str] | None = None
 
     def named(self, word: int) -> str:
-        """A word, from 1, as messages name it."""
+        """Return the name of a word, counted from 1, in messages."""
         return f"word {word} ({self.forms[word - 1]})"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The arc into a word of a tree: from a head, or any if None; with one of some labels, or any if None."""
+class ArcPattern:
+    """The arcs into a word from ``head``, or any head if None, with one of ``labels``, or any label if None."""
 
     word: int
     head: int | None
@@ -37,32 +37,32 @@ class Violation:
     """A rule that a tree breaks.
 
     Attributes:
-        word: the first word, from 1, that is in question.
-        problem: what is wrong, a sentence.
-        parts: the tree has all of them, and no tree that has all satisfies the rule.
+        word: the first word, counted from 1, that the rule forbids.
+        problem: the violation as a sentence.
+        parts: the tree has arcs of all these patterns, and no tree with all of them satisfies the rule.
     """
 
     word: int
     problem: str
-    parts: tuple[Part, ...]
+    parts: tuple[ArcPattern, ...]
 
     def __str__(self) -> str:
         return self.problem
 
 
 class Rule(Protocol):
-    """One rule; ``line`` is where it stands in its file."""
+    """One rule; ``line`` is its line in its file."""
 
     @property
     def line(self) -> int | None: ...
 
     @property
     def label_sets(self) -> tuple[LabelSet, ...]:
-        """The labels that it names."""
+        """The sets of labels in the rule."""
         ...
 
-    def violations(self, tree: Tree) -> Iterator[Violation]:
-        """Where a tree breaks the rule, in the order of words."""
+    def violations(self, tree: CheckedTree) -> Iterator[Violation]:
+        """Yield the violations of the rule by a tree, in the order of words."""
         ...
 
 
@@ -77,7 +77,7 @@ class AtMostOne:
     def label_sets(self) -> tuple[LabelSet, ...]:
         return (self.labels,)
 
-    def violations(self, tree: Tree) -> Iterator[Violation]:
+    def violations(self, tree: CheckedTree) -> Iterator[Violation]:
         is_member = self.labels.answers
         members = [word for word, label in enumerate(tree.labels, 1) if is_member[label]]
         first_of: dict[int, int] = {}
@@ -90,7 +90,7 @@ class AtMostOne:
                     f"{tree.named(first)} and {tree.named(word)} hang from {where} as {tree.labels[first - 1]} and "
                     f"{tree.labels[word - 1]}, but a head has at most one of {self.labels}"
                 )
-                yield Violation(word, problem, tuple(Part(each, head, self.labels) for each in (first, word)))
+                yield Violation(word, problem, tuple(ArcPattern(each, head, self.labels) for each in (first, word)))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class ForbiddenPair:
     def label_sets(self) -> tuple[LabelSet, ...]:
         return (self.head, self.dependent)
 
-    def violations(self, tree: Tree) -> Iterator[Violation]:
+    def violations(self, tree: CheckedTree) -> Iterator[Violation]:
         is_above, is_below = self.head.answers, self.dependent.answers
         below = [word for word, label in enumerate(tree.labels, 1) if is_below[label]]
         for word in below:
@@ -115,12 +115,14 @@ class ForbiddenPair:
                     f"{tree.named(word)} hangs as {label} from {tree.named(head)}, which is {tree.labels[head - 1]}, "
                     f"but none of {self.dependent} hangs from {self.head}"
                 )
-                yield Violation(word, problem, (Part(word, head, self.dependent), Part(head, None, self.head)))
+                yield Violation(
+                    word, problem, (ArcPattern(word, head, self.dependent), ArcPattern(head, None, self.head))
+                )
 
 
 @dataclass(frozen=True)
 class RootTags:
-    """Only words of these UPOS hang from the root, or of unknown UPOS, in a sentence that has such a word."""
+    """Only words of these UPOS, or of unknown UPOS, hang from the root, in a sentence that has such a word."""
 
     upos: tuple[str, ...]
     line: int | None = field(default=None, compare=False)
@@ -133,7 +135,7 @@ class RootTags:
     def label_sets(self) -> tuple[LabelSet, ...]:
         return ()
 
-    def violations(self, tree: Tree) -> Iterator[Violation]:
+    def violations(self, tree: CheckedTree) -> Iterator[Violation]:
         if tree.upos is None:
             return
         tops = [word for word, head in enumerate(tree.heads, 1) if head == 0]
@@ -141,7 +143,7 @@ class RootTags:
             tag = tree.upos[word - 1]
             if not self._may(tag) and any(map(self._may, tree.upos)):
                 problem = f"{tree.named(word)} hangs from the root and is {tag}, but only {', '.join(self.upos)} may"
-                yield Violation(word, problem, (Part(word, 0, None),))
+                yield Violation(word, problem, (ArcPattern(word, 0, None),))
 
     def _may(self, tag: str) -> bool:
         return tag == EMPTY or tag in self.upos

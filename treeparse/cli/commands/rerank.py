@@ -19,7 +19,6 @@ from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.parts import is_folder
 from treeparse.data.files import check_folder
 from treeparse.errors import TreeparseError
-from treeparse.model.hub import check_local_model
 from treeparse.names import LIST_FORMATS
 from treeparse.user_code import check_module
 
@@ -63,7 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overwrite_argument(parser)
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
     parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
-    parser.add_argument("--parser", metavar="DIR", help="where the parser is whose vectors it reads, if it moved")
     parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
     parser.add_argument(
         "--weights",
@@ -90,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
     if is_folder(args.output):
         raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
-    check_outputs(args, [args.output], inputs=args.lists, others=[args.model, args.parser])
+    check_outputs(args, [args.output], inputs=args.lists, others=[args.model])
     scorer, tally = _scorer(args), _Tally()
     files = expand_paths(args.lists)
     read = chain.from_iterable(read_nbest(path, format=args.format) for path in files)
@@ -109,20 +107,16 @@ def run(args: argparse.Namespace) -> int:
 def _scorer(args: argparse.Namespace) -> "Scorer":
     if args.model is not None and args.scorer is not None:
         raise TreeparseError("--model and --scorer both say what chooses: give one of them.")
-    if args.parser is not None and args.model is None:
-        raise TreeparseError("--parser is what a reranker reads: name that by --model.")
     check_modules(args)
     if args.model is not None:
         check_folder(args.model)
-    if args.parser is not None:
-        check_local_model(args.parser)
     if args.scorer is not None and "." in args.scorer:
         with modules_of_current_folder():
             check_module(args.scorer.rpartition(".")[0])
-    from treeparse.rerank import MinimumRisk, Reranker, scorer_named
+    from treeparse.rerank import ExpectedAccuracy, Reranker, scorer_named
 
     import_modules(args)
-    own = None if args.model is None else Reranker.from_pretrained(args.model, parser=args.parser)
+    own = None if args.model is None else Reranker.from_pretrained(args.model)
     if args.scorer is not None:
         with modules_of_current_folder():
             own = scorer_named(args.scorer)
@@ -130,7 +124,7 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
         if args.weights is not None:
             raise TreeparseError("--weights says how parses count for --mbr: give that too, or leave it out.")
         return own
-    return MinimumRisk(args.mbr or "las", args.weights or "auto", own)
+    return ExpectedAccuracy(args.mbr or "las", args.weights or "auto", own)
 
 
 @dataclass

@@ -22,7 +22,6 @@ EPILOG = """examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl --kind neural -o runs/neural
-  treeparse train-reranker dev.conllu dev-lists.jsonl --kind neural --parser runs/english/model -o runs/neural
   treeparse train-reranker train.conllu lists.jsonl --dev dev.conllu dev-lists.jsonl -o runs/reranker
   treeparse train-reranker dev.conllu other-lists.jsonl --tune runs/reranker -o runs/reranker-for-other
 
@@ -30,15 +29,10 @@ LISTS are of the sentences of GOLD, in order, by parsers that were not trained o
 the training data itself. A tree's score is base_weight times the parser's log probability, and what the reranker says:
   global  the sum of the weights of features that see more than an arc: siblings, grandparents, the labels of a head's
           dependents, how many these are, sizes and edges of subtrees
-  neural  a score of each arc by a Tree-LSTM over the subtree below it, above an encoder of the reranker's own or, with
-          --parser, above the word vectors of a trained parser, which stay as they are
+  neural  a score of each arc by a Tree-LSTM over the subtree below it, on top of an encoder
 It learns that the expected number of right words be high, or the probability of the best trees (--target). The lists of
 --dev, or every tenth of LISTS, choose the epoch and base_weight. With --tune a trained reranker is left as it is but
 for base_weight, which is made to suit the lists: those of another parser, or longer ones.
-
-A parser's vectors of the sentences that it was trained on have their trees in them, as those of others have not: let
-lists of others choose (--dev). DIR names the parser and the digest of its weights, and does not work without it; in
-treeparse rerank --parser says where it is now.
 
 treeparse rerank takes DIR by --model; after --upos it wants lists with UPOS, in CoNLL-U. DIR holds JSON and
 safetensors; loading runs nothing. Rerankers are trained, and choose, on the CPU."""
@@ -50,12 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
     parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")
-    parser.add_argument(
-        "--parser", metavar="MODEL", help="the folder of a parser whose word vectors the reranker reads"
-    )
-    parser.add_argument(
-        "--vectors", choices=("parser", "both"), help="those alone, or an own encoder's beside them (default: both)"
-    )
     parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="lists to choose by, which are not learned")
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
     parser.add_argument("--target", choices=("expected", "best"), default="expected", help="(default: expected)")
@@ -82,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     import_modules(args)
     gold = _gold(args.gold, args)
     if args.tune is not None:
-        reranker = Reranker.from_pretrained(args.tune, parser=args.parser).tuned(gold, _lists(args.lists))
+        reranker = Reranker.from_pretrained(args.tune).tuned(gold, _lists(args.lists))
     else:
         reranker = _trained(gold, args)
     reranker.save_pretrained(args.output)
@@ -107,13 +95,7 @@ def _trained(gold: "list[Sentence]", args: argparse.Namespace) -> "Reranker":
 def _model(args: argparse.Namespace) -> "LogLinearConfig | TreeNetworkConfig":
     from treeparse.rerank import LogLinearConfig, TreeNetworkConfig
 
-    if args.parser is None:
-        if args.vectors is not None:
-            raise TreeparseError("--vectors is about those of a parser: name its folder by --parser.")
-        return LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
-    if args.kind == "global":
-        raise TreeparseError("A global reranker reads no vectors: leave out --parser, or take --kind neural.")
-    return TreeNetworkConfig(vectors=args.vectors or "both", parser=args.parser)
+    return LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
 
 
 def _learning(args: argparse.Namespace) -> "LearningConfig":
