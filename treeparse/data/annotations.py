@@ -1,4 +1,4 @@
-"""What commands add to sentences in CoNLL-U: comments, and entries of MISC; all else stays as it was read."""
+"""Comments and MISC entries that commands add to CoNLL-U sentences; the rest of a sentence does not change."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ HEADS = "Heads"
 
 
 def probability(value: float) -> str:
-    """A probability of a word as MISC shows it."""
+    """Return the text of a word's probability in MISC."""
     return f"{value:.4f}"
 
 
 def figure(value: float) -> str:
-    """A number of a sentence as comments and tables show it: six digits, however small it is."""
+    """Return the text of a number in comments and tables, with six significant digits."""
     return f"{value:.6g}"
 
 
 def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) -> ConlluSentence:
-    """The sentence with comments ``# key = value`` behind its own, without those that it had of the same keys.
+    """Return the sentence with comments ``# key = value`` after its own; they replace comments of the same keys.
 
     A key whose value is None has no comment.
     """
@@ -37,9 +37,9 @@ def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) ->
 
 
 def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str | None]]) -> ConlluSentence:
-    """The sentence with ``key=value`` entries, one mapping a word, at the end of MISC; old ones of these keys go.
+    """Return the sentence with ``key=value`` entries, one mapping a word, at the end of MISC; old ones go.
 
-    A key whose value is None has no entry. Multiword tokens and empty nodes keep theirs.
+    A key whose value is None has no entry. Multiword tokens and empty nodes do not change.
     """
     mark, lines = sentence.mark_and_lines()
     words = iter(entries)
@@ -50,10 +50,10 @@ def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str | Non
 
 
 def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
-    """The sentence with what a parse says of its own probability.
+    """Return the sentence with the probabilities of a parse.
 
-    MISC of each word gets ``ArcProb``, of the arc, and ``LabelProb``, of arc and label together; comments get
-    ``tree_prob``, of the whole labelled tree, and where it is known the ``entropy`` of all trees (nats).
+    MISC of each word gets ``ArcProb`` of the arc and ``LabelProb`` of arc and label together; comments get
+    ``tree_prob`` of the labelled tree and, if known, the ``entropy`` of all trees (nats).
     """
     if parse.arc_probs is None or parse.label_probs is None:
         raise ValueError("the parse has no probabilities: ask for them where it is made")
@@ -72,7 +72,7 @@ def has_probabilities(sentence: ConlluSentence) -> bool:
 
 
 def without_probabilities(sentence: ConlluSentence) -> ConlluSentence:
-    """The sentence without what `with_probabilities` writes, if it has some."""
+    """Return the sentence without the entries and comments of `with_probabilities`."""
     if not has_probabilities(sentence):
         return sentence
     bare = with_misc(sentence, [{ARC_PROB: None, LABEL_PROB: None}] * len(sentence.words))
@@ -80,7 +80,7 @@ def without_probabilities(sentence: ConlluSentence) -> ConlluSentence:
 
 
 def misc_entries(sentence: ConlluSentence) -> list[dict[str, str]]:
-    """The ``key=value`` entries in MISC of each word."""
+    """Return the ``key=value`` entries in MISC of each word."""
     rows = (row for row in sentence.rows() if row[ID].isdecimal())
     return [dict(item.split("=", 1) for item in row[MISC].split("|") if "=" in item) for row in rows]
 

@@ -1,8 +1,8 @@
-"""spaCy's Docs: their sentences as words, and trees put into them. spaCy itself is imported by who made the Doc.
+"""spaCy's Docs: the words of their sentences, and trees in them. This module does not import spaCy.
 
-A sentence is one of the Doc's own; a Doc without boundaries of sentences is one sentence. Tokens of white space alone
-are no words: in a tree each hangs from the token before it, the first from the word behind it, by the label "dep", as
-spaCy's own parsers have it. The root is its own head there, and its label "root" is written "ROOT".
+Sentences are the Doc's sentences; a Doc without sentence boundaries is one sentence. Tokens of white space are no
+words: in a tree each hangs from the token before it, the first from the word after it, by the label "dep", as in
+spaCy's parsers. The root is its own head there, and its label "root" is written "ROOT".
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,29 +37,29 @@ def _is_a(held: object, module: str, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class DocTree:
-    """A tree of a sentence of a Doc, of all its tokens; heads are places in the Doc, the root's its own."""
+    """A tree over all tokens of a Doc's sentence; heads are token indices in the Doc, the root's its own."""
 
     heads: tuple[int, ...]
     labels: tuple[str, ...]
 
 
 def doc_sentences(doc: "Doc") -> "list[Span]":
-    """The sentences of a Doc that have words."""
+    """Return the spans of a Doc's sentences that have words."""
     return [span for span in _spans(doc) if word_tokens(span)]
 
 
 def doc_words(doc: "Doc") -> "Iterator[Sentence]":
-    """The sentences of a Doc that have words, as these."""
+    """Return the words of a Doc's sentences that have words."""
     return map(span_words, doc_sentences(doc))
 
 
 def word_tokens(span: "Span") -> "list[Token]":
-    """The tokens of a sentence that are its words: not white space alone."""
+    """Return the tokens of a sentence that are words, not white space."""
     return [token for token in span if token.text.strip()]
 
 
 def span_words(span: "Span") -> Sentence:
-    """The words of a sentence, with the tags that they have."""
+    """Return the words of a sentence with their tags."""
     words = word_tokens(span)
     upos, xpos, feats = (
         _column(tags)
@@ -69,7 +69,7 @@ def span_words(span: "Span") -> Sentence:
 
 
 def doc_tree(span: "Span", parse: Parse) -> DocTree:
-    """The tree of a parse of a sentence's words, as one of all its tokens."""
+    """Return the tree over all tokens of a sentence from the parse of its words."""
     places = [word.i for word in word_tokens(span)]
     if len(places) != len(parse.heads):
         raise TreeparseError(f"A sentence of {len(places)} words cannot have a tree of {len(parse.heads)}.")
@@ -84,9 +84,9 @@ def doc_tree(span: "Span", parse: Parse) -> DocTree:
 
 
 def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
-    """Put the trees of the sentences with words into a Doc, in place; its sentences stay as they are.
+    """Write the trees of the sentences with words into a Doc, in place; its sentences do not change.
 
-    Raises a ``TreeparseError`` where the parses are not of these sentences; the Doc is then as it was.
+    Raises a ``TreeparseError`` if the parses are not of these sentences; the Doc then does not change.
     """
     if (count := len(doc_sentences(doc))) != len(parses):
         raise TreeparseError(f"A Doc of {count} sentences with words cannot have {len(parses)} trees.")
@@ -104,7 +104,7 @@ def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
 
 
 def _as_array(*columns: Sequence[int]) -> Any:
-    """Values of tokens as spaCy stores them: bit patterns of 64 bits, negative ones too."""
+    """Return values of tokens as spaCy stores them: 64-bit patterns, negative ones too."""
     return np.array([[value % 2**64 for value in column] for column in columns], dtype=np.uint64).T
 
 
@@ -115,12 +115,12 @@ def _spans(doc: "Doc") -> "list[Span]":
 
 
 def _column(tags: Iterable[str]) -> tuple[str, ...] | None:
-    """A column of tags; None where no word has one."""
+    """Return a column of tags; None if no word has one."""
     found = tuple(tag or EMPTY for tag in tags)
     return None if set(found) == {EMPTY} else found
 
 
 def _space_tree(span: "Span") -> DocTree:
-    """That of a sentence without words: a chain."""
+    """Return the tree of a sentence without words: a chain."""
     heads = [span.start, *range(span.start, span.end - 1)]
     return DocTree(tuple(heads), (ROOT_IN_DOCS, *[SPACE_LABEL] * (len(heads) - 1)))

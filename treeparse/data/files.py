@@ -27,7 +27,7 @@ MAX_LINE = 2**23  # bytes: longer than any sane line, and soon read where a line
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """What is read as a file is, but is there already: its bytes, and how messages call them."""
+    """Bytes that are read as a file, and their name in messages."""
 
     name: str
     data: bytes
@@ -37,20 +37,20 @@ class InMemory:
 
 
 def display_name(path: str | Path | InMemory) -> str:
-    """How messages call an input path."""
+    """Return the name of an input path in messages."""
     return STDIN if str(path) == STANDARD_STREAM else str(path)
 
 
 @contextmanager
 def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
-    """Open a file, ``-`` (standard input) or what is in memory for reading bytes.
+    """Open a file, ``-`` (standard input) or bytes in memory for reading bytes.
 
     A file whose name ends in ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` is decompressed.
 
     Raises:
-        OSError: the file cannot be opened.
-        DataError: a compressed file is damaged.
-        TreeparseError: this Python lacks the library of the compression.
+        OSError: if the file cannot be opened.
+        DataError: if a compressed file is damaged.
+        TreeparseError: if this Python lacks the library of the compression.
     """
     if isinstance(path, InMemory):
         yield BytesIO(path.data)
@@ -62,7 +62,7 @@ def open_input(path: str | Path | InMemory) -> Iterator[BinaryIO]:
 
 
 def _standard_input() -> BinaryIO:
-    """A reader of standard input of its own.
+    """Return a separate reader of standard input.
 
     A thread may still wait in it when the interpreter shuts down, which aborts if that thread holds ``sys.stdin``.
     """
@@ -75,7 +75,7 @@ def _standard_input() -> BinaryIO:
 
 @contextmanager
 def open_by_content(path: str | Path) -> Iterator[BufferedReader]:
-    """Open a file or standard input; its first bytes say whether it is compressed, whatever its name."""
+    """Open a file or standard input; the first bytes, not the name, tell whether it is compressed."""
     with nullcontext(sys.stdin.buffer) if str(path) == STANDARD_STREAM else open(path, "rb") as stream:
         plain = cast(BufferedReader, stream)
         compression = compression_of_content(plain.peek(MAGIC_LENGTH))
@@ -90,7 +90,7 @@ def _decompressed(
 
 
 def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> Iterator[tuple[int, bytes]]:
-    """The lines of a stream with their ends, and their numbers from 1.
+    """Yield the lines of a stream with their ends, and their numbers from 1.
 
     Raises:
         DataError: a line has more than ``limit`` bytes; no more of it is read.
@@ -108,18 +108,18 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
 
 
 def check_folder(path: str | Path) -> None:
-    """Raise unless there is a folder of that name."""
+    """Raise if a folder does not exist."""
     if not os.path.isdir(path):
         problem = f"{path} is a file" if os.path.exists(path) else f"There is no folder {path}"
         raise TreeparseError(f"{problem}: name the folder of a model, or of its run.")
 
 
 def expand_paths(patterns: Sequence[str | Path]) -> list[Path]:
-    """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), in the order given, each glob's files sorted; ``-`` stays.
+    """Expand ``~``, ``$VARIABLES`` and globs (``**`` too), each glob's files sorted; ``-`` stays.
 
     Raises:
-        TreeparseError: a pattern matches no file or names a variable that is not set, or this Python cannot decompress
-            a file; the message names it.
+        TreeparseError: if a pattern matches no file or names an unset variable, or this Python cannot decompress a
+            file; the message names it.
     """
     paths = [path for pattern in patterns for path in _expand(str(pattern))]
     for path in paths:

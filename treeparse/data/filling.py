@@ -1,4 +1,4 @@
-"""Parses put into what people hold: the same sentence with its tree, in the form in which it came."""
+"""Trees of parses added to sentences, in the form in which the sentences came."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Held = TypeVar("Held", bound="Sentence | ConlluSentence | Sequence[Mapping[str, 
 
 
 def filled(held: Held, parses: Sequence[Parse]) -> Held:
-    """What is held under the trees of its sentences: of one, as `with_parse`, or of a spaCy ``Doc``, in place."""
+    """Return a sentence with its tree, as `with_parse`; fill the trees into a spaCy ``Doc`` in place."""
     if is_doc(held):
         fill_doc(held, parses)
         return held
@@ -26,17 +26,17 @@ def filled(held: Held, parses: Sequence[Parse]) -> Held:
 
 
 def with_parse(held: Held, parse: Parse) -> Held:
-    """The sentence under the tree of its parse, a copy; all else is kept.
+    """Return a copy of a sentence with the tree of its parse.
 
     Args:
         held: a `Sentence`; a `ConlluSentence`, whose words get HEAD and DEPREL, and DEPS ``_``; or a list of mappings,
             such as a ``TokenList`` of the ``conllu`` library, whose words get ``head``, ``deprel`` and ``deps`` None;
             or a row, a mapping with a column of words, which becomes a dict with the columns ``head`` and ``deprel``.
-        parse: that of its words.
+        parse: the parse of its words.
 
     Raises:
-        ValueError: the parse is not of as many words.
-        TypeError: a sentence in another form, such as a list of words, which has no place for a tree.
+        ValueError: if the parse has another number of words.
+        TypeError: if the sentence has another form, such as a list of words, which cannot hold a tree.
     """
     if isinstance(held, Sentence):
         return cast(Held, held.with_tree(parse.heads, parse.labels))

@@ -1,4 +1,4 @@
-"""Sentences as users give them, and work on many of them: in batches of like length, results in the given order."""
+"""Sentences in users' forms, and functions of many sentences: batches of similar length, results in input order."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -38,18 +38,18 @@ def map_batches(
     torch_threads: int = 1,
     progress: Progress | None = None,
 ) -> list[T]:
-    """What a function finds for each sentence.
+    """Return a function's result for each sentence.
 
     Batches are the same for any number of threads.
 
     Args:
-        function: the results for a batch, given the places of its sentences, counted from 0, and the sentences.
-        sentences: what to work on.
+        function: returns the results of a batch from the indices of its sentences and the sentences.
+        sentences: the sentences.
         max_words: as for `BucketBatchSampler`.
-        max_squared: likewise.
-        length: what a sentence counts for in these bounds.
-        threads: how many batches are done at once, each in a thread of its own.
-        torch_threads: how many torch may use in each of these.
+        max_squared: as for `BucketBatchSampler`.
+        length: the length of a sentence in these bounds.
+        threads: how many batches to compute at once, each in one thread.
+        torch_threads: how many threads torch uses in each of these.
         progress: called after each batch, by the calling thread.
     """
     batches = list(BucketBatchSampler([*map(length, sentences)], max_words=max_words, max_squared=max_squared))
@@ -68,7 +68,7 @@ def map_batches(
 
 @contextmanager
 def _mapping(threads: int, torch_threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """A ``map`` in so many threads, which end with it: a pool that outlives it would break forked workers.
+    """Yield a ``map`` over ``threads`` threads, which end with it: a pool that outlives it would break forked workers.
 
     Two threads that share every product wait for each other more than they work: batches are small.
     """
@@ -85,7 +85,7 @@ def _mapping(threads: int, torch_threads: int) -> Iterator[Callable[..., Iterabl
 
 
 def check_several(sentences: object) -> None:
-    """Raise for one sentence, one Doc or one row in the place of a list, and for a set."""
+    """Raise for one sentence, one Doc or one row instead of a list, and for a set."""
     if isinstance(sentences, str | Sentence | ConlluSentence) or is_doc(sentences) or is_span(sentences):
         one = "Doc" if is_doc(sentences) else "sentence"
         raise TreeparseError(f"This is one {one}, but a list of {one}s is wanted: put it into a list, [{one.lower()}].")
@@ -99,7 +99,7 @@ def check_several(sentences: object) -> None:
 
 
 def each_sentence(sentences: Iterable[Words]) -> Iterator[Words]:
-    """The sentences, those of spaCy's Docs one by one, as `Sentence`; white space alone is none."""
+    """Yield `Sentence` objects, the sentences of spaCy's Docs one by one, without sentences of white space."""
     for held in sentences:
         yield from doc_words(held) if is_doc(held) else (held,)
 
@@ -110,7 +110,7 @@ def as_sentences(sentences: Iterable[Words], first: int = 0) -> list[Sentence]:
     A spaCy ``Doc`` counts as its sentences, as many as they are.
 
     Raises:
-        TreeparseError: for one sentence in the place of a list, and as `as_sentence` does.
+        TreeparseError: for one sentence instead of a list, and as `as_sentence`.
     """
     check_several(sentences)
     return [as_sentence(words, place) for place, words in enumerate(each_sentence(sentences), first)]

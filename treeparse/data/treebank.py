@@ -1,4 +1,4 @@
-"""A treebank: the sentences of one or more CoNLL-U files, in order."""
+"""Treebanks: the sentences of one or more CoNLL-U files, in order."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -17,11 +17,11 @@ def load_treebank(
     single_root: bool = True,
     on_invalid: Callable[[DataError], None] | None = None,
 ) -> list[ConlluSentence]:
-    """Read a file or glob, or several (see `expand_paths`), as one treebank; the options are those of `read_conllu`.
+    """Read one or more files or globs (see `expand_paths`) as one treebank, with the options of `read_conllu`.
 
     Raises:
-        TreeparseError: a pattern matches no file, there is no pattern, or no sentence is left.
-        DataError: a sentence is faulty and ``on_invalid`` is not given.
+        TreeparseError: if a pattern matches no file, there is no pattern, or no sentence is valid.
+        DataError: if a sentence is faulty and ``on_invalid`` is None.
     """
     if not patterns:
         raise TreeparseError("a treebank needs at least one file")

@@ -1,21 +1,20 @@
-"""Best trees and tree checks on a CUDA device: ``treeparse.kernels.best`` once more, to the bit, ties included.
+"""Best trees and tree checks on a CUDA device: ``treeparse.kernels.best`` with the same bits, ties included.
 
-Functions take int64 lengths ``(B,)`` and whatever else on the launcher's device and give tensors there; none waits for
-the device.
+Functions take int64 lengths ``(B,)`` and other tensors on the launcher's device and return tensors there, without a
+device sync.
 """
 
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import blocks_for, chart_doubles, chart_warps
-from treeparse.device.launcher import Launcher
+from treeparse.device.launcher import Launcher, blocks_for, chart_doubles, chart_warps
 
 PROJECTIVE_CHARTS = 8  # of sources/projective_best.cu, of scores and of keys
 CHECKED_AT_ONCE = 4  # head lists a block
 
 
 def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """Heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and where there is no tree."""
+    """Return heads of the best trees, ``(B, n+1, n+1) -> (B, n+1)``; -1 at node 0, at padding and without a tree."""
     items, size, _ = scores.shape
     heads = torch.empty(items, size, dtype=torch.int64, device=scores.device)
     if items:
@@ -28,7 +27,7 @@ def best_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: 
 
 
 def best_projective_trees(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """The same of trees without crossing arcs."""
+    """Return heads of the best trees without crossing arcs, as ``best_trees``."""
     items, size, _ = scores.shape
     heads = torch.empty(items, size, dtype=torch.int64, device=scores.device)
     if items:
@@ -42,7 +41,7 @@ def best_projective_trees(scores: Tensor, lengths: Tensor, *, single_root: bool,
 def are_trees(
     heads: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher, crossing: bool = True
 ) -> Tensor:
-    """Which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and at padding, ``(B,)`` bool.
+    """Return ``(B,)`` bool: which head lists ``(B, n+1)`` are trees of ``lengths`` words, -1 at node 0 and padding.
 
     Unless ``crossing``, arcs must not cross, with node 0 left of all words.
     """

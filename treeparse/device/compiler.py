@@ -1,4 +1,4 @@
-"""CUDA sources to machine code, by NVRTC; what is compiled is kept in the user's cache folder."""
+"""Compilation of CUDA sources by NVRTC, with machine code cached in the user's cache folder."""
 
 import hashlib
 import os
@@ -16,55 +16,55 @@ OPTIONS = ("--std=c++17", "--fmad=false")
 
 
 def machine_code(source: Path, architecture: str) -> bytes:
-    """The code of one of the sources for an architecture such as sm_90, compiled if it is not kept.
+    """Return the code of a source for an architecture such as sm_90; compile it if it is not cached.
 
     Raises:
-        ImportError: without the Python package cuda-bindings.
-        TreeparseError: where the compiler refuses the source or the architecture.
+        ImportError: if the Python package cuda-bindings is missing.
+        TreeparseError: if the compiler refuses the source or the architecture.
     """
-    path = kept_path(source, architecture)
+    path = cached_path(source, architecture)
     try:
         return path.read_bytes()
     except OSError:
         code = compile_source(source, architecture)
-        _keep(code, path)
+        _cache(code, path)
         return code
 
 
-def kept_path(source: Path, architecture: str) -> Path:
-    """Where the code is, or would be, kept."""
+def cached_path(source: Path, architecture: str) -> Path:
+    """Return the path of the code in the cache."""
     return _folder() / f"{source.stem}-{architecture}-{_digest()[:32]}.cubin"
 
 
 def compile_source(source: Path, architecture: str) -> bytes:
-    """The code of one of the sources, always compiled anew; errors as for ``machine_code``."""
+    """Compile a source without the cache; errors as for ``machine_code``."""
     return compile_and_report(source, architecture)[0]
 
 
 def compile_and_report(source: Path, architecture: str, *more_options: str) -> tuple[bytes, str]:
-    """The code, and what the compiler said."""
+    """Return the code and the compiler's log."""
     nvrtc = import_module("cuda.bindings.nvrtc")
     program = _checked(nvrtc.nvrtcCreateProgram(source.read_bytes(), source.name.encode(), 0, None, None))
     options = [*OPTIONS, f"--gpu-architecture={architecture}", f"--include-path={source.parent}", *more_options]
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
     log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program))
     _checked(nvrtc.nvrtcGetProgramLog(program, log))
-    said = log.decode().rstrip("\0")
+    messages = log.decode().rstrip("\0")
     if int(status):
-        raise TreeparseError(f"NVRTC cannot compile {source.name} for {architecture} ({status.name}): {said}")
+        raise TreeparseError(f"NVRTC cannot compile {source.name} for {architecture} ({status.name}): {messages}")
     code = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program))
     _checked(nvrtc.nvrtcGetCUBIN(program, code))
     _checked(nvrtc.nvrtcDestroyProgram(program))
-    return code, said
+    return code, messages
 
 
 def version() -> tuple[int, int]:
-    """That of NVRTC."""
+    """Return the version of NVRTC."""
     return _checked(import_module("cuda.bindings.nvrtc").nvrtcVersion())
 
 
 def _checked(result: tuple[Any, ...]) -> Any:
-    """What a call of NVRTC gives besides its status."""
+    """Return the values of a call of NVRTC; raise if it failed."""
     status, *values = result
     if int(status):
         raise TreeparseError(f"NVRTC, the compiler of CUDA sources, failed: {status.name}.")
@@ -81,8 +81,8 @@ def _folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")), "treeparse")
 
 
-def _keep(code: bytes, path: Path) -> None:
-    """Write a file in one step; where there is no room for it, the next process compiles again."""
+def _cache(code: bytes, path: Path) -> None:
+    """Write a file atomically; if that fails, the next process compiles again."""
     if not path.is_absolute():  # of a user who has no home
         return
     try:

@@ -1,4 +1,4 @@
-"""Runs the kernels on a CUDA device, on torch's current stream."""
+"""Kernels on a CUDA device, on torch's current stream."""
 
 import ctypes
 import logging
@@ -17,9 +17,9 @@ from treeparse.errors import TreeparseError
 LOG = logging.getLogger("treeparse.device")
 LANES = 32
 MOST_WARPS = 16  # as in sources/block.cuh
-BLOCKS_A_PROCESSOR = 4  # of those whose working memory does not lie on the chip
+BLOCKS_A_PROCESSOR = 4  # blocks whose working memory does not fit on the chip
 NOT_COMPILED = (
-    "Kernels for %s cannot be compiled or loaded, so operations of torch and the CPU serve in their place, which are "
+    "Kernels for %s cannot be compiled or loaded, so operations of torch and the CPU replace them, which are "
     "slower: %s Kernels need cuda-bindings of torch's version of CUDA (pip install 'treeparse[cuda]' "
     "'cuda-bindings==%s.*')."
 )
@@ -27,17 +27,17 @@ NOT_COMPILED = (
 
 @cache
 def launcher_of(index: int) -> "CudaLauncher":
-    """The launcher of the device of this number; the first call compiles the kernels, or finds them compiled.
+    """Return the launcher of a device; the first call compiles the kernels, or reads them from the cache.
 
     Raises:
-        Exception: whatever hinders that, from a missing package to a driver that is too old.
+        Exception: any failure, from a missing package to a driver that is too old.
     """
     return CudaLauncher(index, import_module("cuda.bindings.driver"))
 
 
 @cache
 def launcher_or_none(index: int) -> "CudaLauncher | None":
-    """``launcher_of``, or None where it fails for whatever reason, with a warning in the log, once."""
+    """Return ``launcher_of``, or None if it fails for any reason, with one warning in the log."""
     try:
         return launcher_of(index)
     except Exception as error:
@@ -46,13 +46,13 @@ def launcher_or_none(index: int) -> "CudaLauncher | None":
 
 
 def why_not(index: int, error: Exception) -> str:
-    """Why the kernels do not serve on a device."""
+    """Return a message that says why the kernels do not run on a device."""
     reason = str(error) or type(error).__name__
     return NOT_COMPILED % (f"cuda:{index}", f"{reason.rstrip('.')}.", (torch.version.cuda or "").split(".")[0])
 
 
 def architecture_of(index: int) -> str:
-    """What machine code for the device of this number is compiled for, such as sm_90."""
+    """Return the architecture of a device for the compiler, such as sm_90."""
     major, minor = torch.cuda.get_device_capability(index)
     return f"sm_{major}{minor}"
 
@@ -88,7 +88,7 @@ class CudaLauncher:
             self._call("cuLaunchKernel", self._functions[kernel], *sizes, stream, ctypes.addressof(places), 0)
 
     def _load(self, architecture: str) -> dict[str, Any]:
-        """All kernels, each of which may take all the shared memory that there is."""
+        """Load all kernels; each may take all shared memory."""
         most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         files = sorted(set(sources.kernels().values()))
         with ThreadPoolExecutor() as pool:  # compiling takes seconds a file
@@ -101,7 +101,7 @@ class CudaLauncher:
         return functions
 
     def _call(self, name: str, *arguments: Any) -> Any:
-        """What a function of the driver gives besides its status."""
+        """Return the values of a call of the driver; raise if it failed."""
         status, *values = getattr(self._driver, name)(*arguments)
         if int(status):
             raise TreeparseError(f"The CUDA driver's {name} failed on {self._device}: {status.name}.")

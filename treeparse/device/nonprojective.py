@@ -1,8 +1,7 @@
-"""Sums over non-projective trees on a CUDA device: ``treeparse.kernels.sums`` once more, a block a sentence.
+"""Sums over non-projective trees on a CUDA device: ``treeparse.kernels.sums``, a block a sentence.
 
-Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` of the launcher's device and give tensors
-there; none waits for the device, autograd sees nothing of what is done, and an item's results do not depend on its
-batch.
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` on the launcher's device and return
+tensors there, without a device sync and without autograd. An item's results do not depend on its batch.
 """
 
 import math
@@ -10,8 +9,7 @@ import math
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import blocks_for
-from treeparse.device.launcher import Launcher
+from treeparse.device.launcher import Launcher, blocks_for
 
 # The layout of ``Work`` in sources/item.cuh: a matrix, lines of the matrix' numbers, lines of doubles.
 NUMBER_LINES, DOUBLE_LINES = 13, 3
@@ -19,7 +17,7 @@ ROWS_A_WARP = 8  # at most, which each warp of a block then updates in a step
 
 
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
     log_z = _like(scores, len(scores))
     _launch("nonprojective_log_partition", scores, lengths, log_z, single_root=single_root, launcher=launcher)
     return log_z
@@ -28,7 +26,7 @@ def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launche
 def log_partition_and_marginals(
     scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher
 ) -> tuple[Tensor, Tensor]:
-    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     results = _like(scores, len(scores)), _like(scores, *scores.shape)
     _launch("nonprojective_marginals", scores, lengths, *results, single_root=single_root, launcher=launcher)
     return results
@@ -37,7 +35,7 @@ def log_partition_and_marginals(
 def hessian_vector_product(
     scores: Tensor, lengths: Tensor, vectors: Tensor, *, single_root: bool, launcher: Launcher
 ) -> Tensor:
-    """The Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``: the marginals' derivative along them.
+    """Return the Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``.
 
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
     """
@@ -49,7 +47,7 @@ def hessian_vector_product(
 
 
 def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
+    """Return the log probability of every arc ``(B, n+1, n+1)`` in nats; it is -inf exactly where no tree has the arc.
 
     Right to relative accuracy however improbable the arc. A block for sqrt(n) words makes this O(n^3.5), in sqrt(n)
     times as many blocks as the other sums have.
@@ -64,9 +62,9 @@ def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launche
 
 
 def reach(weights: Tensor, rooted: Tensor, *, launcher: Launcher) -> Tensor:
-    """What the heads of word 1 are worth besides their arcs' weights, in logs: ``(B, K, m+1, m+1) -> (B, K, m+1)``.
+    """Return the log factors of word 1's heads besides their arcs' weights, ``(B, K, m+1, m+1) -> (B, K, m+1)``.
 
-    That is ``g`` of ``treeparse.kernels.sums.conditionals``, up to a factor, for log weights of m words; ``rooted``
+    This is ``g`` of ``treeparse.kernels.sums.conditionals``, up to a factor, for log weights of m words; ``rooted``
     ``(B, K)`` bool is true where any number of words may hang from node 0. It is -inf where there is no tree.
     """
     *batch, size, _ = weights.shape
@@ -94,7 +92,7 @@ def _launch(
 ) -> None:
     """Run a kernel by one block for each of the tasks of an item, or fewer blocks that take turns.
 
-    Each warp has ``own`` doubles besides what its block has.
+    Each warp has ``own`` doubles besides its block's.
     """
     items, size, _ = scores.shape
     if not items:
@@ -112,12 +110,12 @@ def _warps(n: int, launcher: Launcher) -> int:
 
 
 def _own_doubles(n: int, words: int) -> int:
-    """How many doubles a warp needs besides: ``Own`` in sources/nonprojective_conditionals.cu for so many words."""
+    """Return how many doubles a warp needs besides: ``Own`` in sources/nonprojective_conditionals.cu."""
     return (words + 1) * ((words + 1) | 1) + n + 1
 
 
 def _doubles(n: int, is_dual: bool) -> int:
-    """How many doubles, an even number, a block needs for a sentence of n words."""
+    """Return how many doubles, an even number, a block needs for a sentence of n words."""
     stride = (n + 1) | 1
     total = (n + NUMBER_LINES) * stride * (2 if is_dual else 1) + DOUBLE_LINES * stride
     return total + total % 2

@@ -1,15 +1,13 @@
-"""Sums over projective trees on a CUDA device: ``treeparse.kernels.sums.inside_outside`` once more, a block a sentence.
+"""Sums over projective trees on a CUDA device: ``treeparse.kernels.sums.inside_outside``, a block a sentence.
 
-Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` of the launcher's device and give tensors
-there; none waits for the device, autograd sees nothing of what is done, and an item's results do not depend on its
-batch.
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` on the launcher's device and return
+tensors there, without a device sync and without autograd. An item's results do not depend on its batch.
 """
 
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import blocks_for, chart_doubles, chart_warps
-from treeparse.device.launcher import Launcher
+from treeparse.device.launcher import Launcher, blocks_for, chart_doubles, chart_warps
 
 LINES = 4  # as in sources/inside_outside.cuh
 INSIDE_CHARTS, CHARTS = 4, 8  # of spans' weights, and with their derivatives
@@ -17,7 +15,7 @@ LOG_PARTITION, MARGINALS, LOG_MARGINALS = range(3)  # what is wanted
 
 
 def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """Log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
+    """Return the log of the summed weight of all trees, ``(B, n+1, n+1) -> (B,)``; -inf where there is none."""
     log_z = torch.empty_like(lengths, dtype=torch.float64)
     options = {"charts": INSIDE_CHARTS, "single_root": single_root, "launcher": launcher}
     _launch("projective_sums", scores, lengths, LOG_PARTITION, log_z, None, **options)
@@ -27,14 +25,14 @@ def log_partition(scores: Tensor, lengths: Tensor, *, single_root: bool, launche
 def log_partition_and_marginals(
     scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher
 ) -> tuple[Tensor, Tensor]:
-    """The log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``; all 0 where there is no tree."""
+    """Return the log partition ``(B,)`` and the probability of every arc ``(B, n+1, n+1)``, 0 without a tree."""
     results = torch.empty_like(lengths, dtype=torch.float64), _like(scores)
     _launch("projective_sums", scores, lengths, MARGINALS, *results, single_root=single_root, launcher=launcher)
     return results
 
 
 def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launcher: Launcher) -> Tensor:
-    """The log probability of every arc, ``(B, n+1, n+1)``, in nats; it is -inf exactly where no tree has the arc.
+    """Return the log probability of every arc ``(B, n+1, n+1)`` in nats; it is -inf exactly where no tree has the arc.
 
     Right to relative accuracy however improbable the arc.
     """
@@ -46,7 +44,7 @@ def log_marginals(scores: Tensor, lengths: Tensor, *, single_root: bool, launche
 def hessian_vector_product(
     scores: Tensor, lengths: Tensor, vectors: Tensor, *, single_root: bool, launcher: Launcher
 ) -> Tensor:
-    """The Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``: the marginals' derivative along them.
+    """Return the Hessian of the log partition times ``vectors``, all ``(B, n+1, n+1)``.
 
     Ignored entries, forbidden arcs and items without a tree have 0, whatever ``vectors`` hold there.
     """

@@ -1,8 +1,8 @@
-"""Samples of trees on a CUDA device: ``treeparse.kernels.samples`` once more, a thread a tree.
+"""Samples of trees on a CUDA device: ``treeparse.kernels.samples``, a thread a tree.
 
-Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` of the launcher's device and give tensors
-there; none waits for the device. Random streams are those of the CPU's kernels, so the same seeds give the same trees,
-but where a draw falls within rounding of the border between two.
+Functions take float64 scores ``(B, n+1, n+1)`` and int64 lengths ``(B,)`` on the launcher's device and return
+tensors there, without a device sync. Random streams equal the CPU kernels', so the same seeds give the same trees,
+unless a draw falls within rounding of the border between two.
 """
 
 from typing import Literal
@@ -10,8 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from treeparse.device.blocks import LANES, chart_doubles, chart_warps
-from treeparse.device.launcher import Launcher, Shape
+from treeparse.device.launcher import LANES, Launcher, Shape, chart_doubles, chart_warps
 from treeparse.device.nonprojective import DOUBLE_LINES, NUMBER_LINES
 from treeparse.device.projective import INSIDE_CHARTS, LINES
 
@@ -32,10 +31,10 @@ def sample_trees(
     launcher: Launcher,
     method: Method | None = None,
 ) -> Tensor:
-    """Heads ``(B, count, n+1)`` of non-projective trees drawn with replacement, -1 where there is none.
+    """Draw heads ``(B, count, n+1)`` of non-projective trees with replacement, -1 where there is none.
 
     Seeds ``(B,)`` are the bits of the CPU's uint64 as int64: the s-th tree of an item depends on its scores, its seed,
-    the method and s alone. Without a method, an item's trees are drawn as the CPU's kernels choose to.
+    the method and s alone. Without a method, the choice for an item is that of the CPU's kernels.
     """
     items, size, _ = scores.shape
     heads = torch.empty(items, count, size, dtype=torch.int64, device=scores.device)
@@ -56,7 +55,7 @@ def sample_trees(
 def sample_projective_trees(
     scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, *, single_root: bool, launcher: Launcher
 ) -> Tensor:
-    """The same of trees without crossing arcs, of which there is one method."""
+    """Draw heads of trees without crossing arcs, as ``sample_trees``; there is one method."""
     items, size, _ = scores.shape
     heads = torch.empty(items, count, size, dtype=torch.int64, device=scores.device)
     if heads.numel():
@@ -75,16 +74,16 @@ def _drawers(count: int, warps: int, launcher: Launcher) -> tuple[int, int]:
 
 
 def _lines(size: int, drawers: int) -> int:
-    """How many doubles a block needs for what its threads keep of nodes."""
+    """Return how many doubles a block needs for its threads' lines of nodes."""
     return -(-NODE_LINES * (size + 1) * drawers // 4)
 
 
 def _memory(
     tasks: int, warps: int, area: int, more: int, launcher: Launcher, device: torch.device
 ) -> tuple[Shape, Tensor | None, int, Tensor | None, int]:
-    """The blocks' shape; working memory, and how many doubles a block, for sums and for what drawing needs.
+    """Return the blocks' shape, and working memory and doubles a block for sums and for draws.
 
-    Sums are the first to have a place on the chip.
+    Sums come first onto the chip.
     """
     most = launcher.most_shared_bytes // 8
     if area + more <= most:

@@ -1,4 +1,4 @@
-"""Scores of parses: functional counts and reports, the same as torchmetrics, the paired bootstrap, calibration."""
+"""Scores of parses: counts, reports, torchmetrics, the paired bootstrap, calibration."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ from treeparse.metrics.breakdown import LabelScore as LabelScore
 from treeparse.metrics.calibration import Calibration as Calibration
 from treeparse.metrics.calibration import ReliabilityBin as ReliabilityBin
 from treeparse.metrics.calibration import calibration as calibration
+from treeparse.metrics.calibration import conformal_threshold as conformal_threshold
 from treeparse.metrics.calibration import parse_calibration as parse_calibration
-from treeparse.metrics.conformal import conformal_threshold as conformal_threshold
 from treeparse.metrics.counts import REMEDY as REMEDY
 from treeparse.metrics.counts import Count as Count
 from treeparse.metrics.counts import is_punctuation as is_punctuation

@@ -27,11 +27,11 @@ SCORES = (
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Scores in [0, 1] over ``words`` words in ``sentences`` sentences; 0 where nothing is to count, as officially.
+    """Scores in [0, 1] over ``words`` words in ``sentences`` sentences; 0 if there is nothing to count.
 
     Labels are universal ones (``acl`` for ``acl:relcl``), as in the official scorer of the CoNLL 2018 shared task,
     except in ``las_subtypes``. ``clas`` is the F1 over words with a content relation, counted in gold for recall and in
-    the system's parse for precision (Nivre and Fang 2017). ``label_accuracy`` looks at no head. ``root_accuracy`` and
+    the system's parse for precision (Nivre and Fang 2017). ``label_accuracy`` ignores heads. ``root_accuracy`` and
     the complete matches are shares of sentences: with the right words under the root, with all heads right, with all
     heads and labels right.
     """
@@ -50,7 +50,7 @@ class Scores:
     complete_match: float
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything by name, nested as it is here: what JSON takes."""
+        """Return all values by name, nested as here, for JSON."""
         return asdict(self)
 
 
@@ -61,7 +61,7 @@ class GroupScores(Scores):
     nopunct: Scores
 
     def values(self) -> dict[str, float]:
-        """The scores alone, flat: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ..."""
+        """Return only the scores, flat: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ..."""
         both = (("", self), ("_nopunct", self.nopunct))
         return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in both for name in SCORES}
 
@@ -70,8 +70,8 @@ class GroupScores(Scores):
 class AttachmentReport(GroupScores):
     """Scores of one system on one treebank, overall and by group; groups without a sentence are left out.
 
-    ``by_length`` goes by the number of words of the sentence (``"1-10"``, ...), ``by_projectivity`` by whether its gold
-    tree is ``"projective"`` or ``"non-projective"``, ``by_label`` by universal label, in alphabetical order.
+    ``by_length`` groups by the number of words of the sentence (``"1-10"``, ...), ``by_projectivity`` by whether its
+    gold tree is ``"projective"`` or ``"non-projective"``, ``by_label`` by universal label, in alphabetical order.
     """
 
     by_length: dict[str, GroupScores]
@@ -82,11 +82,11 @@ class AttachmentReport(GroupScores):
 def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> AttachmentReport:
     """Score a system's parses against gold trees of the same sentences.
 
-    UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task for equal tokens. Gold trees may
+    UAS, LAS and CLAS equal the official scorer's of the CoNLL 2018 shared task for equal tokens. Gold trees may
     have several roots; a system head of -1 (unknown) is wrong.
 
     Raises:
-        TreeparseError: when the words differ, gold is no tree, or heads or labels are missing; it names the sentence.
+        TreeparseError: if words differ, gold is not a tree, or heads or labels are missing; it names the sentence.
     """
     groups = grouped_counts(gold, sentence_counts(gold, system))
     overall = group_scores(groups.sum((0, 1)))
@@ -99,7 +99,7 @@ def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> A
 
 
 def group_scores(counts: ArrayLike) -> GroupScores:
-    """Scores from counts ``(2, len(Count))`` summed over sentences: of all words, and of all but punctuation."""
+    """Return scores from counts ``(2, len(Count))`` summed over sentences: of all words, and without punctuation."""
     everything, nopunct = np.asarray(counts, dtype=np.int64)
     return GroupScores(**_ratios(everything), nopunct=Scores(**_ratios(nopunct)))
 

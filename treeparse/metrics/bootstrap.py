@@ -1,4 +1,4 @@
-"""Whether one system really parses better than another: the paired bootstrap test over sentences."""
+"""The paired bootstrap test over sentences: whether one system parses better than another."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -52,15 +52,15 @@ def paired_bootstrap(
     """Compare two systems by ``uas``, ``las`` and ``clas``, resampling sentences; the same seed gives the same figures.
 
     The test is the shifted one of Berg-Kirkpatrick, Burkett and Klein (2012): under the null hypothesis the differences
-    of the resamples scatter around 0 as they do here around the observed difference d, so the one-sided p-value is the
-    share of resamples whose difference lies d or more above d, the two-sided one that of those |d| or more off d. Both
-    count the observed sample as one more resample (Davison and Hinkley 1997, eq. 4.11), so no p-value is 0 and equal
-    systems have 1. (The test of Koehn 2004, the share of resamples in which the better system loses, agrees where that
-    scatter is symmetric.)
+    of the resamples scatter around 0 as they scatter in the sample around the observed difference d, so the one-sided
+    p-value is the share of resamples whose difference lies d or more above d, the two-sided one that of those |d| or
+    more off d. Both count the observed sample as one more resample (Davison and Hinkley 1997, eq. 4.11), so no p-value
+    is 0 and equal systems have 1. (The test of Koehn 2004, the share of resamples in which the better system loses,
+    agrees where that scatter is symmetric.)
 
     Raises:
-        TreeparseError: when ``attachment_scores`` would raise it for either system, there is no sentence, or a number
-            is out of range.
+        TreeparseError: if ``attachment_scores`` would raise it for either system, there is no sentence, or a number is
+            out of range.
     """
     counts = [sentence_counts(gold, system)[:, 0] for system in (first, second)]
     return compare_counts(*counts, resamples=resamples, confidence=confidence, seed=seed)
@@ -74,7 +74,7 @@ def compare_counts(
     confidence: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Comparison]:
-    """``paired_bootstrap`` from the counts of each sentence under each system, ``(sentences, len(Count))``."""
+    """Do ``paired_bootstrap`` from the counts ``(sentences, len(Count))`` of each system."""
     if not len(first):
         raise TreeparseError("There is no sentence to compare the systems on.")
     if resamples < 1 or seed < 0 or not 0 < confidence < 1:
@@ -90,13 +90,13 @@ def compare_counts(
 
 
 def _fractions(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``(sentences, 2, scores)``: each sentence's part of every score's numerator and denominator."""
+    """Return ``(sentences, 2, scores)``: each sentence's part of every score's numerator and denominator."""
     columns = [[counts[:, list(part)].sum(1) for part in parts] for parts in STATISTICS.values()]
     return np.stack([np.stack(parts, axis=1) for parts in columns], axis=2)
 
 
 def _scores(sums: NDArray[np.number]) -> NDArray[np.float64]:
-    """``(..., 2, scores)`` numerators and denominators to ``(..., scores)``; 0 where nothing is to count."""
+    """Divide numerators and denominators ``(..., 2, scores) -> (..., scores)``; 0 if there is nothing to count."""
     numerator, denominator = sums[..., 0, :], sums[..., 1, :]
     return np.divide(numerator, denominator, out=np.zeros(numerator.shape), where=denominator > 0)
 
@@ -104,7 +104,7 @@ def _scores(sums: NDArray[np.number]) -> NDArray[np.float64]:
 def _resampled_sums(
     parts: NDArray[np.int64], resamples: int, rng: np.random.Generator
 ) -> Iterator[NDArray[np.float64]]:
-    """The parts summed over sentences drawn with replacement, ``(chunk, 2, 2, scores)`` at a time.
+    """Yield the parts summed over sentences drawn with replacement, ``(chunk, 2, 2, scores)`` at a time.
 
     Drawing once means one weight a sentence for both systems, and one matrix product for all sums, exact in float64.
     """

@@ -20,7 +20,7 @@ GROUPS_SHAPE = (len(LENGTH_BUCKETS), len(PROJECTIVITY), 2, len(Count))
 
 @dataclass(frozen=True, slots=True)
 class LabelScore:
-    """How well one universal label is found: a word counts as ``correct`` with this label and the right head in both.
+    """Precision and recall of one universal label: ``correct`` words have it and the right head in both trees.
 
     ``gold`` and ``system`` are the numbers of words with the label; scores are 0 where there is nothing to count.
     """
@@ -34,19 +34,19 @@ class LabelScore:
 
     @classmethod
     def from_counts(cls, gold: int, system: int, correct: int) -> Self:
-        """The scores of a label from its counts."""
+        """Return the scores of a label from its counts."""
         precision, recall, f1 = ratio(correct, system), ratio(correct, gold), ratio(2 * correct, gold + system)
         return cls(gold, system, correct, precision, recall, f1)
 
 
 def label_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, LabelScore]:
-    """Precision, recall and F1 of every universal label that occurs, in alphabetical order; the words must agree."""
+    """Return precision, recall and F1 of every universal label, in alphabetical order; the words must agree."""
     counts = label_counts(gold, system)
     return {label: LabelScore.from_counts(*counts[label]) for label in sorted(counts)}
 
 
 def label_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
-    """Words with each universal label in gold, in the system's parse, and in both with the right head."""
+    """Count words by universal label: in gold, in the system's parse, and in both with the right head."""
     in_gold: Counter[str] = Counter()
     in_system: Counter[str] = Counter()
     correct: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def label_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[s
 
 
 def grouped_counts(gold: Sequence[Sentence], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Counts of sentences, ``(sentences, 2, len(Count))``, summed by length and projectivity: ``GROUPS_SHAPE``."""
+    """Sum counts of sentences ``(sentences, 2, len(Count))`` by length and projectivity, to ``GROUPS_SHAPE``."""
     groups = np.zeros(GROUPS_SHAPE, dtype=np.int64)
     length = [bisect_left(LENGTH_LIMITS, len(sentence)) for sentence in gold]
     crossing = [bool(nonprojective_words(sentence.heads or ())) for sentence in gold]

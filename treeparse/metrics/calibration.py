@@ -1,5 +1,6 @@
-"""Whether things come true as often as a model says: expected calibration errors and reliability tables."""
+"""How well probabilities match outcomes: calibration errors, reliability tables, conformal sets of heads."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, starmap
@@ -17,7 +18,7 @@ BINS = 15
 
 @dataclass(frozen=True, slots=True)
 class ReliabilityBin:
-    """The words whose probability lies from ``low`` to ``high``: how many, their mean probability, the share right."""
+    """Words with probabilities from ``low`` to ``high``: their number, mean probability and share of right words."""
 
     low: float
     high: float
@@ -28,13 +29,13 @@ class ReliabilityBin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How well probabilities of words fit what is right, all in [0, 1].
+    """How well probabilities of words match outcomes, all in [0, 1].
 
     The expected calibration error is the mean, over words, of the distance between their bin's mean probability and its
     share of right words: ``ece`` by bins of equal width (Naeini, Cooper and Hauskrecht 2015; Guo et al. 2017, eq. 3),
-    ``ece_mass`` by bins of equally many words. ``bins`` are those of equal width that hold a word. ``confidence`` and
-    ``accuracy`` are of all words. ``brier`` is the mean squared distance of probabilities from what came true, 1 or 0
-    (Brier 1950).
+    ``ece_mass`` by bins of equally many words. ``bins`` are the bins of equal width with a word. ``confidence`` and
+    ``accuracy`` are of all words. ``brier`` is the mean squared distance of probabilities from outcomes, 1 or 0 (Brier
+    1950).
     """
 
     words: int
@@ -46,22 +47,24 @@ class Calibration:
     bins: tuple[ReliabilityBin, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything by name: what JSON takes."""
+        """Return all values by name, for JSON."""
         return asdict(self)
 
 
 def calibration(probs: ArrayLike, right: ArrayLike, *, bins: int = BINS) -> Calibration:
-    """The calibration of probabilities ``(N,)`` of words being right, beside whether they are ``(N,)``.
+    """Return the calibration of probabilities ``(N,)`` that words are right, from whether they are ``(N,)``.
 
     Raises:
-        TreeparseError: without words or bins, or where the two have other shapes or what is no probability.
+        TreeparseError: if there are no words or bins, shapes differ, or a value is not a probability.
     """
     chances, truth = np.asarray(probs, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if chances.ndim != 1 or chances.shape != truth.shape or not len(chances) or bins < 1:
         shapes = f"{chances.shape} and {truth.shape}, in {bins} bins"
-        raise TreeparseError(f"Calibration wants a probability of every word and whether it is right, not {shapes}.")
+        raise TreeparseError(
+            f"Calibration needs a probability and an outcome of every word and one or more bins, got shapes {shapes}."
+        )
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise TreeparseError("Calibration wants probabilities, from 0 to 1.")
+        raise TreeparseError("Calibration needs probabilities from 0 to 1, got others.")
     edges = np.linspace(0.0, 1.0, bins + 1)
     of_width = np.clip(np.searchsorted(edges, chances, side="right") - 1, 0, bins - 1)
     of_mass = np.empty(len(chances), dtype=np.int64)
@@ -88,49 +91,75 @@ def parse_calibration(
     *,
     bins: int = BINS,
 ) -> dict[str, Calibration]:
-    """The calibration of a system's parses: of ``arcs``, ``labels`` and ``labeled_arcs``.
+    """Return the calibration of a system's parses: of ``arcs``, ``labels`` and ``labeled_arcs``.
 
-    An arc is right where the head is, a labelled arc where the label is too, in full, subtypes included: it is the full
-    label whose probability is given. The probability of a label is that given its arc, so it counts where the arc is
-    right, and is missing where none is.
+    An arc is right if its head is right, a labelled arc if its full label, subtypes included, is right too. The
+    probability of a label is conditional on its arc, so ``labels`` counts words with right arcs, and is missing if
+    there are none.
 
     Args:
         gold: sentences with gold trees.
         system: the same words under the parses.
-        arc_probs: of each word's arc.
-        label_probs: of its arc and label together.
-        bins: of the expected calibration errors.
+        arc_probs: the probability of each word's arc.
+        label_probs: the joint probability of its arc and label.
+        bins: the number of bins of the expected calibration errors.
 
     Raises:
-        TreeparseError: as ``attachment_scores`` does.
+        TreeparseError: as ``attachment_scores``.
     """
     check_comparable(gold, system)
     heads = _equal([s.heads for s in gold], [s.heads for s in system])
     labels = _equal([s.labels for s in gold], [s.labels for s in system])
     arcs, labeled = (np.fromiter(chain.from_iterable(probs), dtype=np.float64) for probs in (arc_probs, label_probs))
-    found = {"arcs": calibration(arcs, heads, bins=bins)}
+    result = {"arcs": calibration(arcs, heads, bins=bins)}
     if heads.any():
-        given = np.divide(labeled, arcs, out=np.zeros_like(arcs), where=arcs > 0).clip(0, 1)
-        found["labels"] = calibration(given[heads], labels[heads], bins=bins)
-    return {**found, "labeled_arcs": calibration(labeled, heads & labels, bins=bins)}
+        conditional = np.divide(labeled, arcs, out=np.zeros_like(arcs), where=arcs > 0).clip(0, 1)
+        result["labels"] = calibration(conditional[heads], labels[heads], bins=bins)
+    return {**result, "labeled_arcs": calibration(labeled, heads & labels, bins=bins)}
+
+
+def conformal_threshold(probs: ArrayLike, alpha: float) -> float:
+    """Return the least probability of heads in a word's set, so that 1 - alpha of the sets contain the true head.
+
+    This is split conformal prediction: the result is the ``floor(alpha (N + 1))``-th lowest of the probabilities
+    ``(N,)`` that the model assigns to the true heads of words that it was not trained on, or 0 if these are too few
+    (Vovk, Gammerman and Shafer 2005, §4.2; Sadinle, Lei and Wasserman 2019). If a new word is exchangeable with these,
+    its set contains its head with a probability of at least 1 - alpha, and of at most ``1 - alpha + 1 / (N + 1)`` if no
+    two probabilities are equal.
+
+    The guarantee is an average over words, not for each kind of word, and does not hold for another kind of text. Words
+    of one sentence are correlated, so the share of a file's sets varies more than for independent words.
+
+    Raises:
+        TreeparseError: if alpha is not between 0 and 1, there is no word, or a value is not a probability.
+    """
+    if not 0 < alpha < 1:
+        raise TreeparseError(f"alpha, the share of sets without the true head, must be between 0 and 1, got {alpha}.")
+    chances = np.asarray(probs, dtype=np.float64)
+    if chances.ndim != 1 or not len(chances) or not ((chances >= 0) & (chances <= 1)).all():
+        raise TreeparseError(
+            "A conformal threshold needs the probabilities of the true heads of one or more words, from 0 to 1."
+        )
+    rank = math.floor(alpha * (len(chances) + 1) * (1 + 1e-12))  # 0.1 x 10 is 1, not a little less
+    return float(np.partition(chances, rank - 1)[rank - 1]) if rank else 0.0
 
 
 def _equal(gold: Sequence[Any], system: Sequence[Any]) -> NDArray[np.bool_]:
-    """Word by word whether the two have the same."""
+    """Return ``(words,)``: whether gold and system are equal."""
     pairs = zip(chain.from_iterable(gold), chain.from_iterable(system), strict=True)
     return np.fromiter((ours == theirs for ours, theirs in pairs), dtype=bool)
 
 
 def _binned(
-    places: NDArray[np.int64], probs: NDArray[np.float64], truth: NDArray[np.float64], bins: int
+    indices: NDArray[np.int64], probs: NDArray[np.float64], truth: NDArray[np.float64], bins: int
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Of each bin the number of words, their mean probability and the share that is right; 0 where there are none."""
-    counts = np.bincount(places, minlength=bins)
-    sums = (np.bincount(places, weights=values, minlength=bins) for values in (probs, truth))
+    """Return each bin's number of words, mean probability and share of right words; 0 in empty bins."""
+    counts = np.bincount(indices, minlength=bins)
+    sums = (np.bincount(indices, weights=values, minlength=bins) for values in (probs, truth))
     confidences, accuracies = (total / np.maximum(counts, 1) for total in sums)
     return counts, confidences, accuracies
 
 
-def _error(places: NDArray[np.int64], probs: NDArray[np.float64], truth: NDArray[np.float64], bins: int) -> float:
-    counts, confidences, accuracies = _binned(places, probs, truth, bins)
+def _error(indices: NDArray[np.int64], probs: NDArray[np.float64], truth: NDArray[np.float64], bins: int) -> float:
+    counts, confidences, accuracies = _binned(indices, probs, truth, bins)
     return float((counts * np.abs(confidences - accuracies)).sum() / len(probs))

@@ -25,7 +25,7 @@ CONTENT_LABELS = frozenset((
 
 
 class Count(IntEnum):
-    """The columns of the counts; the words meant are all words, or all but gold punctuation."""
+    """The columns of the counts, of all words, or of all words but gold punctuation."""
 
     SENTENCES = 0  # sentences with at least one such word
     WORDS = 1
@@ -42,17 +42,17 @@ class Count(IntEnum):
 
 
 def ratio(part: int, whole: int) -> float:
-    """``part / whole``; 0 where there is nothing to count, as in the official scorer."""
+    """Return ``part / whole``; 0 if there is nothing to count, as in the official scorer."""
     return part / whole if whole else 0.0
 
 
 def universal_label(label: str) -> str:
-    """The part of a relation before its subtype: ``acl`` of ``acl:relcl``."""
+    """Return the part of a relation before its subtype: ``acl`` of ``acl:relcl``."""
     return label.partition(":")[0]
 
 
 def is_punctuation(form: str, upos: str = EMPTY) -> bool:
-    """Whether a word is punctuation: by its UPOS or, where that is unknown, a form all of Unicode category P.
+    """Whether a word is punctuation: by its UPOS or, if that is unknown, by a form of Unicode category P alone.
 
     Symbols (``$``, ``+``; category S) are not punctuation, nor are they tagged so in Universal Dependencies.
     """
@@ -62,7 +62,7 @@ def is_punctuation(form: str, upos: str = EMPTY) -> bool:
 
 
 def word_mismatch(gold: Sentence, system: Sentence) -> str | None:
-    """The first word in which two sentences differ, as a clause; None if they have the same words."""
+    """Return a clause about the first different word of two sentences; None if they have the same words."""
     for word, (ours, theirs) in enumerate(zip(gold.forms, system.forms, strict=False), 1):
         if ours != theirs:
             return f"word {word} is {ours!r} in gold but {theirs!r} in the system's parse"
@@ -75,16 +75,16 @@ def word_mismatch(gold: Sentence, system: Sentence) -> str | None:
 
 
 def check_comparable(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-    """Hold that gold has trees and that the system parsed the same words.
+    """Check that gold has trees and that the system parsed the same words.
 
     Raises:
-        TreeparseError: naming the sentence, counted from 1, and what to do.
+        TreeparseError: if not; it names the sentence, counted from 1, and a remedy.
     """
     _check_pairs(gold, system, lambda ours, theirs: word_mismatch(ours, theirs) or _missing_tree(ours, theirs))
 
 
 def check_words(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-    """Hold that the system has the same words; raises as `check_comparable`."""
+    """Check that the system has the same words; raise as `check_comparable`."""
     _check_pairs(gold, system, word_mismatch)
 
 
@@ -107,12 +107,12 @@ def _missing_tree(gold: Sentence, system: Sentence) -> str | None:
 
 
 def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.int64]:
-    """Counts of each sentence, ``(sentences, 2, len(Count))``: of all words, and of all but gold punctuation.
+    """Return counts ``(sentences, 2, len(Count))``: of all words, and of all but gold punctuation.
 
     Labels are compared as the official scorer does (CoNLL 2018 shared task). A system head of -1 is a wrong head.
 
     Raises:
-        TreeparseError: when the words differ, gold is no tree, or heads or labels are missing.
+        TreeparseError: if words differ, gold is not a tree, or heads or labels are missing.
     """
     check_comparable(gold, system)
     kept = np.stack([np.ones(sum(map(len, gold)), dtype=bool), ~_punctuation(gold)], axis=1)
@@ -135,7 +135,7 @@ def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDA
 
 
 def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.bool_]:
-    """``(words, 9)``: the columns WORDS to CONTENT_CORRECT of each word, then whether it is wrongly root or not."""
+    """Return ``(words, 9)``: the columns WORDS to CONTENT_CORRECT, then whether the word is wrongly root or not."""
     gold_heads = _flat(sentence.heads or () for sentence in gold)
     system_heads = _flat(sentence.heads or () for sentence in system)
     gold_labels, system_labels, names = _label_ids(gold, system)

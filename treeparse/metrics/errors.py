@@ -1,4 +1,4 @@
-"""Where a system errs: which labels it takes for which, and how it does by the length of arcs."""
+"""Errors of a system: confusions of labels, and scores by the length of arcs."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,7 +15,7 @@ ROOT_ARCS = "root"
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Words whose universal label is ``gold`` but in the system's parse ``system``; of ``heads`` the head is right."""
+    """Words with the universal label ``gold`` that the system labels ``system``; ``heads`` have the right head."""
 
     gold: str
     system: str
@@ -25,9 +25,9 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class ArcLengthScore:
-    """How well arcs of some length are found, whatever their labels: ``correct`` ones are in both trees.
+    """Precision and recall of arcs of some length, without labels: ``correct`` arcs are in both trees.
 
-    ``gold`` and ``system`` are the numbers of arcs of that length in each; precision and recall are 0 where there is
+    ``gold`` and ``system`` are the numbers of arcs of that length in each; precision and recall are 0 if there is
     none (McDonald and Nivre 2007).
     """
 
@@ -39,7 +39,7 @@ class ArcLengthScore:
 
 
 def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> list[Confusion]:
-    """The pairs of different universal labels of the same words, the most frequent first; the words must agree."""
+    """Return the confused pairs of universal labels, the most frequent first; the words must agree."""
     words: Counter[tuple[str, str]] = Counter()
     heads: Counter[tuple[str, str]] = Counter()
     for ours, theirs in zip(gold, system, strict=True):
@@ -52,7 +52,7 @@ def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> li
 
 
 def arc_length_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, ArcLengthScore]:
-    """Scores by the distance of words and heads, of the lengths that occur: root, 1, 2, ...; the words must agree."""
+    """Return scores by the distance of words and heads: root, 1, 2, ...; the words must agree."""
     counts = {bucket: [0, 0, 0] for bucket in (ROOT_ARCS, *ARC_BUCKETS)}
     for ours, theirs in zip(gold, system, strict=True):
         for word, (head, other) in enumerate(zip(ours.heads or (), theirs.heads or (), strict=True), 1):
@@ -72,6 +72,6 @@ def _bucket(word: int, head: int) -> str:
 
 
 def wrong_words(gold: Sentence, system: Sentence) -> int:
-    """How many words have another head or another universal label."""
+    """Count words with another head or another universal label."""
     arcs = zip(gold.heads or (), system.heads or (), gold.labels or (), system.labels or (), strict=True)
     return sum(head != other or universal_label(a) != universal_label(b) for head, other, a, b in arcs)

@@ -1,4 +1,4 @@
-"""Oracle scores of lists of parses: how good the best tree of each list is, and how much probability a list holds."""
+"""Oracle scores of lists of parses: the best tree of each list, and the probability of all trees of a list."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from treeparse.sentence import Sentence
 
 @dataclass(frozen=True, slots=True)
 class OracleScores:
-    """Oracle scores of the first ``size`` trees of every list; a shorter list has all its trees looked at.
+    """Oracle scores of the first ``size`` trees of every list; all trees of a shorter list count.
 
     ``trees`` is the mean number of different trees. ``uas`` and ``las`` are the shares of words that are right in the
     list's tree with the most right heads and, another tree maybe, in that with the most right heads with universal
     labels, over all words of all sentences. ``complete_match`` is the share of sentences whose gold tree, with
-    universal labels, is in the list. ``mass`` is the mean of the summed probabilities of different trees; None where
-    they were not given.
+    universal labels, is in the list. ``mass`` is the mean of the summed probabilities of different trees; None without
+    probabilities.
     """
 
     size: int
@@ -32,7 +32,7 @@ class OracleScores:
     mass: float | None
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything by name: what JSON takes."""
+        """Return all values by name, for JSON."""
         return asdict(self)
 
 
@@ -49,11 +49,11 @@ def oracle_scores(
 
     Args:
         gold: the sentences with their gold trees.
-        lists: the trees of each sentence, one or more, in order; a tree that comes again counts once.
-        log_probs: their log probabilities, nats.
+        lists: the trees of each sentence, one or more, in order; a repeated tree counts once.
+        log_probs: the log probabilities of the trees, nats.
 
     Raises:
-        TreeparseError: a list is empty, or as in ``attachment_scores``; log probabilities do not fit the lists.
+        TreeparseError: if a list is empty, log probabilities do not match the lists, or as in ``attachment_scores``.
     """
     _check(gold, lists, log_probs)
     if not gold:
@@ -77,7 +77,7 @@ def oracle_scores(
 
 
 def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[float]) -> NDArray[np.float64]:
-    """``(trees, 5)``: for the list up to each tree what its columns count or find."""
+    """Return ``(trees, 5)``: the columns' values for the list up to each tree."""
     gold_heads, gold_labels = gold.heads or (), [*map(universal_label, gold.labels or ())]
     rows, seen = [], set()
     for tree, log_prob in zip(trees, log_probs, strict=True):
@@ -100,7 +100,7 @@ _COLUMNS = (np.add.accumulate, *[np.maximum.accumulate] * 3, np.add.accumulate)
 def _check(
     gold: Sequence[Sentence], lists: Sequence[Sequence[Sentence]], log_probs: Sequence[Sequence[float]] | None
 ) -> None:
-    """Raise where lists are empty, have other words than gold, or other numbers of log probabilities."""
+    """Raise if lists are empty, have other words than gold, or other numbers of log probabilities."""
     for number, trees in enumerate(lists, 1):
         if not trees:
             raise TreeparseError(f"Sentence {number}: its list holds no tree; leave the sentence out of both sides.")

@@ -17,13 +17,13 @@ COLUMNS = {"upos": "upos", "xpos": "xpos", "ufeats": "feats"}  # of scores
 
 
 def tag_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, float]:
-    """Shares of words, in [0, 1], whose tags are right: ``upos``, ``xpos``, ``ufeats`` and, of all three, ``all_tags``.
+    """Return shares of words in [0, 1] with right tags: ``upos``, ``xpos``, ``ufeats`` and, of all three, ``all_tags``.
 
-    There is a score for each column that gold and the system both have in some word, and ``all_tags`` where they have
-    the same columns. Of FEATS universal features are compared, in any order.
+    There is a score for each column that gold and the system both have in some word, and ``all_tags`` if they have the
+    same columns. FEATS compare by universal features, in any order.
 
     Raises:
-        TreeparseError: the words differ; it names the sentence.
+        TreeparseError: if the words differ; it names the sentence.
     """
     check_words(gold, system)
     sides = [{name: _column(side, name) for name in COLUMNS} for side in (gold, system)]
@@ -36,7 +36,7 @@ def tag_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str
 
 
 def universal_features(feats: str) -> str:
-    """The universal features among those of a word, in the order of the alphabet: what is compared."""
+    """Return the universal features of a word, in alphabetical order."""
     return "|".join(sorted(each for each in feats.split("|") if each.split("=", 1)[0] in UNIVERSAL_FEATURES))
 
 
@@ -51,7 +51,7 @@ def _column(sentences: Sequence[Sentence], name: str) -> list[str]:
 
 
 def _tagged(sentences: Sequence[Sentence]) -> list[bool]:
-    """Whether each of the columns is there in some word."""
+    """Return whether each column has a value in some word."""
     return [any(v != EMPTY for s in sentences for v in _values(s, column)) for column in COLUMNS.values()]
 
 

@@ -21,7 +21,7 @@ from treeparse.sentence import Sentence
 
 
 class AttachmentScores(Metric):
-    """UAS, LAS and the other scores of ``attachment_scores`` over all batches seen.
+    """UAS, LAS and the other scores of ``attachment_scores`` over all batches.
 
     ``compute`` returns scalars in [0, 1] by name: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ...; with
     ``groups=True`` also ``uas`` and ``las`` of each group of sentences: ``las/1-10``, ``las/non-projective``, ...
@@ -38,12 +38,12 @@ class AttachmentScores(Metric):
         self.add_state("counts", default=torch.zeros(GROUPS_SHAPE, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-        """Add a batch; raises ``TreeparseError`` where ``attachment_scores`` does."""
+        """Add a batch; raise ``TreeparseError`` as ``attachment_scores``."""
         counts = grouped_counts(gold, sentence_counts(gold, system))
         self.counts += torch.from_numpy(counts).to(self.counts.device)
 
     def compute(self) -> dict[str, Tensor]:
-        """The scores of everything seen, on the metric's device."""
+        """Return the scores of all batches, on the metric's device."""
         counts = self.counts.cpu().numpy()
         values = group_scores(counts.sum((0, 1))).values()
         if self.groups:
@@ -55,7 +55,7 @@ class AttachmentScores(Metric):
 
 
 class LabelScores(Metric):
-    """Precision, recall and F1 by universal label over all batches seen, for the labels given."""
+    """Precision, recall and F1 by universal label over all batches, for some labels."""
 
     full_state_update = False
     higher_is_better = True
@@ -68,14 +68,14 @@ class LabelScores(Metric):
         self.add_state("counts", default=torch.zeros(len(labels), 3, dtype=torch.int64), dist_reduce_fx="sum")
 
     def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-        """Add a batch; raises ``TreeparseError`` where ``attachment_scores`` does."""
+        """Add a batch; raise ``TreeparseError`` as ``attachment_scores``."""
         check_comparable(gold, system)
         counts = label_counts(gold, system)
         rows = [counts.get(label, (0, 0, 0)) for label in self.labels]
         self.counts += torch.tensor(rows, dtype=torch.int64, device=self.counts.device)
 
     def compute(self) -> dict[str, Tensor]:
-        """``precision/nsubj``, ``recall/nsubj``, ``f1/nsubj`` and so on, scalars in [0, 1]."""
+        """Return ``precision/nsubj``, ``recall/nsubj``, ``f1/nsubj`` and so on, scalars in [0, 1]."""
         values = {}
         for label, (gold, system, correct) in zip(self.labels, self.counts.tolist(), strict=True):
             score = LabelScore.from_counts(gold, system, correct)

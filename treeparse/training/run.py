@@ -11,7 +11,7 @@ from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.files import expand_paths
-from treeparse.data.text.multiword import multiword_tokens
+from treeparse.data.text.rawtext import multiword_tokens
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.objectives import Objective

@@ -151,7 +151,7 @@ def _kernels_of_device(wanted: tuple[Path, str]) -> Kernels:
     from treeparse.device import compiler
 
     source, architecture = wanted
-    path, name = compiler.kept_path(source, architecture), {f"{source.name} for {architecture}"}
+    path, name = compiler.cached_path(source, architecture), {f"{source.name} for {architecture}"}
     folders = {str(path.parent)}
     if path.exists():
         return Kernels(found=name, folders=folders)

@@ -1,4 +1,4 @@
-"""Rows of whole numbers, of different lengths, as one tensor: filled up on the right.
+"""Rows of integers of different lengths as one tensor, padded on the right.
 
 Numbers are handled all at once: a Python object, or a tensor, for each row would take most of a batch's time.
 """
@@ -15,13 +15,13 @@ Numbers = NDArray[np.int64]
 
 
 def padded(rows: Sequence[Sequence[int]], fill: int = 0) -> Tensor:
-    """The rows as one int64 tensor."""
+    """Return the rows as one int64 tensor."""
     lengths = lengths_of(rows)
     return filled(numbers(chain.from_iterable(rows), lengths.sum()), lengths, fill)
 
 
 def lengths_of(rows: Sequence[Sized]) -> Numbers:
-    """The length of each row."""
+    """Return the length of each row."""
     return numbers(map(len, rows), len(rows))
 
 
@@ -31,7 +31,7 @@ def numbers(values: Iterable[int], count: int) -> Numbers:
 
 
 def filled(values: Numbers, lengths: Numbers, fill: int = 0, *, first: int | None = None) -> Tensor:
-    """Rows of these lengths, whose values stand one row behind the other, side by side; ``first`` before each."""
+    """Return rows of these lengths from their concatenated values, with ``first`` before each."""
     start = 0 if first is None else 1
     width = int(lengths.max())
     result = np.full((len(lengths), start + width), fill)

@@ -1,4 +1,4 @@
-"""Tags as what a model learns to predict: which of them are known, and the vocabularies of their columns."""
+"""Tags that a model learns to predict: known tags, and the vocabularies of their columns."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,10 +9,10 @@ from treeparse.sentence import EMPTY, Sentence
 
 
 def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:
-    """The tags of a sentence's words in a column, upos, xpos or feats; None where a word's is unknown.
+    """Return the tags of a sentence's words in a column, upos, xpos or feats; None for unknown tags.
 
     Unknown is ``_``. But in FEATS ``_`` says that a word has no features, if the word has a UPOS or an XPOS: then it
-    was tagged. The features of a word are one tag, as they stand there.
+    was tagged. The features of a word are one tag.
     """
     tags: tuple[str, ...] | None = getattr(sentence, column)
     if tags is None:
@@ -26,9 +26,9 @@ def known_tags(sentence: Sentence, column: str) -> Sequence[str | None]:
 def tag_vocabularies(
     sentences: Sequence[Sentence], columns: Iterable[str], earlier: Mapping[str, Vocabulary] | None = None
 ) -> dict[str, Vocabulary]:
-    """The tags of training sentences in each of the columns, behind those of vocabularies that there are earlier.
+    """Return vocabularies of training sentences' tags by column; they extend earlier vocabularies.
 
-    Raises a ``TreeparseError`` where there is nothing to learn: every tag of a column is ``_``.
+    Raises a ``TreeparseError`` if there is nothing to learn: every tag of a column is ``_``.
     """
     return {column: _vocabulary(sentences, column, (earlier or {}).get(column)) for column in columns}
 
@@ -44,12 +44,12 @@ def _vocabulary(sentences: Sequence[Sentence], column: str, earlier: Vocabulary 
 
 
 def tag_ids(sentence: Sentence, column: str, vocabulary: Vocabulary) -> list[int]:
-    """The ids of a sentence's tags, -1 for those that are unknown or that training never saw."""
+    """Return the ids of a sentence's tags, -1 for unknown tags and tags that training did not have."""
     return vocabulary.indices([tag or "" for tag in known_tags(sentence, column)], missing=-1)
 
 
 def check_unread(tags: Iterable[str], features: Features) -> None:
-    """Raise where a column is to be predicted that the encoder reads, or that is none."""
+    """Raise if a predicted column does not exist, or the encoder reads it."""
     for column in tags:
         if column not in TAG_COLUMNS:
             raise TreeparseError(f"There are no tags {column!r}, only {', '.join(TAG_COLUMNS)}.")

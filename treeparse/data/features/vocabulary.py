@@ -11,7 +11,7 @@ from treeparse.errors import TreeparseError
 class Vocabulary:
     """Strings with ids, as built most frequent first; ``specials`` hold the first ids and have no count.
 
-    ``index`` maps an item that is not there to the special ``unknown``, where one is named, and raises otherwise.
+    ``index`` maps a missing item to the special ``unknown``, if named, and raises otherwise.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Vocabulary:
     def build(
         cls, items: Iterable[str], *, min_count: int = 1, specials: Sequence[str] = (), unknown: str | None = None
     ) -> Self:
-        """The items seen at least ``min_count`` times, by falling count, ties by first appearance."""
+        """Return the items with a count of at least ``min_count``, by descending count, ties by first appearance."""
         return cls((), (), specials=specials, unknown=unknown).extended(items, min_count=min_count)
 
     def extended(self, items: Iterable[str], *, min_count: int = 1) -> Self:
-        """This vocabulary, every id as it is, and behind it the new items among these, as :meth:`build` takes them.
+        """Return this vocabulary with the same ids, followed by the new items among these, as :meth:`build` takes them.
 
-        The counts of its own items grow by those here.
+        The counts of its items grow by the counts here.
         """
         found = Counter(items)
         new = [(item, count) for item, count in found.most_common() if count >= min_count and item not in self]
@@ -60,26 +60,26 @@ class Vocabulary:
         return item in self._ids
 
     def special(self, name: str) -> int:
-        """The id of a special."""
+        """Return the id of a special."""
         return self._special_ids[name]
 
     def index(self, item: str) -> int:
-        """The id of an item, or the unknown's id; without an unknown a ``KeyError``."""
+        """Return the id of an item, or the id of the unknown; without an unknown raise ``KeyError``."""
         return self.indices((item,))[0]
 
     def indices(self, items: Iterable[str], *, missing: int | None = None) -> list[int]:
-        """The ids of several items, and ``missing`` (by default the unknown's id) for those that are not there."""
+        """Return the ids of several items, and ``missing`` (by default the unknown's id) for missing items."""
         missing = self.unknown_id if missing is None else missing
         if missing is None:
             return [*map(self._ids.__getitem__, items)]
         return [*map(self._ids.get, items, repeat(missing))]
 
     def item(self, index: int) -> str:
-        """The string behind an id."""
+        """Return the string of an id."""
         return self.specials[index] if index < len(self.specials) else self.items[index - len(self.specials)]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that :meth:`from_json` turns back into an equal vocabulary."""
+        """Return plain data from which :meth:`from_json` makes an equal vocabulary."""
         return {
             "specials": list(self.specials),
             "unknown": self.unknown,
@@ -88,7 +88,7 @@ class Vocabulary:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The vocabulary that :meth:`to_json` wrote; raises for other data than that."""
+        """Return the vocabulary that :meth:`to_json` wrote; raise for other data."""
         items = data["items"]
         for name in (*(item for item, _ in items), *data["specials"]):
             if not isinstance(name, str):

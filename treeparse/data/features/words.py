@@ -21,33 +21,33 @@ TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
 
 
 class Features(ABC):
-    """What an encoder reads of sentences: tensors by their names. Holds vocabularies, no weights; it can be pickled."""
+    """Maps sentences to the tensors that an encoder reads. It has vocabularies, no weights, and can be pickled."""
 
     @abstractmethod
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The features of the sentences, for :class:`~treeparse.batch.Batch`."""
+        """Return the features of the sentences, for :class:`~treeparse.batch.Batch`."""
 
     @abstractmethod
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
-        """These features, every id as it is, and behind them the new ones of more training sentences.
+        """Return these features with the same ids, followed by the new ones of more training sentences.
 
-        What is new and seen less than ``min_count`` times there is unknown.
+        New items with a count below ``min_count`` are unknown.
         """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
-        """Plain data, from which the encoder's kind makes equal features."""
+        """Return plain data from which the encoder's kind makes equal features."""
 
     def check(self, sentence: Sentence) -> None:
-        """Raise where the sentence lacks what the encoder reads, before it is in a batch."""
+        """Raise if the sentence lacks what the encoder reads, before it is in a batch."""
         return
 
     def length(self, sentence: Sentence) -> int:
-        """What the sentence counts for in the bounds of a batch: how many vectors the encoder computes for it."""
+        """Return the length of the sentence in the bounds of a batch: the vectors that the encoder computes."""
         return len(sentence)
 
     def known_words(self) -> Vocabulary | None:
-        """The lower-cased words of the training sentences with their counts; None where they are not kept."""
+        """The lower-cased words of the training sentences with their counts; None if they are not stored."""
         return None
 
     def tag_columns(self) -> Sequence[str]:
@@ -55,7 +55,7 @@ class Features(ABC):
         return ()
 
     def vocabularies(self) -> Mapping[str, Vocabulary]:
-        """Those that grow by training sentences, by the noun for what each holds: ``word``."""
+        """The vocabularies that grow with training sentences, by the noun for their items: ``word``."""
         return {}
 
 
@@ -89,7 +89,7 @@ class LexicalFeatures(Features):
         tags: Sequence[str] = (),
         vectors: Vocabulary | None = None,
     ) -> Self:
-        """Vocabularies of the training sentences; what is seen less than ``min_count`` times is unknown."""
+        """Return features of the training sentences; items with a count below ``min_count`` are unknown."""
         specials = (PADDING, UNKNOWN, ROOT)
         none, no_characters = (
             Vocabulary((), (), specials=names, unknown=UNKNOWN) for names in (specials, (*specials, BEGIN, END))
@@ -98,9 +98,9 @@ class LexicalFeatures(Features):
         return empty.extended(sentences, min_count=min_count)
 
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
-        """These features, every id as it is, and behind them the new ones of more training sentences.
+        """Return these features with the same ids, followed by the new ones of more training sentences.
 
-        Pretrained vectors stay those they are. What is new and seen less than ``min_count`` times there is unknown.
+        Pretrained vectors do not change. New items with a count below ``min_count`` are unknown.
         """
         forms = [form for sentence in sentences for form in sentence.forms]
         return type(self)(
@@ -130,7 +130,7 @@ class LexicalFeatures(Features):
         return sizes if self.vectors is None else sizes | {"vectors": len(self.vectors)}
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The features of the sentences; raises where a tag that the model reads is missing."""
+        """Return the features of the sentences; raise if a tag that the model reads is missing."""
         lengths, forms = lengths_of(sentences), [*chain.from_iterable(sentence.forms for sentence in sentences)]
         places = {form: place for place, form in enumerate(dict.fromkeys(forms))}  # what is read of a form is read once
         which = numbers(map(places.__getitem__, forms), len(forms))
@@ -154,7 +154,7 @@ class LexicalFeatures(Features):
         return features
 
     def check(self, sentence: Sentence) -> None:
-        """Raise where a tag that the model reads is missing, before the sentence is in a batch."""
+        """Raise if a tag that the model reads is missing, before the sentence is in a batch."""
         for name in self.tags:
             read_tags(sentence, name)
 
@@ -169,7 +169,7 @@ class LexicalFeatures(Features):
         return spelled
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that :meth:`from_json` turns back into equal features."""
+        """Return plain data from which :meth:`from_json` makes equal features."""
         return {
             "words": self.words.to_json(),
             "characters": self.characters.to_json(),
@@ -179,7 +179,7 @@ class LexicalFeatures(Features):
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The features that :meth:`to_json` wrote."""
+        """Return the features that :meth:`to_json` wrote."""
         if odd := data["tags"].keys() - TAG_COLUMNS.keys():
             raise TreeparseError(f"There are no tags {', '.join(odd)}, only {', '.join(TAG_COLUMNS)}.")
         return cls(
@@ -204,7 +204,7 @@ def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
 
 
 def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
-    """The tags of a column, upos, xpos or feats; raises where a word was never tagged."""
+    """Return the tags of a column, upos, xpos or feats; raise if a word has none."""
     tags: tuple[str, ...] | None = getattr(sentence, name)
     # A word without features is common, and "_" says just that; a word without a part of speech was never tagged.
     if tags is None or (name != "feats" and EMPTY in tags):
@@ -218,7 +218,7 @@ def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
 
 
 def _shortened(form: str) -> str:
-    """The form, or its two ends if it is very long: one address on the web would pad all forms of its batch."""
+    """Return the form, or its two ends if it is very long: one URL would pad all forms of its batch."""
     return form if len(form) <= 2 * SPELLED_END else form[:SPELLED_END] + form[-SPELLED_END:]
 
 

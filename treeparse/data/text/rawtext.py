@@ -1,14 +1,19 @@
-"""Raw text given as tokens: a parser that knows "duck" and "." has never seen "duck.", and parses it badly."""
+"""Warnings about raw text as tokens: a parser that was trained on "duck" and "." parses "duck." badly."""
 
 import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.features.vocabulary import Vocabulary
+from treeparse.data.validation import FORM, ID
 
 LOOKED_AT = 100  # sentences
 SELDOM = 20  # sentences with one unsplit multiword token among them, which may be a mistake of annotation
 MOST_ATTACHED = 0.25  # marks attached in training for each that stands alone: above it, "duck." may be how words are
+MOST_MULTIWORD = 500  # multiword tokens that a model stores
+RARELY_WHOLE = 0.1  # the most occurrences of a form as one word, for each one as a multiword token
 
 _ENDS = ".?!…。！？؟।։።"  # marks that end sentences  # noqa: RUF001
 _PAUSES = ",;:、，；：،؛"  # noqa: RUF001
@@ -20,7 +25,7 @@ _TOOLS = "UDPipe, Stanza or spaCy"
 
 
 class RawTextCheck:
-    """Looks at the first sentences that a parser is given, and says once if they were never tokenised or split.
+    """Checks the first sentences of a parser's input, and reports once if they were not tokenised or split.
 
     The sign of raw text is punctuation at the end of words ("duck.", "well,") where the model's training data has it as
     tokens of its own: more of it than stands alone. A full stop counts only at the last token of a sentence; forms that
@@ -34,7 +39,7 @@ class RawTextCheck:
     """
 
     def __init__(self, words: Vocabulary | None, multiword: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``words`` are those of the training data, lower-cased; without them only paragraphs are found.
+        """``words`` are the words of the training data, lower-cased; without them the check finds only paragraphs.
 
         ``multiword`` are its multiword tokens, lower-cased, with their words.
         """
@@ -138,3 +143,22 @@ def _starts_sentence(form: str) -> bool:
     """Whether a word may start a sentence: it has a capital, or letters that have no case."""
     first = form.lstrip(_OPENING)[:1]
     return first != "" and _is_letter(first) and not first.islower()
+
+
+def multiword_tokens(sentences: Iterable[ConlluSentence]) -> dict[str, str]:
+    """Return the most frequent multiword tokens, lower-cased, with their usual words: ``{"du": "de le"}``.
+
+    Forms that are often one word are left out, because they are no sign of unsplit text.
+    """
+    words: Counter[str] = Counter()
+    splits: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for sentence in sentences:
+        forms = [form.lower() for form in sentence.words.forms]
+        words.update(forms)
+        for row in sentence.rows():
+            first, is_range, last = row[ID].partition("-")
+            if is_range:
+                splits[row[FORM].lower()][" ".join(forms[int(first) - 1 : int(last)])] += 1
+    totals = {form: counts.total() for form, counts in splits.items() if words[form] <= RARELY_WHOLE * counts.total()}
+    frequent = sorted(totals, key=lambda form: (-totals[form], form))[:MOST_MULTIWORD]
+    return {form: splits[form].most_common(1)[0][0] for form in frequent}

@@ -52,7 +52,7 @@ class WordVectors:
 def read_vectors(
     path: str | Path, *, max_vectors: int | None = None, only: Container[str] | None = None
 ) -> WordVectors:
-    """Read a file of word vectors, whose format is told by its first bytes, not by its name; each may be gzipped.
+    """Read a file of word vectors; its first bytes, not its name, tell the format. Each format may be gzipped.
 
     - Text: a word and its values a line, separated by single spaces. A first line of two whole numbers is a header, as
       of word2vec and fastText: the number of vectors (not checked, so that a file can be cut by ``head``) and their
@@ -61,13 +61,13 @@ def read_vectors(
     - word2vec's binary: the same header, then each word, a space, its values as float32, and a line's end or none.
     - fastText's model, ``.bin``: the vector of a word is the mean of its own and those of its n-grams.
 
-    Of several vectors of a word the first is taken. What is not UTF-8 in a word becomes U+FFFD. The file is read in
-    passing: what is held are the vectors that come out.
+    The first of several vectors of a word counts. Bytes of a word that are not UTF-8 become U+FFFD. Reading streams the
+    file, so memory holds only the returned vectors.
 
     Args:
         path: the file.
-        max_vectors: read that many vectors at most; files have the frequent words first.
-        only: of these words alone; no other's values are parsed, which saves most of the time of a text.
+        max_vectors: the most vectors to read; files have the frequent words first.
+        only: read only these words. Values of other words are not parsed, which saves most of the time of a text file.
 
     Raises:
         DataError: a vector has too few values or one that is no finite number, or there is none; with file and line.

@@ -1,1 +1,1 @@
-"""YAML that users write, read so that every mistake is named with its line."""
+"""YAML that users write; errors name the line of every mistake."""

@@ -1,4 +1,4 @@
-"""YAML that users write, checked before it is read: nothing in it stands twice, nests deep or multiplies."""
+"""Checks of YAML before it is read: no duplicate keys, deep nesting or multiplied aliases."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ MOST_VALUES = 5_000  # with those of aliases counted wherever they stand
 
 
 class OutOfBoundsError(yaml.YAMLError):
-    """The text is YAML, but not such as is written by hand; the message says why and in which line."""
+    """The YAML exceeds the bounds of handwritten files; the message has the reason and the line."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping that is still open."""
 
     anchor: str | None
     is_mapping: bool
@@ -25,7 +25,7 @@ class _Open:
     keys: set[str] = field(default_factory=set)
 
     def take(self, key: str | None, size: int, line: int) -> None:
-        """Count a child of so many values; ``key`` is the text of a scalar."""
+        """Count a child with its number of values; ``key`` is the text of a scalar."""
         if self.is_mapping and self.children % 2 == 0 and key is not None:
             if key in self.keys:
                 raise OutOfBoundsError(f"line {line}: the key {key!r} stands there a second time: keep one of the two")
@@ -38,8 +38,8 @@ def check_yaml(text: str) -> None:
     """Check that a text is of bounded length, depth and size, aliases written out, and names no key twice.
 
     Raises:
-        OutOfBoundsError: it is not.
-        yaml.YAMLError: it is no YAML.
+        OutOfBoundsError: if it is out of bounds.
+        yaml.YAMLError: if it is not YAML.
     """
     if len(text) > LONGEST:
         raise OutOfBoundsError(f"the text has {len(text):,} characters, but at most {LONGEST:,} are read")

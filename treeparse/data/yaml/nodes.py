@@ -1,4 +1,4 @@
-"""The nodes of YAML that users write, read one by one so that every mistake is named with its line."""
+"""The nodes of YAML that users write; errors name the line of every mistake."""
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,12 +14,12 @@ KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list"}
 
 
 def read_yaml_text(path: str | Path, what: str) -> str:
-    """The text of a file that should hold ``what``, rules or constraints; one that ships goes by its name.
+    """Return the text of a file with ``what``, rules or constraints; a shipped file goes by its name.
 
     Raises:
-        DataError: it is too long, or no text in UTF-8.
-        TreeparseError: a bare name is neither that of a file nor that of one that ships.
-        OSError: the file cannot be read.
+        DataError: if it is too long, or not UTF-8 text.
+        TreeparseError: if a bare name is neither a file nor a shipped file.
+        OSError: if the file cannot be read.
     """
     with open(path if Path(path).suffix else file_or_shipped(path, what), "rb") as stream:
         data = stream.read(LONGEST + 1)
@@ -32,7 +32,7 @@ def read_yaml_text(path: str | Path, what: str) -> str:
 
 
 def compose(text: str, source: str) -> yaml.Node | None:
-    """The tree of a text's YAML, bounded in size; None of an empty one. Raises a ``DataError`` for what is no YAML."""
+    """Return the YAML tree of a text, bounded in size; None if it is empty. Raise ``DataError`` if it is not YAML."""
     try:
         check_yaml(text)
         return yaml.compose(text, Loader=yaml.SafeLoader)
@@ -46,13 +46,13 @@ def compose(text: str, source: str) -> yaml.Node | None:
 
 
 def line_of(node: yaml.Node) -> int:
-    """The line in which a node begins, from 1."""
+    """Return the line in which a node begins, from 1."""
     return node.start_mark.line + 1
 
 
 @contextmanager
 def at(node: yaml.Node, source: str) -> Iterator[None]:
-    """Say of an error where it is, unless that is known better already."""
+    """Add the line and source to errors that have none."""
     try:
         yield
     except DataError:
@@ -62,7 +62,7 @@ def at(node: yaml.Node, source: str) -> Iterator[None]:
 
 
 def entries(node: yaml.Node, keys: Collection[str], what: str, source: str) -> dict[str, yaml.Node]:
-    """The values of a mapping whose keys are among these."""
+    """Return the values of a mapping; raise for keys that are not among these."""
     if not isinstance(node, yaml.MappingNode):
         raise TreeparseError(f"{what} is {shown(node)}, but should be a mapping with keys such as {next(iter(keys))}")
     found = {}
@@ -76,7 +76,7 @@ def entries(node: yaml.Node, keys: Collection[str], what: str, source: str) -> d
 
 
 def texts(node: yaml.Node, what: str) -> tuple[str, ...]:
-    """One text or several, as they are written: 'no' and '1' are words too."""
+    """Return one or more texts as they are written: 'no' and '1' are words too."""
     nodes: Sequence[yaml.Node] = node.value if isinstance(node, yaml.SequenceNode) else [node]
     if not nodes:
         raise TreeparseError(f"the list of {what} is empty: leave it out, or name some")
@@ -84,7 +84,7 @@ def texts(node: yaml.Node, what: str) -> tuple[str, ...]:
 
 
 def scalar(node: yaml.Node) -> str:
-    """The text of one value."""
+    """Return the text of one value."""
     if not isinstance(node, yaml.ScalarNode):
         raise TreeparseError(f"one value should stand here, not {shown(node)}")
     if not node.value:
@@ -93,5 +93,5 @@ def scalar(node: yaml.Node) -> str:
 
 
 def shown(node: yaml.Node) -> str:
-    """What stands there, in short."""
+    """Return a short form of a node for messages."""
     return KINDS.get(type(node)) or (f"{node.value!r:.50}" if node.value else "empty")
