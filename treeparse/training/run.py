@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -19,7 +20,6 @@ from treeparse.progress import Console
 from treeparse.sentence import Sentence
 from treeparse.training.data.frozen_layers import cached_indexer
 from treeparse.training.data.treebanks import (
-    Treebanks,
     check_objective,
     dev_sentences,
     files_remark,
@@ -88,7 +88,8 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
 def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
     """Build everything that the epochs of a run need."""
     earlier = None if state is None else state.identity["settings"]
-    treebanks = _load_treebanks(config, console)
+    with console.during("reading the treebanks"):
+        treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
     objective = _build_objective(config, train)
     dev = dev_sentences(config, treebanks, train, console.say)
@@ -101,7 +102,9 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     with console.during("measuring the memory of a step"):
         fitted = fit_batches_in_memory(config, parser, objective, train, console.say, mix=mix, earlier=earlier)
     resolved = resolve_settings(fitted, facts, earlier)
-    _say_settings(fitted, resolved, treebanks, console, is_new=state is None)
+    console.remark(files_remark(resolved.data, treebanks))
+    for remark in resolution_remarks(fitted, resolved) if state is None else ():
+        console.remark(remark)
 
     identity = run_identity(resolved, parser.indexer.to_json(), train, dev, mix)
     if state is not None:
@@ -110,16 +113,12 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
 
-    module = _build_module(resolved, parser, objective, treebanks, dev, facts)
+    name_of = partial(treebanks.name_of, text=mix.unlabelled)
+    module = ParserModule(parser, objective, resolved.optimization, dev=dev, name_of=name_of, seed=config.seed)
     if state is not None:
         module.restore(state)
     data = _build_batches(resolved, indexer, parser, train, dev, facts)
     return Training(resolved, workload(resolved, facts), module, data, identity)
-
-
-def _load_treebanks(config: TrainConfig, console: Console) -> Treebanks:
-    with console.during("reading the treebanks"):
-        return load_treebanks(config, console.say)
 
 
 def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective:
@@ -139,28 +138,6 @@ def _build_parser(
     if remark is not None and is_new:
         console.say(remark)
     return parser
-
-
-def _say_settings(
-    fitted: TrainConfig, resolved: ResolvedConfig, treebanks: Treebanks, console: Console, *, is_new: bool
-) -> None:
-    console.remark(files_remark(resolved.data, treebanks))
-    for remark in resolution_remarks(fitted, resolved) if is_new else ():
-        console.remark(remark)
-
-
-def _build_module(
-    config: ResolvedConfig,
-    parser: Parser,
-    objective: Objective,
-    treebanks: Treebanks,
-    dev: Sequence[Sentence],
-    facts: TreebankFacts,
-) -> ParserModule:
-    def name_of(index: int) -> str:
-        return treebanks.name_of(index, facts.mix.unlabelled)
-
-    return ParserModule(parser, objective, config.optimization, dev=dev, name_of=name_of, seed=config.seed)
 
 
 def _build_batches(

@@ -199,6 +199,10 @@ class TrainerConfig:
         device_named(self.device)
 
 
+# The sections that may hold ``auto``.
+SECTIONS: Mapping[str, type] = {"data": DataConfig, "optimization": OptimizationConfig, "trainer": TrainerConfig}
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """The settings of a training run.

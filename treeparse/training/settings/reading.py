@@ -32,13 +32,7 @@ from treeparse.training.settings.arguments import (
     split_options,
     without_replaced_length,
 )
-from treeparse.training.settings.config import (
-    DEFAULT_OBJECTIVE,
-    DataConfig,
-    OptimizationConfig,
-    TrainConfig,
-    TrainerConfig,
-)
+from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, TrainConfig
 from treeparse.training.settings.encoders import (
     KEY,
     add_encoder_arguments,
@@ -231,20 +225,14 @@ def _build_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
     parser.add_argument("--output", type=str, required=True, help="the folder of the run")
     parser.add_argument("--seed", type=int, default=1, help="seed of the first weights, data order and dropout")
     parser.add_argument("--init_from", type=str | None, default=None, help="a model, or a run, to start from")
-    parser.add_class_arguments(DataConfig, "data")
+    parser.add_class_arguments(SECTIONS["data"], "data")
     parser.add_class_arguments(ParserConfig, "model", skip={"encoder"}, instantiate=False)
     add_encoder_arguments(parser, encoder)
-    parser.add_class_arguments(OptimizationConfig, "optimization")
-    parser.add_class_arguments(TrainerConfig, "trainer")
+    for name in ("optimization", "trainer"):
+        parser.add_class_arguments(SECTIONS[name], name)
     if of_run:
-        sections = {
-            "data": DataConfig,
-            "model": ParserConfig,
-            "optimization": OptimizationConfig,
-            "trainer": TrainerConfig,
-        }
-        sections |= {KEY: ENCODERS[encoder]} if encoder in ENCODERS else {}
-        before = {key: values_of_before(kind) for key, kind in sections.items()}
+        kinds = {**SECTIONS, "model": ParserConfig, **({KEY: ENCODERS[encoder]} if encoder in ENCODERS else {})}
+        before = {key: values_of_before(kind) for key, kind in kinds.items()}
         parser.set_defaults(flattened(json.loads(json.dumps(before, default=asdict))))
     return parser
 

@@ -10,7 +10,7 @@ from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMi
 from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.settings.config import SECTIONS, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.settings.resolved import ResolvedConfig, ResolvedData, ResolvedOptimization, ResolvedTrainer
 
 EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
@@ -116,7 +116,7 @@ def _chosen_values(config: TrainConfig, resolved: ResolvedConfig) -> str:
     """List the values of the settings that a config leaves to ``auto``, without the device and the number of steps."""
     return ", ".join(
         f"{section}.{name} {getattr(getattr(resolved, section), name)}"
-        for section in ("data", "optimization", "trainer")
+        for section in SECTIONS
         for name, value in vars(getattr(config, section)).items()
         if value == "auto" and name not in ("device", "steps")
     )
@@ -145,7 +145,7 @@ def _first_epoch(data: ResolvedData, seed: int, facts: TreebankFacts) -> EpochSa
 def _with_earlier_values(config: TrainConfig, earlier: Mapping[str, Any]) -> TrainConfig:
     """Replace ``auto`` by the values of an earlier run."""
     sections = {}
-    for name in ("data", "optimization", "trainer"):
+    for name in SECTIONS:
         section, values = getattr(config, name), earlier.get(name, {})
         known = {key: values[key] for key, value in vars(section).items() if value == "auto" and key in values}
         sections[name] = replace(section, **known)

@@ -1,32 +1,30 @@
 """The settings that training works with: those of `TrainConfig`, with a value for every ``auto``."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from treeparse.errors import TreeparseError
 from treeparse.names import TrainingPrecision
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 
 
-def check_resolved(settings: Any) -> None:
-    """Raise if a section of settings holds ``auto`` for anything but the device."""
-    if unresolved := [name for name, value in vars(settings).items() if value == "auto" and name != "device"]:
-        raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
+class ResolvedSection:
+    """A base of dataclasses that refuses ``auto`` for anything but the device, because a run may resume on another."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # pyright: ignore[reportAttributeAccessIssue]
+        if unresolved := [name for name, value in vars(self).items() if value == "auto" and name != "device"]:
+            raise TreeparseError(f"Resolved settings must hold no 'auto', got it for {', '.join(unresolved)}.")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedData(DataConfig):
+class ResolvedData(ResolvedSection, DataConfig):
     """`DataConfig` without ``auto``."""
 
     batch_words: int = field()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_resolved(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedOptimization(OptimizationConfig):
+class ResolvedOptimization(ResolvedSection, OptimizationConfig):
     """`OptimizationConfig` without ``auto``."""
 
     epochs: int = field()
@@ -36,20 +34,12 @@ class ResolvedOptimization(OptimizationConfig):
     patience: int | None = field()
     average_decay: float | None = field()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_resolved(self)
-
 
 @dataclass(frozen=True, kw_only=True)
-class ResolvedTrainer(TrainerConfig):
-    """`TrainerConfig` without ``auto``, except for the device, because a run may resume on another one."""
+class ResolvedTrainer(ResolvedSection, TrainerConfig):
+    """`TrainerConfig` without ``auto`` for the precision."""
 
     precision: TrainingPrecision = field()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_resolved(self)
 
 
 @dataclass(frozen=True, kw_only=True)
