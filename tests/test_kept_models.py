@@ -108,7 +108,7 @@ def test_files_of_a_run_name_the_version_that_wrote_them(kept: Path) -> None:
     state = torch.load(run.state, weights_only=True)
     torch.save({**state, "format": 99, "treeparse": "9.8.7"}, run.state)
     with pytest.raises(
-        TreeparseError, match=r"another version of treeparse than .*, treeparse 9\.8\.7: go on with that"
+        TreeparseError, match=r"another version of treeparse than .*, treeparse 9\.8\.7: resume with that version"
     ):
         run.read_state()
     torch.save({**state, "later": 1, "treeparse": "9.8.7"}, run.state)

@@ -12,11 +12,10 @@ from typing import Any
 FORMAT = 1  # of the JSON files in model folders and runs
 UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from the config of a format to the next one's
 
-# Settings of a run that have another name now, by dotted keys: "model.old" to "model.new". Model folders hold what
-# stands under "model" here.
+# Renamed settings of a run, by dotted keys: "model.old" to "model.new". Model folders hold the section "model".
 SETTING_KEYS: Mapping[str, str] = {}
 
-# Classes that a config may name, by the modules that have held them, to the packages that export them for good.
+# Packages that export classes for configs, each with the modules that hold or held these classes.
 _EXPORTED = {
     "treeparse.objectives": {
         "treeparse.objectives.constraints": "GeneralizedExpectation PosteriorRegularization",

@@ -59,7 +59,7 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     console, run = Console(quiet=quiet), RunDirectory(config.output)
     if not resume and run.holds_run():
         raise TreeparseError(
-            f"There is a run in {run.path} already: go on with --resume {run.path}, or name another --output."
+            f"{run.path} already holds a run: resume it with --resume {run.path}, or name another --output."
         )
     state = _state_to_resume(run, config) if resume else None
     with without_notices(), repeatable(config.trainer.device):

@@ -47,9 +47,9 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
             return history
         done = history[-1].epoch if history else 0
         if state is not None:
-            console.say(f"going on after epoch {done}")
+            console.say(f"resuming after epoch {done}")
             if state.threads != torch.get_num_threads():
-                console.say(f"the run had {state.threads} threads: with another number the last bits may differ")
+                console.say(f"the run had {state.threads} threads: another number may change the last bits")
         trainer = _trainer(training, recorder, console)
         counts = dict.fromkeys(("ready", "started", "processed", "completed"), done)
         trainer.fit_loop.epoch_progress.current.load_state_dict(counts)

@@ -93,7 +93,7 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
         )
     if problems:
         raise TreeparseError(
-            f"The run in {path} cannot go on with other settings or data: {'; '.join(problems)}. "
+            f"The run in {path} cannot resume with other settings or data: {'; '.join(problems)}. "
             "Resume it with its own, or start another run under another --output."
         )
 

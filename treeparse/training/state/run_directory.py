@@ -107,7 +107,7 @@ class RunDirectory:
             raise
         except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise TreeparseError(
-                f"{self.parser} is damaged ({error}): treeparse train --resume {self.path} writes it anew."
+                f"{self.parser} is damaged ({error}): treeparse train --resume {self.path} writes it again."
             ) from error
 
     def read_state(self, *, mapped: bool = False) -> RunState | None:
@@ -160,7 +160,7 @@ class RunDirectory:
             if state is None:
                 raise TreeparseError(
                     f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first "
-                    f"one, or go on with treeparse train --resume {self.path}."
+                    f"one, or resume the run with treeparse train --resume {self.path}."
                 )
             self._history_of = version, state.history
         return self._history_of[1]
@@ -189,7 +189,7 @@ def _load(path: Path, *, mapped: bool = False) -> dict[str, Any]:
     try:
         values = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except FileNotFoundError as error:
-        raise TreeparseError(f"{path} is missing, so the run cannot go on: {REMEDY}.") from error
+        raise TreeparseError(f"{path} is missing, so the run cannot resume: {REMEDY}.") from error
     except (OSError, MemoryError):
         raise
     except Exception as error:  # a file that is no checkpoint may raise anything

@@ -45,7 +45,7 @@ def state_from_plain(plain: Mapping[str, Any], source: str) -> RunState:
     if type(number) is not int or number != STATE_FORMAT:
         raise TreeparseError(
             f"{source} was written by another version of treeparse than {installed_version()}, {file_writer(plain)}: "
-            f"go on with that one, or {REMEDY}."
+            f"resume with that version, or {REMEDY}."
         )
     values: dict[str, Any] = {name: value for name, value in plain.items() if name not in ("format", VERSION)}
     values["source"] = source
