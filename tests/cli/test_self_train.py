@@ -168,7 +168,7 @@ def test_other_settings_or_data_are_refused(
     refused = [
         ([*command, "--seed", 2], "seed differ"),
         ([*command, "--optimization.learning_rate", 0.1], "optimization.learning_rate differ"),
-        (["train", "--config", tmp_path / "config.yaml", "--output", out / "round-0"], "already holds a run: resume it"),
+        (["train", "--config", tmp_path / "config.yaml", "--output", out / "round-0"], "already holds a run"),
     ]
     for arguments, problem in refused:
         assert run(*arguments, "-q") == 2
