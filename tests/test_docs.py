@@ -48,7 +48,7 @@ OPTIONS = [f"--{key}={value}" for key, value in LEARNING.items()]
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The file ``mine.py`` of the text, in a folder from which it is imported."""
-    sentences = "One's own is a subclass of", "A cost of whole trees of one's own"
+    sentences = "A custom objective is a subclass of", "A custom cost of whole trees"
     blocks = [block_after(objectives.__doc__, sentence) for sentence in sentences]
     assert all(lines_of(block) <= 20 for block in blocks)
     path = tmp_path / "mine.py"

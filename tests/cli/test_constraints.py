@@ -10,7 +10,7 @@ from helpers.sentences import learnable_sentences
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
 from treeparse.model import Parser
-from treeparse.objectives.constraints import Constraint, Target, Words, read_constraints
+from treeparse.objectives.constraints import Constraint, Target, WordSet, read_constraints
 from treeparse.sentence import Sentence
 
 
@@ -35,9 +35,9 @@ def test_what_is_extracted_is_a_file_with_comments(treebank: str, tmp_path: Path
     path = tmp_path / "c.yaml"
     assert main(["constraints", "extract", treebank, "--count", "3", "-o", str(path)]) == 0
     assert read_constraints(path) == (
-        Constraint(Target(1.0, 1.0), Words(("NOUN",)), Words(("VERB",)), "left"),
-        Constraint(Target(1.0, 1.0), Words(("ADJ",)), Words(("NOUN",)), "left"),
-        Constraint(Target(1.0, 1.0), Words(("VERB",)), "root"),
+        Constraint(Target(1.0, 1.0), WordSet(("NOUN",)), WordSet(("VERB",)), "left"),
+        Constraint(Target(1.0, 1.0), WordSet(("ADJ",)), WordSet(("NOUN",)), "left"),
+        Constraint(Target(1.0, 1.0), WordSet(("VERB",)), "root"),
     )
     text = path.read_text(encoding="utf-8")
     assert text.startswith(
@@ -115,9 +115,15 @@ def test_text_without_trees_has_no_gold_column(
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ("head: {upos: NOUN}, probability: 1", "on UPOS, but the sentence that starts with 'a b' has words without it"),
-        ("label: amodd, probability: 1", "does not have: amodd; it has amod, nsubj, root; did you mean amod?"),
-        ("label: amod", "c.yaml:1: the constraint has no target"),
+        (
+            "head: {upos: NOUN}, probability: 1",
+            "on UPOS need tagged words, but the sentence that starts with 'a b' has words without UPOS",
+        ),
+        (
+            "label: amodd, probability: 1",
+            "must be labels of the model, got amodd; the model has amod, nsubj, root; did you mean amod?",
+        ),
+        ("label: amod", "c.yaml:1: a constraint must have one target of"),
     ],
 )
 def test_what_cannot_be_reported(
@@ -135,7 +141,7 @@ def test_what_is_mistyped(model: str, treebank: str, tmp_path: Path, capsys: pyt
         (["report", model, "missing.yaml", treebank], "there is no file 'missing.yaml'"),
         (["report", model, "c.yaml", treebank, "--count", "3"], "--count and --exact say what is extracted"),
         (["extract", "missing.conllu"], "there is no file 'missing.conllu'"),
-        (["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))], "has no head|words without UPOS"),
+        (["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))], "got none: use a treebank with trees|Words must have UPOS, but"),
     ):
         assert main(["constraints", *command]) == 2
         error = capsys.readouterr().err

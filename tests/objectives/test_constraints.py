@@ -15,10 +15,10 @@ from treeparse.data.yaml.bounds import LONGEST
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives.constraints import (
     Constraint,
+    ConstraintMatches,
     Distance,
-    Features,
     Target,
-    Words,
+    WordSet,
     constraints_to_yaml,
     extract_constraints,
     parse_constraints,
@@ -37,9 +37,9 @@ ANY = parse_constraints(as_yaml(["probability: 0.5"] * len(SAID)))
 def test_the_example_is_read() -> None:
     _, _, example = (reading.__doc__ or "").partition("::\n")
     assert parse_constraints(example) == (
-        Constraint(Target(0.9, 0.9), Words(("DET",)), Words(("NOUN",)), "left"),
+        Constraint(Target(0.9, 0.9), WordSet(("DET",)), WordSet(("NOUN",)), "left"),
         Constraint(
-            Target(0.6, 0.6), Words(("NOUN",)), Words(("VERB",)), label=("nsubj", "obj"), distance=Distance(1, 5)
+            Target(0.6, 0.6), WordSet(("NOUN",)), WordSet(("VERB",)), label=("nsubj", "obj"), distance=Distance(1, 5)
         ),
     )
 
@@ -53,7 +53,7 @@ def test_the_example_is_read() -> None:
         ("distance: 3, probability: 1", Constraint(Target(1.0, 1.0), distance=Distance(3, 3))),
         (
             "dependent: {word: [No, 1, yes, 'null', no], upos: X}, direction: right, probability: 0",
-            Constraint(Target(0.0, 0.0), Words(("X",), ("no", "1", "yes", "null")), direction="right"),
+            Constraint(Target(0.0, 0.0), WordSet(("X",), ("no", "1", "yes", "null")), direction="right"),
         ),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_an_entry_says(entry: str, expected: Constraint) -> None:
 
 def test_what_is_written_reads_equal(tmp_path: Path) -> None:
     constraints = (
-        Constraint(Target(0.1, 0.1), Words(("DET", "NUM"), ("no", "1")), Words(word=("été",)), "right"),
+        Constraint(Target(0.1, 0.1), WordSet(("DET", "NUM"), ("no", "1")), WordSet(word=("été",)), "right"),
         Constraint(Target(1 / 3, 2 / 3), head="root", label=("root",)),
         Constraint(Target(1e-7, 1.0), distance=Distance(2, 2)),
         Constraint(Target(0.0, 0.5), label=("a", "b:c"), distance=Distance(1, 10**8)),
@@ -95,38 +95,62 @@ GOOD = "- head: root\n  probability: 0.5\n"
             "there is no key 'uposs' in head, only upos, word; did you mean upos?",
         ),
         ("- [a]: b\n", 1, "there is no key a list in a constraint"),
-        (GOOD + "- head: {upos: X}\n", 3, "the constraint has no target: give one of probability, at_least, at_most"),
-        ("- head: root\n  at_least: 0.1\n  at_most: 0.2\n", 1, "two targets, at_least and at_most: for an interval"),
-        ("- head: root\n  probability: 1.5\n", 2, "a probability lies between 0 and 1, which 1.5 does not"),
-        ("- head: root\n  at_least: -1\n", 2, "which -1 does not"),
-        ("- head: root\n  probability: .nan\n", 2, "a probability is a number from 0 to 1, not '.nan'"),
-        ("- head: root\n  probability: nan\n", 2, "which nan does not"),
-        ("- head: root\n  probability: often\n", 2, "a probability is a number from 0 to 1, not 'often'"),
+        (
+            GOOD + "- head: {upos: X}\n",
+            3,
+            "a constraint must have one target of probability, at_least, at_most, got none",
+        ),
+        (
+            "- head: root\n  at_least: 0.1\n  at_most: 0.2\n",
+            1,
+            "must have one target, got at_least and at_most: for an interval",
+        ),
+        ("- head: root\n  probability: 1.5\n", 2, "a probability must be a number from 0 to 1, got 1.5"),
+        ("- head: root\n  at_least: -1\n", 2, "a probability must be a number from 0 to 1, got -1"),
+        ("- head: root\n  probability: .nan\n", 2, "a probability must be a number from 0 to 1, got '.nan'"),
+        ("- head: root\n  probability: nan\n", 2, "a probability must be a number from 0 to 1, got nan"),
+        ("- head: root\n  probability: often\n", 2, "a probability must be a number from 0 to 1, got 'often'"),
         ("- head: root\n  at_most: [0.1, 0.2]\n", 2, "one value should stand here, not a list"),
-        ("- head: root\n  probability: [0.1]\n", 2, r"an interval is two probabilities, such as \[0.8, 1.0\]"),
-        ("- head: root\n  probability: [0.9, 0.8]\n", 2, r"the lower end of an interval comes first: \[0.8, 0.9\]"),
-        ("- head: root\n  at_least: 0\n", 2, "every share lies between 0 and 1: this constrains nothing"),
-        ("- dependent: {upos: X}\n  probability: 1\n", 1, "nothing is said of head, direction, label or distance"),
-        ("- head: NOUN\n  probability: 1\n", 1, r"head is 'NOUN', but should be root, or such as {upos: NOUN}"),
-        ("- dependent: [a]\n  probability: 1\n", 1, r"dependent is a list, but should be such as {upos: NOUN}"),
-        ("- dependent: root\n  probability: 1\n", 1, "the root hangs from nothing"),
-        ("- head: {upos: [X, root]}\n  probability: 1\n", 1, "the root has no UPOS: .* write 'head: root'"),
-        ("- head: {root: true, upos: X}\n  probability: 1\n", 1, "the root has neither UPOS nor word"),
-        ("- head: {}\n  probability: 1\n", 1, "nothing is said of the words: give upos, word or both"),
+        ("- head: root\n  probability: [0.1]\n", 2, r"an interval must be two probabilities, such as \[0.8, 1.0\]"),
+        (
+            "- head: root\n  probability: [0.9, 0.8]\n",
+            2,
+            r"an interval must begin with its lower end: write \[0.8, 0.9\]",
+        ),
+        ("- head: root\n  at_least: 0\n", 2, "a target must exclude some share, got 0 to 1"),
+        (
+            "- dependent: {upos: X}\n  probability: 1\n",
+            1,
+            "a constraint must have at least one of head, direction, label and distance, got none",
+        ),
+        ("- head: NOUN\n  probability: 1\n", 1, r"head must be root, {upos: NOUN}, .*, got 'NOUN'"),
+        ("- dependent: [a]\n  probability: 1\n", 1, r"dependent must be {upos: NOUN}, .*, got a list"),
+        ("- dependent: root\n  probability: 1\n", 1, "dependent must be words, got the root, which has no head"),
+        (
+            "- head: {upos: [X, root]}\n  probability: 1\n",
+            1,
+            "upos must be tags of words, got the root: .* write 'head: root'",
+        ),
+        ("- head: {root: true, upos: X}\n  probability: 1\n", 1, "a set of words has no key root: write 'head: root'"),
+        ("- head: {}\n  probability: 1\n", 1, "a set of words must have upos, word or both, got neither"),
         ("- head:\n    word: []\n  probability: 1\n", 2, "the list of word is empty: leave it out, or name some"),
         ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "a value is missing here"),
         ("- head: {upos: {a: b}}\n  probability: 1\n", 1, "one value should stand here, not a mapping"),
-        ("- direction: lft\n  probability: 1\n", 1, "the direction is 'lft', but should be .*; did you mean left?"),
-        ("- label: a\n  distance: 0\n  probability: 1\n", 2, "a distance is 1 or more"),
-        ("- label: a\n  distance: [5, 2]\n  probability: 1\n", 2, "not 5 to 2"),
-        ("- label: a\n  distance: [1, 2, 3]\n  probability: 1\n", 2, "is two of them"),
-        ("- label: a\n  distance: far\n  probability: 1\n", 2, "a distance is a whole number of words, not 'far'"),
-        ("- head: root\n  direction: left\n  probability: 1\n", 1, "the root stands nowhere in a sentence"),
-        ("- head: root\n  distance: 1\n  probability: 1\n", 1, "the root stands nowhere in a sentence"),
+        ("- direction: lft\n  probability: 1\n", 1, "direction must be left or right, got 'lft'; did you mean left?"),
+        (
+            "- label: a\n  distance: 0\n  probability: 1\n",
+            2,
+            "a distance must be a number from 1, or an interval of such numbers, got 0",
+        ),
+        ("- label: a\n  distance: [5, 2]\n  probability: 1\n", 2, "an interval of such numbers, got 5 to 2"),
+        ("- label: a\n  distance: [1, 2, 3]\n  probability: 1\n", 2, "an interval of distances must be two numbers"),
+        ("- label: a\n  distance: far\n  probability: 1\n", 2, "a distance must be a whole number of words, got 'far'"),
+        ("- head: root\n  direction: left\n  probability: 1\n", 1, "the head root has no position"),
+        ("- head: root\n  distance: 1\n  probability: 1\n", 1, "the head root has no position"),
         (
             "- label: [a, b]\n  probability: 1\n" + GOOD + "- label: [b, a]\n  at_most: 0.5\n",
             5,
-            "'any word hangs from any head, as b or a' was constrained in line 1 already: keep one of the two",
+            "constraints must differ, but 'any word hangs from any head, as b or a' is in line 1 too",
         ),
         ("- head: root\n  probability: 1\n  head: root\n", None, "line 3: the key 'head' stands there a second time"),
         ("- head: root\n  probability: [1\n", 3, "this is no YAML: "),
@@ -176,13 +200,13 @@ def test_constraints_in_words() -> None:
 def test_expectations_by_enumeration(case: Case, forbidden: float) -> None:
     parameters = case.parameters(4, seed=23, batch=(3,), forbidden=forbidden)
     p = case.make(parameters, LENGTHS)
-    features = Features(ANY, p, TAGGED)
+    features = ConstraintMatches(ANY, p, TAGGED)
     found = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
     expected, words = expected_counts(case, parameters)
     assert torch.equal(features.counts, words)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     # What is looked up arc by arc, and what is summed over all arcs, is the same.
-    item, head, dependent = features.places
+    item, head, dependent = features.scored_arcs
     assert len(item) > TAGGED.num_words
     by_arc = features._sums_by_kind(p.labels.at(item, head, dependent))
     torch.testing.assert_close(features.kind_log_probs, by_arc, rtol=0, atol=1e-13)
@@ -193,7 +217,7 @@ def test_lowered_scores_by_enumeration(case: Case) -> None:
     """Lowering every score that matches, labels included, is a distribution over the same trees."""
     parameters = case.parameters(4, seed=24, batch=(3,), forbidden=0.1)
     p = case.make(parameters, LENGTHS)
-    features = Features(ANY, p, TAGGED)
+    features = ConstraintMatches(ANY, p, TAGGED)
     multipliers = torch.tensor([0.5, -1.0, 2.0, 0.3, -0.7, 1.1], dtype=torch.float64)
     trees, kinds = features.lowered(features.trees.arcs, features.kind_log_probs, multipliers)
     for item, (oracle, sentence) in enumerate(zip(oracles(case, parameters), SENTENCES, strict=True)):
@@ -215,7 +239,7 @@ def test_a_sure_model_expects_the_shares_of_its_trees() -> None:
         sentence.with_tree(row[1 : len(sentence) + 1], own)
         for sentence, row, own in zip(SENTENCES, heads.tolist(), names, strict=True)
     ]
-    features = Features(ANY, p, TAGGED)
+    features = ConstraintMatches(ANY, p, TAGGED)
     found = features.expectations(features.trees.marginals, features.kind_log_probs).sum(0)
     shares = shares_of_trees(ANY, trees)
     assert found.tolist() == pytest.approx([matches for matches, _ in shares], abs=1e-9)
@@ -229,16 +253,20 @@ def test_batches_that_do_not_say_enough() -> None:
     untagged = [replace(SENTENCES[0], upos=None), replace(SENTENCES[0], upos=("DET", "_", "DET", "NOUN"))]
     for sentence in untagged:
         batch = replace(TAGGED, sentences=(sentence, *SENTENCES[1:]))
-        with pytest.raises(TreeparseError, match="on UPOS, but the sentence that starts with 'The dog the Cat'"):
-            Features(ANY, p, batch)
-        Features([ANY[4]], p, batch)  # which is on distance alone
-    with pytest.raises(TreeparseError, match="a batch that holds its sentences"):
-        Features(ANY, p, replace(TAGGED, sentences=()))
-    with pytest.raises(TreeparseError, match="what its labels are called"):
-        Features(ANY, p, replace(TAGGED, label_names=()))
+        with pytest.raises(
+            TreeparseError, match="on UPOS need tagged words, but the sentence that starts with 'The dog the Cat'"
+        ):
+            ConstraintMatches(ANY, p, batch)
+        ConstraintMatches([ANY[4]], p, batch)  # which is on distance alone
+    with pytest.raises(TreeparseError, match="a batch that holds its sentences, got none"):
+        ConstraintMatches(ANY, p, replace(TAGGED, sentences=()))
+    with pytest.raises(TreeparseError, match="need the names of all 2 labels, got 0"):
+        ConstraintMatches(ANY, p, replace(TAGGED, label_names=()))
     unknown = parse_constraints("- {label: [aa, a, zz], probability: 0.5}")
-    with pytest.raises(TreeparseError, match="does not have: aa, zz; it has a, b; did you mean a"):
-        Features(unknown, p, TAGGED)
+    with pytest.raises(
+        TreeparseError, match="must be labels of the model, got aa, zz; the model has a, b; did you mean a"
+    ):
+        ConstraintMatches(unknown, p, TAGGED)
 
 
 # ---------------------------------------------------------------- extraction
@@ -278,9 +306,9 @@ def test_rare_arcs_keep_a_chance() -> None:
 
 
 def test_nothing_to_extract() -> None:
-    with pytest.raises(TreeparseError, match="No word has a head"):
+    with pytest.raises(TreeparseError, match="Extraction needs words with heads, got none"):
         extract_constraints([Sentence(("a",), upos=("X",))])
-    with pytest.raises(TreeparseError, match="starts with 'a b' has words without UPOS"):
+    with pytest.raises(TreeparseError, match="Words must have UPOS, but the sentence that starts with 'a b' has words"):
         extract_constraints([Sentence(("a", "b"), upos=("X", "_"), heads=(0, 1))])
-    with pytest.raises(TreeparseError, match="At least one constraint"):
+    with pytest.raises(TreeparseError, match="number of constraints to extract must be at least 1"):
         extract_constraints(TREES, 0)

@@ -16,7 +16,7 @@ from torch.autograd import gradcheck
 
 from treeparse.errors import TreeparseError
 from treeparse.objectives import GeneralizedExpectation
-from treeparse.objectives.constraints import Features
+from treeparse.objectives.constraints import ConstraintMatches
 from treeparse.training import load_config, train
 
 BOUNDS = [(0.9, 0.9), (0.0, 0.05), (0.7, 1.0), (0.2, 0.4), (0.0, 0.0), (1.0, 1.0)]
@@ -75,7 +75,7 @@ def test_derivatives_by_finite_differences(case: Case, kind: Any, path: str) -> 
 # ---------------------------------------------------------------- three ways to one gradient
 
 
-def distances(p: Any, features: Features) -> Tensor:
+def distances(p: Any, features: ConstraintMatches) -> Tensor:
     """The derivative of the sum of squared penalties in every constraint's expected number of words."""
     words = features.counts.sum(0)
     shares = features.expectations(p.arcs.flat.marginals, features.kind_log_probs).sum(0) / words
@@ -93,7 +93,7 @@ def test_autograd_t2_and_t2h_agree(forbidden: float, tmp_path: Path) -> None:
     loss = objective(p, TAGGED).sum() / LENGTHS.sum()
     (by_autograd,) = torch.autograd.grad(loss, arcs, retain_graph=True)
 
-    features = Features(objective.constraints, p, TAGGED)
+    features = ConstraintMatches(objective.constraints, p, TAGGED)
     column, item, head, dependent = features.plain
     matching = torch.zeros(3, 5, 5, len(UNLABELLED), dtype=torch.float64)
     matching[item, head, dependent, column] = 1.0
@@ -115,7 +115,7 @@ def test_autograd_and_t2_agree_on_labels(path: str) -> None:
     parameters = [part.requires_grad_() for part in CASE.parameters(4, seed=26, batch=(3,))]
     p = CASE.make(parameters, LENGTHS)
     found = torch.autograd.grad(objective(p, TAGGED).sum() / LENGTHS.sum(), parameters, retain_graph=True)
-    features = Features(objective.constraints, p, TAGGED)
+    features = ConstraintMatches(objective.constraints, p, TAGGED)
     matching = torch.zeros(3, 5, 5, 2, len(SAID), dtype=torch.float64)
     for column, item, head, dependent in torch.cat([features.plain, features.labelled], 1).T:
         allowed = [
@@ -207,10 +207,10 @@ def test_sure_models_make_no_nan(kind: Any, scale: float, path: str) -> None:
 
 
 def test_faults(path: str) -> None:
-    with pytest.raises(TreeparseError, match="'squared' or 'kl', not 'l1'"):
+    with pytest.raises(TreeparseError, match="penalty must be 'squared' or 'kl', got 'l1'"):
         GeneralizedExpectation(path, "l1")  # pyright: ignore[reportArgumentType]
     for memory in (-0.1, 1.0, float("nan")):
-        with pytest.raises(TreeparseError, match="from 0 below 1, not"):
+        with pytest.raises(TreeparseError, match="memory must be a number that is at least 0 and below 1, got"):
             GeneralizedExpectation(path, memory=memory)
     with pytest.raises(TreeparseError, match="There is no file of constraints 'missing'; there are: ud"):
         GeneralizedExpectation("missing")

@@ -128,9 +128,9 @@ def test_a_cost_of_ones_own() -> None:
 
 def test_faults() -> None:
     for make in (SampledRisk, KBestRisk):
-        with pytest.raises(TreeparseError, match="at least one tree, not 0"):
+        with pytest.raises(TreeparseError, match="number of trees of a sentence must be at least 1, got 0"):
             make(0)
-        with pytest.raises(TreeparseError, match="'las' or 'uas', not 'clas'"):
+        with pytest.raises(TreeparseError, match="cost must be 'las' or 'uas', got 'clas'"):
             make(2, cost="clas")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TreeparseError, match="above 0, not 0"):
+    with pytest.raises(TreeparseError, match="scale must be a number above 0, or a ramp of such numbers, got 0"):
         KBestRisk(2, scale=0)

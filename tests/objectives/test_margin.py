@@ -56,5 +56,5 @@ def test_derivatives(case: Case) -> None:
 
 def test_faults() -> None:
     for cost in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(TreeparseError, match="must be a number from 0"):
+        with pytest.raises(TreeparseError, match="cost must be a finite number that is at least 0, got"):
             MaxMargin(cost)

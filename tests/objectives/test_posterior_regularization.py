@@ -15,7 +15,7 @@ from torch.autograd import gradcheck
 
 from treeparse.errors import TreeparseError
 from treeparse.objectives import PosteriorRegularization
-from treeparse.objectives.constraints import Bounds, Features, multipliers_of
+from treeparse.objectives.constraints import ConstraintMatches, ShareBounds, multipliers_of
 from treeparse.objectives.constraints.ascent import maximize
 
 CASE = next(case for case in CASES if case.labels and case.single_root and case.kind is NUMBA)
@@ -46,9 +46,9 @@ def with_bounds(tmp_path: Path, bounds: Sequence[tuple[float, float]], **setting
     return PosteriorRegularization(path, most_steps=500, **settings)
 
 
-def solved(objective: PosteriorRegularization, p: Any) -> tuple[Tensor, Bounds]:
-    features = Features(objective.constraints, p, TAGGED)
-    bounds = Bounds.of(objective.constraints, features.counts)
+def solved(objective: PosteriorRegularization, p: Any) -> tuple[Tensor, ShareBounds]:
+    features = ConstraintMatches(objective.constraints, p, TAGGED)
+    bounds = ShareBounds.of(objective.constraints, features.counts)
     return multipliers_of(features, bounds, objective.slack, objective.most_steps), bounds
 
 
@@ -204,9 +204,9 @@ def test_constraints_about_no_word_are_left_out(tmp_path: Path) -> None:
 def test_faults(tmp_path: Path) -> None:
     path = written(tmp_path, ["probability: 0.4"] * len(SAID))
     for slack in (-1.0, math.inf, math.nan):
-        with pytest.raises(TreeparseError, match="slack of shares must be a number from 0"):
+        with pytest.raises(TreeparseError, match="slack must be a finite number that is at least 0"):
             PosteriorRegularization(path, slack=slack)
-    with pytest.raises(TreeparseError, match="at least one step, not 0"):
+    with pytest.raises(TreeparseError, match="most_steps must be at least 1, got 0"):
         PosteriorRegularization(path, most_steps=0)
 
 

@@ -62,11 +62,11 @@ def test_derivatives(case: Case, objective: Objective) -> None:
 
 
 def test_faults() -> None:
-    with pytest.raises(TreeparseError, match="'las' or 'uas', not 'clas'"):
+    with pytest.raises(TreeparseError, match="cost must be 'las' or 'uas', got 'clas'"):
         MinimumRisk("clas")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TreeparseError, match="at least 0, not -1"):
+    with pytest.raises(TreeparseError, match="order must be a number that is at least 0, got -1"):
         Entropy(-1)
     case = next(case for case in CASES if case.labels)
     p = case.make(case.parameters(4, seed=25, batch=(3,)), LENGTHS)
-    with pytest.raises(TreeparseError, match="holds no trees"):
+    with pytest.raises(TreeparseError, match="training batch must hold trees, got none"):
         MinimumRisk()(p, Batch(LENGTHS, torch.arange(3), {}, None, None))

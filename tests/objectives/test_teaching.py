@@ -169,11 +169,11 @@ def test_arc_scores_of_a_file(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match="no arc scores of the sentence 'no such words here'"):
         Divergence(ArcScores(str(path)))(p, other)
     write_arc_scores(path, SENTENCES, [part[1:] for part in scores])
-    with pytest.raises(TreeparseError, match=r"are of shape \(4, 5\), but it has 5 nodes"):
+    with pytest.raises(TreeparseError, match=r"must have the shape \(5, 5\), .*, got \(4, 5\)"):
         Divergence(ArcScores(str(path)))(p, UNLABELLED)
     path.write_text("nonsense")
     for name in (path, tmp_path / "nothing"):
-        with pytest.raises(TreeparseError, match="is no file of arc scores"):
+        with pytest.raises(TreeparseError, match="must be a safetensors file of arc scores"):
             ArcScores(str(name))
 
 
@@ -181,12 +181,12 @@ def test_mistakes() -> None:
     p, q = make(LABELED[0], 1)[0], make(LABELED[-1], 2)[0].detach()
     with pytest.raises(TreeparseError, match=r"give both the same model.trees and model.single_root"):
         Divergence(Fixed(q))(p, UNLABELLED)
-    with pytest.raises(TreeparseError, match="has no labels: take a teacher"):
+    with pytest.raises(TreeparseError, match="must have labels: use a teacher"):
         SilverTrees(reference=ShortArcs())(p, UNLABELLED)
     for arguments in (("worst",), ("best", 3), ("kbest", 0)):
         with pytest.raises(TreeparseError):
             SilverTrees(*arguments)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TreeparseError, match="A divergence is one of"):
+    with pytest.raises(TreeparseError, match="measure must be one of cross_entropy, kl, reverse_kl, got"):
         Divergence(ShortArcs(), "distance")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="decay"):
         ShortArcs(-1.0)

@@ -87,7 +87,9 @@ def test_a_ramp_by_hand() -> None:
     ramp = Ramp(2.0, 10.0, begin=0.25, until=0.75)
     assert [ramp.at(progress) for progress in (0.0, 0.25, 0.375, 0.5, 0.75, 1.0)] == [2.0, 2.0, 4.0, 6.0, 10.0, 10.0]
     for begin, until in ((0.5, 0.5), (-0.1, 1.0), (0.0, 1.1)):
-        with pytest.raises(TreeparseError, match="A ramp goes from one share"):
+        with pytest.raises(
+            TreeparseError, match="A ramp must begin at a share of training from 0 and end at a greater"
+        ):
             Ramp(0.0, 1.0, begin, until)
 
 

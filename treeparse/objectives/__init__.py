@@ -2,30 +2,30 @@
 
 Which objective::
 
-    the probability of the gold tree, whole or in part    TreeLikelihood
-    each word's head by itself                            HeadSelection
-    the gold tree above all others by a margin            MaxMargin; of cost 0, the structured perceptron
-    few wrong words in expectation, exactly               MinimumRisk
-    the same from random trees, for any cost of a tree    SampledRisk
-    the same among the best trees                         KBestRisk
-    a surer parser, with no gold tree                     Entropy
-    what other parsers or a prior say of all trees        Divergence from a Reference: Teacher, ArcScores, ShortArcs
-    the trees that a teacher or the parser itself finds   SilverTrees
-    shares of arcs as a file says, with no gold tree      GeneralizedExpectation
-    the nearest distribution that has such shares         PosteriorRegularization
-    several of these                                      WeightedSum
+    likelihood of the gold tree, complete or partial      TreeLikelihood
+    likelihood of each head among the heads of its word   HeadSelection
+    a margin between the gold tree and all others         MaxMargin; with cost 0, the structured perceptron
+    expected number of wrong words, exactly               MinimumRisk
+    expected cost from sampled trees, for any cost        SampledRisk
+    expected cost among the K best trees                  KBestRisk
+    entropy, without gold trees                           Entropy
+    distance to other parsers or a prior, over all trees  Divergence from a Reference: Teacher, ArcScores, ShortArcs
+    likelihood of trees from a teacher or the parser      SilverTrees
+    shares of arcs that a file expects, no gold trees     GeneralizedExpectation
+    distance to the nearest distribution of such shares   PosteriorRegularization
+    a sum of several objectives                           WeightedSum
 
 A config names one by ``objective: treeparse.objectives.MaxMargin`` or, with arguments, by ``class_path`` and
 ``init_args``; the shipped configs mrt, margin, ge, semisup, distill and partial are examples: ``treeparse config mrt``.
 
-One's own is a subclass of ``Objective``. In a file ``mine.py`` in the folder where training starts it goes by
-``--objective mine.Decisive``::
+A custom objective is a subclass of ``Objective``. In a file ``mine.py`` in the folder where training starts, its name
+is ``--objective mine.Decisive``::
 
     from treeparse.objectives import Objective, TreeLikelihood
 
     class Decisive(Objective):
-        # The likelihood of the tree, and no word whose likeliest head is unlikely.
-        data = "labelled"  # the sentences that it is for; "all" if this is left out
+        # The likelihood of the tree, plus a penalty for words whose likeliest head is unlikely.
+        data = "labelled"  # the sentences that it uses; "all" by default
 
         def __init__(self, weight: float = 0.1) -> None:
             super().__init__()
@@ -36,21 +36,21 @@ One's own is a subclass of ``Objective``. In a file ``mine.py`` in the folder wh
             doubt = torch.where(batch.word_mask(), 1 - likeliest, 0.0).sum(-1)
             return self.likelihood(distribution, batch) + self.weight * doubt
 
-A cost of whole trees of one's own, which need not be a sum over words, by sampled or K-best minimum risk::
+A custom cost of whole trees, which need not be a sum over words, for sampled or K-best minimum risk::
 
     from treeparse.objectives import SampledRisk
 
     class WrongRoot(SampledRisk):
-        # A tree with another root than the gold tree costs 1, whatever else is in it.
+        # A tree whose root differs from the gold tree's costs 1.
         def cost_of(self, heads, labels, batch):  # (S, B, n+1) twice -> (S, B)
             return ((heads == 0) != (batch.heads == 0)).any(-1).double()
 
-A constraint is an entry of a file that ``GeneralizedExpectation`` or ``PosteriorRegularization`` is given::
+A constraint is an entry of a file that ``GeneralizedExpectation`` or ``PosteriorRegularization`` reads::
 
-    - dependent: {upos: DET}  # of all words that are such
+    - dependent: {upos: DET}  # among these words
       head: {upos: [NOUN, PROPN]}
       direction: left  # of the head
-      probability: 0.9  # this share is to have such a head; or [0.8, 1.0], at_least: 0.8, at_most: 0.1
+      probability: 0.9  # the share with such a head; or [0.8, 1.0], at_least: 0.8, at_most: 0.1
 """
 
 from .constraints import GeneralizedExpectation as GeneralizedExpectation

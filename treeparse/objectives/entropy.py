@@ -1,4 +1,4 @@
-"""Entropy: how unsure the parser is, with no tree at all."""
+"""The entropy of the parser's trees, which needs no gold tree."""
 
 from torch import Tensor
 
@@ -12,12 +12,12 @@ from .objective import Objective
 class Entropy(Objective):
     """The entropy of the labelled trees, for sentences with and without gold trees ([Exp] §6.2).
 
-    To minimise it beside a likelihood makes the parser surer where nothing is annotated (Grandvalet and Bengio 2004;
-    Smith and Eisner 2007); a negative weight makes it less sure. Alone it has no gradient in a new parser, all of whose
-    trees are equally probable.
+    Added to a likelihood, it makes the parser more confident on unlabelled sentences (Grandvalet and Bengio 2004; Smith
+    and Eisner 2007); a negative weight makes it less confident. Alone it has no gradient in a new parser, because all
+    trees are equally probable there.
 
     Args:
-        order: of the Renyi entropy; 1 is Shannon's.
+        order: the order of the Renyi entropy; 1 is Shannon's entropy.
     """
 
     scores_all_labels = True
@@ -25,7 +25,7 @@ class Entropy(Objective):
     def __init__(self, order: float = 1.0) -> None:
         super().__init__()
         if not order >= 0:
-            raise TreeparseError(f"The order of an entropy must be at least 0, not {order}.")
+            raise TreeparseError(f"order must be a number that is at least 0, got {order}.")
         self.order = order
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Minimum risk over some trees of each sentence: drawn ones, or the K best."""
+"""Minimum risk over a list of trees of each sentence: sampled trees, or the K best."""
 
 import torch
 from torch import Tensor
@@ -15,13 +15,13 @@ from .schedule import Ramp, Schedule, value_at
 
 
 class SampledRisk(Objective):
-    """An unbiased estimate of ``MinimumRisk``, gradient included, from random trees: for costs that are no sum, too.
+    """An unbiased estimate of ``MinimumRisk`` and its gradient from sampled trees, for any cost of a tree.
 
-    To use a cost of a whole tree of your own, override ``cost_of``.
+    Override ``cost_of`` for a custom cost of whole trees.
 
     Args:
-        samples: trees a sentence.
-        replacement: whether trees may come twice. Without, the estimates vary less (Kool et al. 2020).
+        samples: the number of trees of a sentence.
+        replacement: whether to sample with replacement. Estimates without it vary less (Kool et al. 2020).
         cost: as for ``MinimumRisk``.
     """
 
@@ -43,19 +43,19 @@ class SampledRisk(Objective):
         return estimate(distribution.log_prob(*trees).T, self.cost_of(*trees, batch).T)
 
     def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
-        """The costs ``(S, B)`` of heads and labels ``(S, B, n+1)``; where there is no tree, any number."""
+        """Return the costs ``(S, B)`` of heads and labels ``(S, B, n+1)``; any number for an empty slot."""
         return wrong_words(heads, labels, batch, self.cost)
 
 
 class KBestRisk(Objective):
-    """The expected cost among the K best trees alone, as if there were no others (Smith and Eisner 2006).
+    """The expected cost among the K best trees, whose probabilities are normalised to 1 (Smith and Eisner 2006).
 
-    To use a cost of a whole tree of your own, override ``cost_of``.
+    Override ``cost_of`` for a custom cost of whole trees.
 
     Args:
-        trees: K, a sentence.
-        scale: of the log probabilities before they are normalised over the K trees, a number or a ramp; the greater,
-            the more the best one counts.
+        trees: K, the number of trees of a sentence.
+        scale: a factor of the log probabilities before they are normalised over the K trees, a number or a ramp. A
+            greater scale gives the best tree more weight.
         cost: as for ``MinimumRisk``.
     """
 
@@ -65,7 +65,7 @@ class KBestRisk(Objective):
         super().__init__()
         ends = (scale.start, scale.end) if isinstance(scale, Ramp) else (scale,)
         if not all(0 < end < torch.inf for end in ends):
-            raise TreeparseError(f"The scale of the log probabilities must be a number above 0, not {scale}.")
+            raise TreeparseError(f"scale must be a number above 0, or a ramp of such numbers, got {scale}.")
         self.trees, self.scale = check_trees(trees), scale
         self.cost: Cost = check_cost(cost)
 
@@ -77,12 +77,12 @@ class KBestRisk(Objective):
         return (probs * self.cost_of(*trees, batch)).sum(0)
 
     def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
-        """The costs ``(K, B)`` of heads and labels ``(K, B, n+1)``; where there is no tree, any number."""
+        """Return the costs ``(K, B)`` of heads and labels ``(K, B, n+1)``; any number for an empty slot."""
         return wrong_words(heads, labels, batch, self.cost)
 
 
 def wrong_words(heads: Tensor, labels: Tensor, batch: Batch, cost: Cost) -> Tensor:
-    """The numbers of wrong words ``(S, B)`` of trees ``(S, B, n+1)``, float64; of those that cost anything if wrong."""
+    """Count wrong words of trees ``(S, B, n+1)``: ``(S, B)`` float64; unknown gold heads and labels cost nothing."""
     gold_heads, gold_labels = known_tree(batch)
     known, wrong = gold_heads >= 0, heads != gold_heads
     if cost == "las":
@@ -91,7 +91,7 @@ def wrong_words(heads: Tensor, labels: Tensor, batch: Batch, cost: Cost) -> Tens
 
 
 def check_trees(count: int) -> int:
-    """The number of trees, or an error if there are none."""
+    """Return the number of trees of a sentence, or raise if it is below 1."""
     if count < 1:
-        raise TreeparseError(f"A sentence needs at least one tree, not {count}.")
+        raise TreeparseError(f"The number of trees of a sentence must be at least 1, got {count}.")
     return count

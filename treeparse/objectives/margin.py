@@ -1,11 +1,11 @@
-"""Max-margin training: the gold tree above every other by as many words as that has wrong."""
+"""Max-margin training: the gold tree must outscore every other tree by that tree's number of wrong words."""
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.trees import LabeledCRF
+from treeparse.trees import LabeledCRF, LabeledTree
 from treeparse.trees.relaxed import arcs_of
 
 from .likelihood import known_tree
@@ -13,13 +13,13 @@ from .objective import Objective
 
 
 class MaxMargin(Objective):
-    """The structured hinge loss (Taskar et al. 2005): the best of all trees' scores plus costs, less the gold score.
+    """The structured hinge loss (Taskar et al. 2005): the greatest score plus cost of a tree, less the gold score.
 
-    A tree costs the number of its words whose head or label is wrong. Of a gold tree that is partly unknown, the best
-    completion counts, and what is unknown costs nothing.
+    A tree costs its number of words with a wrong head or label. A partial gold tree counts as its best completion;
+    unknown heads and labels cost nothing.
 
     Args:
-        cost: of a wrong word; 0 is the loss of the structured perceptron (Collins 2002).
+        cost: the cost of a wrong word; 0 gives the loss of the structured perceptron (Collins 2002).
     """
 
     data = "labelled"
@@ -27,31 +27,31 @@ class MaxMargin(Objective):
     def __init__(self, cost: float = 1.0) -> None:
         super().__init__()
         if not 0 <= cost < torch.inf:
-            raise TreeparseError(f"The cost of a wrong word must be a number from 0, not {cost}.")
+            raise TreeparseError(f"cost must be a finite number that is at least 0, got {cost}.")
         self.cost = cost
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)``, 0 or more, in the unit of scores. Raises where what is known fits no tree."""
+        """``(B,)``, 0 or more, in the unit of scores. Raises if the known heads and labels fit no tree."""
         heads, labels = known_tree(batch)
         gold = distribution.given(heads, labels).mode
-        found = costliest(distribution, heads, labels, self.cost)
-        wrong_head, wrong_label = (known != own for known, own in zip((heads, labels), found, strict=True))
-        wrong = (heads >= 0) & (wrong_head | ((labels >= 0) & wrong_label))
-        return distribution.score(*found) + self.cost * wrong.sum(-1) - distribution.score(*gold)
+        other = costliest(distribution, heads, labels, self.cost)
+        wrong = (heads >= 0) & ((heads != other.heads) | ((labels >= 0) & (labels != other.labels)))
+        return distribution.score(other) + self.cost * wrong.sum(-1) - distribution.score(gold)
 
 
 @torch.no_grad()
-def costliest(distribution: LabeledCRF, heads: Tensor, labels: Tensor, cost: float) -> tuple[Tensor, Tensor]:
-    """Heads and labels ``(B, n+1)`` of the tree of the highest score plus cost: ``cost`` for every word that is wrong.
+def costliest(distribution: LabeledCRF, heads: Tensor, labels: Tensor, cost: float) -> LabeledTree:
+    """Return the trees ``(B, n+1)`` with the greatest score plus ``cost`` for each wrong word.
 
-    A word is wrong if it differs from the known head, or under it from the known label; -1 is unknown.
+    A word is wrong if its head differs from a known head, or its label under that head from a known label; -1 is
+    unknown.
     """
     flat, scores = distribution.base.flat, distribution.labels
     is_known, is_gold = heads.unsqueeze(-2) >= 0, arcs_of(heads)
     own = scores.of_trees(heads)  # (B, n+1, L) of the gold arcs
-    names = torch.arange(scores.count, device=heads.device)
-    own = own + cost * ((labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != names))
-    worth = torch.where(is_gold, own.amax(-1).unsqueeze(-2), scores.best() + cost * is_known)
-    found = flat.with_arcs(flat.arcs + worth).heads
-    given_arcs = torch.where((found == heads).unsqueeze(-1), own, scores.of_trees(found))
-    return found, torch.where(found >= 0, given_arcs.argmax(-1), -1)
+    ids = torch.arange(scores.count, device=heads.device)
+    own = own + cost * ((labels.unsqueeze(-1) >= 0) & (labels.unsqueeze(-1) != ids))
+    augmented = torch.where(is_gold, own.amax(-1).unsqueeze(-2), scores.best() + cost * is_known)
+    best = flat.with_arcs(flat.arcs + augmented).heads
+    label_scores = torch.where((best == heads).unsqueeze(-1), own, scores.of_trees(best))
+    return LabeledTree(best, torch.where(best >= 0, label_scores.argmax(-1), -1))

@@ -1,4 +1,4 @@
-"""What training minimises: losses over a distribution of labelled trees."""
+"""The losses that training minimises, over a distribution of labelled trees."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -11,13 +11,13 @@ from treeparse.batch import Batch
 from treeparse.trees import LabeledCRF
 
 Data = Literal["labelled", "unlabelled", "all"]
-"""Which sentences: those of which some head is known, those of which none is, or both."""
+"""Which sentences: "labelled" have a known head, "unlabelled" have none."""
 
 
 class Term(NamedTuple):
-    """A part of the loss of a batch: ``weight`` times ``mean``, the mean over the words of the sentences it is for.
+    """A part of the loss of a batch: ``weight`` times ``mean``, the mean over the words of the sentences that it uses.
 
-    ``mean`` is a scalar, None where the batch has no such sentence; ``words`` is the number of these words.
+    ``mean`` is a scalar, or None if the batch has no such sentence; ``words`` is the number of these words.
     """
 
     name: str
@@ -27,15 +27,15 @@ class Term(NamedTuple):
 
 
 class Objective(nn.Module, ABC):
-    """A loss for each sentence, from the distribution of its labelled trees and what is known of its gold tree.
+    """A loss for each sentence, from the distribution of its labelled trees and its gold tree, as far as it is known.
 
-    Parameters of its own, if it has any, are trained with the parser's.
+    An objective is a module: its parameters are trained with the parser's.
 
     Attributes:
-        data: the sentences that it is for, and whose words the loss is averaged over.
-        scores_all_labels: whether it asks for the labels of all likely arcs. In a sum such objectives are computed
-            first: what they have scored the others look up.
-        progress: the share of training that is done, 0 to 1, for schedules; training keeps it up to date.
+        data: the sentences that the loss uses; it is averaged over their words.
+        scores_all_labels: whether the loss scores the labels of all likely arcs. A sum computes such objectives first,
+            because the others reuse the scores.
+        progress: the share of training that is done, 0 to 1, for schedules; training updates it.
     """
 
     data: ClassVar[Data] = "all"
@@ -44,38 +44,38 @@ class Objective(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)`` nats, or another cost; heads and labels of the batch are -1 where unknown, None if all are."""
+        """Return ``(B,)`` nats, or another cost. Unknown heads and labels are -1, None if the batch has none."""
 
     def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
-        """What the loss of a batch is made of, each part by its name: a run logs them apart."""
+        """Return the terms whose sum is the loss of a batch; a run logs each by its name."""
         return [term_of(type(self).__name__, 1.0, self(distribution, batch), self.data, batch)]
 
     def kinds(self) -> Mapping[str, Data]:
-        """The sentences that each of the terms is for, by its name."""
+        """Return the sentences that each term uses, by the name of the term."""
         return {type(self).__name__: self.data}
 
     def advance(self, progress: float) -> None:
-        """Say to this objective and all within it that the share ``progress`` of training is done."""
+        """Set ``progress``, the share of training that is done, of this objective and all objectives inside it."""
         for module in self.modules():
             if isinstance(module, Objective):
                 module.progress = progress
 
 
 def concerned(data: Data, batch: Batch) -> Tensor:
-    """The sentences of a batch that are of this kind, ``(B,)`` bool."""
+    """Return which sentences of a batch are of this kind, ``(B,)`` bool."""
     if data == "all":
         return torch.ones_like(batch.lengths, dtype=torch.bool)
     return batch.is_labelled() if data == "labelled" else ~batch.is_labelled()
 
 
 def words_concerned(data: Data, batch: Batch) -> int:
-    """How many words the sentences of a batch that are of this kind have."""
+    """Count the words of the sentences of this kind; causes no device sync."""
     near = batch.near
     return int(near.lengths[concerned(data, near)].sum())
 
 
 def term_of(name: str, weight: float, values: Tensor, data: Data, batch: Batch) -> Term:
-    """The term of values ``(B,)`` of the sentences of this kind."""
+    """Return the term of values ``(B,)``, of which those of the sentences of this kind count."""
     words = words_concerned(data, batch)
     if not words:
         return Term(name, weight, None, 0)
@@ -83,6 +83,6 @@ def term_of(name: str, weight: float, values: Tensor, data: Data, batch: Batch) 
 
 
 def total_loss(terms: Sequence[Term], distribution: LabeledCRF) -> Tensor:
-    """The sum of terms, a scalar; where there is none, a 0 with the distribution's graph."""
-    found = [term.weight * term.mean for term in terms if term.mean is not None]
-    return torch.stack(found).sum() if found else 0.0 * distribution.log_partition.sum()
+    """Return the sum of terms, a scalar; without terms, a 0 with the distribution's graph."""
+    means = [term.weight * term.mean for term in terms if term.mean is not None]
+    return torch.stack(means).sum() if means else 0.0 * distribution.log_partition.sum()

@@ -1,4 +1,4 @@
-"""Distributions over the trees of a batch that a parser is to come near to, or to learn trees from."""
+"""References: distributions over the trees of a batch that a parser learns from or is drawn to."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,48 +17,50 @@ from treeparse.trees import LabeledCRF, TreeDistribution
 
 
 class Reference(ABC):
-    """Gives one distribution or several for the sentences of a batch; nothing in it is trained."""
+    """One or more distributions for the sentences of a batch; a reference is not trained."""
 
     @abstractmethod
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
-        """Distributions that can be compared with the parser's own, labelled, or with those of its arcs, not labelled.
+        """Return distributions over labelled trees, or over trees without labels; objectives take their mean.
 
-        What is said of several is the mean over them.
+        Args:
+            own: the parser's distribution, which the results must be comparable with; without labels, its ``arcs``.
+            batch: the sentences.
         """
 
 
 class Itself(Reference):
-    """The parser as it is, a constant.
+    """The parser's own distribution, as a constant.
 
     Args:
-        temperature: below 1 the reference is surer than the parser.
+        temperature: a temperature below 1 makes the reference more confident than the parser.
     """
 
     def __init__(self, temperature: float = 1.0) -> None:
         self.temperature = check_temperature(temperature)
 
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
-        """One, labelled."""
+        """Return one distribution with labels."""
         return [own.detach().tempered(self.temperature) if self.temperature != 1 else own.detach()]
 
 
 class ShortArcs(Reference):
-    """A prior for short arcs: an arc to a word at distance d has the log weight ``-decay * d``, one from the root 0.
+    """A prior for short arcs: an arc of length d has the log weight ``-decay * d``, an arc from the root 0.
 
-    Smith and Eisner 2006 (*Annealing structural bias*) begin with such a prior and let go of it: give the term of a
-    weighted sum a ramp to 0.
+    Smith and Eisner 2006 (*Annealing structural bias*) begin with such a prior and remove it gradually: give the term
+    of a weighted sum a ramp to 0.
 
     Args:
-        decay: 0 or more.
+        decay: a number that is at least 0.
     """
 
     def __init__(self, decay: float = 0.5) -> None:
         if not 0 <= decay < torch.inf:
-            raise TreeparseError(f"The decay of a prior for short arcs must be a number from 0, not {decay}.")
+            raise TreeparseError(f"decay must be a finite number that is at least 0, got {decay}.")
         self.decay = decay
 
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
-        """One, of arcs."""
+        """Return one distribution without labels."""
         node = torch.arange(own.scores.shape[-1], device=own.scores.device, dtype=torch.float64)
         distance = (node - node.unsqueeze(-1)).abs()
         distance[0] = 0.0
@@ -67,7 +69,7 @@ class ShortArcs(Reference):
 
 
 class ArcScores(Reference):
-    """Log weights of arcs from a file that :func:`write_arc_scores` made: of any other parser, or projected.
+    """Log weights of arcs from a file of :func:`write_arc_scores`: of any other parser, or projected.
 
     Args:
         path: the file.
@@ -79,14 +81,14 @@ class ArcScores(Reference):
             self._file = safe_open(path, "pt")
             self._keys = set(self._file.keys())
         except (OSError, SafetensorError) as error:
-            raise TreeparseError(f"{path} is no file of arc scores in the format safetensors: {error}.") from error
+            raise TreeparseError(f"{path} must be a safetensors file of arc scores: {error}.") from error
 
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
-        """One, of arcs."""
+        """Return one distribution without labels."""
         scores = torch.zeros_like(own.scores)
-        for place, sentence in enumerate(batch.sentences):
+        for item, sentence in enumerate(batch.sentences):
             nodes = len(sentence) + 1
-            scores[place, :nodes, :nodes] = self._scores_of(sentence).to(scores)
+            scores[item, :nodes, :nodes] = self._scores_of(sentence).to(scores)
         return [of_arcs(own, scores)]
 
     def _scores_of(self, sentence: Sentence) -> Tensor:
@@ -96,19 +98,19 @@ class ArcScores(Reference):
         scores = self._file.get_tensor(key)
         if scores.shape != (nodes, nodes):
             raise TreeparseError(
-                f"The arc scores in {self.path} of the sentence {key!r:.200} are of shape {tuple(scores.shape)}, "
-                f"but it has {nodes} nodes with the root."
+                f"The arc scores in {self.path} of the sentence {key!r:.200} must have the shape {(nodes, nodes)}, one "
+                f"row for each node and the root, got {tuple(scores.shape)}."
             )
         return scores
 
 
 def of_arcs(own: LabeledCRF, scores: Tensor) -> TreeDistribution:
-    """The distribution without labels over the parser's trees under other scores of arcs ``(B, n+1, n+1)``."""
+    """Return the distribution without labels over the parser's trees by other scores of arcs ``(B, n+1, n+1)``."""
     return cast(TreeDistribution, own.base.with_scores(own.base.parts.detach().neutral().with_arcs(scores)))
 
 
 def write_arc_scores(path: str | Path, sentences: Sequence[Sentence], scores: Sequence[Tensor]) -> None:
-    """Write log weights of arcs ``(n+1, n+1)``, ``[head, dependent]``, of sentences of n words; they go by their words.
+    """Write log weights of arcs ``(n+1, n+1)``, ``[head, dependent]``, one tensor a sentence; the words are the key.
 
     The scores may be log probabilities of heads; -inf forbids an arc.
     """
@@ -117,12 +119,12 @@ def write_arc_scores(path: str | Path, sentences: Sequence[Sentence], scores: Se
 
 
 def sentence_key(sentence: Sentence) -> str:
-    """What a sentence goes by: its words, with spaces between them."""
+    """Return the key of a sentence in a file of arc scores: its words, joined by spaces."""
     return " ".join(sentence.forms)
 
 
 def check_temperature(temperature: float) -> float:
-    """The temperature, or an error unless it is above 0."""
+    """Return the temperature, or raise unless it is a finite number above 0."""
     if not 0 < temperature < torch.inf:
-        raise TreeparseError(f"A temperature must be above 0, not {temperature}.")
+        raise TreeparseError(f"temperature must be a finite number above 0, got {temperature}.")
     return temperature

@@ -1,4 +1,4 @@
-"""Minimum risk: what the parser is judged by, in expectation over all trees."""
+"""Minimum risk: the expected number of wrong words over all trees."""
 
 from typing import Literal, get_args
 
@@ -15,10 +15,10 @@ Cost = Literal["las", "uas"]
 
 
 class MinimumRisk(Objective):
-    """The expected number of words that are wrong, exactly: nothing is sampled ([Exp] §6.1).
+    """The expected number of wrong words, exactly: nothing is sampled ([Exp] §6.1).
 
     Args:
-        cost: "las" counts words whose head or label is wrong, "uas" those whose head is.
+        cost: "las" counts words whose head or label is wrong, "uas" counts words whose head is wrong.
     """
 
     data = "labelled"
@@ -28,7 +28,7 @@ class MinimumRisk(Objective):
         self.cost = check_cost(cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)`` words; those whose head, or for "las" whose label, is unknown count nothing."""
+        """``(B,)`` words; a word of unknown head, or for "las" of unknown label, counts 0."""
         heads, labels = known_tree(batch)
         if self.cost == "uas":
             return (1 - distribution.expected_uas(heads)) * (heads >= 0).sum(-1)
@@ -36,7 +36,7 @@ class MinimumRisk(Objective):
 
 
 def check_cost(cost: Cost) -> Cost:
-    """The cost, or an error if there is none of that name."""
+    """Return the cost, or raise if its name is unknown."""
     if cost not in get_args(Cost):
-        raise TreeparseError(f"The cost of a tree is 'las' or 'uas', not {cost!r}.")
+        raise TreeparseError(f"cost must be 'las' or 'uas', got {cost!r}.")
     return cost

@@ -1,4 +1,4 @@
-"""Numbers that may change while training runs."""
+"""Numbers that change during training."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from treeparse.errors import TreeparseError
 
 @dataclass(frozen=True)
 class Ramp:
-    """A number that goes linearly from ``start`` to ``end`` while training runs.
+    """A number that changes linearly from ``start`` to ``end`` during training.
 
     Attributes:
-        start: its value until the share ``begin`` of training is done.
-        end: its value from the share ``until`` on.
-        begin: from 0.
-        until: to 1.
+        start: the value until the share ``begin`` of training is done.
+        end: the value from the share ``until`` on.
+        begin: a share of training from 0.
+        until: a greater share of training, up to 1.
     """
 
     start: float
@@ -24,12 +24,12 @@ class Ramp:
     def __post_init__(self) -> None:
         if not 0 <= self.begin < self.until <= 1:
             raise TreeparseError(
-                f"A ramp goes from one share of training to a greater one, within 0 and 1, not from {self.begin} to "
-                f"{self.until}."
+                f"A ramp must begin at a share of training from 0 and end at a greater one up to 1, got begin "
+                f"{self.begin} and until {self.until}."
             )
 
     def at(self, progress: float) -> float:
-        """The value when the share ``progress`` of training is done."""
+        """Return the value when the share ``progress`` of training is done."""
         way = (progress - self.begin) / (self.until - self.begin)
         return self.start + (self.end - self.start) * min(max(way, 0.0), 1.0)
 
@@ -39,5 +39,5 @@ Schedule = float | Ramp
 
 
 def value_at(schedule: Schedule, progress: float) -> float:
-    """What a schedule says when the share ``progress`` of training is done."""
+    """Return the value of a schedule when the share ``progress`` of training is done."""
     return schedule.at(progress) if isinstance(schedule, Ramp) else schedule

@@ -1,4 +1,4 @@
-"""Learning from other distributions over trees: all that they say, or the trees that they find."""
+"""Learning from other distributions over trees: from all their probabilities, or from their best or sampled trees."""
 
 from typing import Literal, cast, get_args
 
@@ -15,20 +15,20 @@ from .objective import Objective
 from .reference import Itself, Reference
 
 Measure = Literal["cross_entropy", "kl", "reverse_kl"]
-Found = Literal["best", "kbest", "sampled"]
+TreeChoice = Literal["best", "kbest", "sampled"]
 
 
 class Divergence(Objective):
-    """How far the parser's distribution is from others, over all trees, exactly: structural distillation, or a prior.
+    """The divergence of the parser from other distributions over all trees, exactly: distillation, or a prior.
 
-    The gradient is the difference of two sets of marginals ([Exp] §6.3); nothing is cut to a list of trees.
+    The gradient is the difference of two sets of marginals ([Exp] §6.3), not an estimate from a list of trees.
 
     Args:
-        reference: the others.
-        measure: "cross_entropy", ``-E_q[log p]`` of the parser's p, "kl", which differs from it by a constant, or
-            "reverse_kl", ``KL(p || q)``, which keeps the parser from what the others think improbable.
-        least_log_prob: leave out sentences whose best tree has less than this log probability a word under the first
-            of the others; null for none.
+        reference: the other distributions.
+        measure: "cross_entropy", ``-E_q[log p]`` with the parser's p; "kl", which differs from it by a constant; or
+            "reverse_kl", ``KL(p || q)``, which penalises trees that the others find improbable.
+        least_log_prob: skip sentences whose best tree has a lower log probability a word under the first of the other
+            distributions; null skips none.
     """
 
     scores_all_labels = True
@@ -38,11 +38,11 @@ class Divergence(Objective):
     ) -> None:
         super().__init__()
         if measure not in get_args(Measure):
-            raise TreeparseError(f"A divergence is one of {', '.join(get_args(Measure))}, not {measure!r}.")
+            raise TreeparseError(f"measure must be one of {', '.join(get_args(Measure))}, got {measure!r}.")
         self.reference, self.measure, self.least_log_prob = reference, measure, least_log_prob
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)`` nats; infinite where one allows what the other forbids."""
+        """``(B,)`` nats; infinite if one distribution allows a tree that the other forbids."""
         others = self.reference.distributions(distribution, batch)
         values = torch.stack([self._value(distribution, q) for q in others]).mean(0)
         if self.least_log_prob is None:
@@ -59,29 +59,29 @@ class Divergence(Objective):
 
 
 class SilverTrees(Objective):
-    """Negative log probability of trees that a reference finds: self-training, or a teacher's trees.
+    """Negative log probability of trees from a reference: self-training, or a teacher's trees.
 
     Args:
-        trees: "best", "kbest", each weighted by its probability among the K, or "sampled".
-        count: K, or the number of trees drawn.
-        reference: where the trees come from, labelled; null for the parser itself.
-        least_log_prob: leave out trees with less than this log probability a word under the reference; null for none.
+        trees: "best"; "kbest", each weighted by its probability among the K; or "sampled".
+        count: K, or the number of sampled trees.
+        reference: a reference with labels; null for the parser itself.
+        least_log_prob: skip trees with a lower log probability a word under the reference; null skips none.
     """
 
     data = "unlabelled"
 
     def __init__(
         self,
-        trees: Found = "best",
+        trees: TreeChoice = "best",
         count: int = 1,
         reference: Reference | None = None,
         least_log_prob: float | None = None,
     ) -> None:
         super().__init__()
-        if trees not in get_args(Found):
-            raise TreeparseError(f"Silver trees are one of {', '.join(get_args(Found))}, not {trees!r}.")
+        if trees not in get_args(TreeChoice):
+            raise TreeparseError(f"trees must be one of {', '.join(get_args(TreeChoice))}, got {trees!r}.")
         if trees == "best" and count != 1:
-            raise TreeparseError(f"There is one best tree, not {count}: say kbest.")
+            raise TreeparseError(f"count must be 1 with trees best, got {count}: use trees kbest.")
         self.trees, self.count = trees, check_trees(count)
         self.reference, self.least_log_prob = reference or Itself(), least_log_prob
 
@@ -92,19 +92,19 @@ class SilverTrees(Objective):
 
     def _value(self, own: LabeledCRF, q: TreeDistribution, batch: Batch) -> Tensor:
         if not q.has_labels:
-            raise TreeparseError("The reference of silver trees has no labels: take a teacher, or the parser itself.")
+            raise TreeparseError("The reference of silver trees must have labels: use a teacher, or the parser itself.")
         check_same_trees(own, q)
         q = cast(LabeledCRF, q)
-        heads, labels, weights = self._found(q)
+        heads, labels, weights = self._trees_of(q)
         if self.least_log_prob is not None:
-            sure = q.log_prob(heads, labels) >= self.least_log_prob * batch.lengths
-            weights = weights * sure
+            confident = q.log_prob(heads, labels) >= self.least_log_prob * batch.lengths
+            weights = weights * confident
         log_probs = own.log_prob(heads, labels)
         return -torch.where(weights > 0, weights * log_probs, 0.0).sum(0)
 
     @torch.no_grad()
-    def _found(self, q: LabeledCRF) -> tuple[Tensor, Tensor, Tensor]:
-        """Heads and labels ``(K, B, n+1)`` and their weights ``(K, B)``."""
+    def _trees_of(self, q: LabeledCRF) -> tuple[Tensor, Tensor, Tensor]:
+        """Return heads and labels ``(K, B, n+1)`` and their weights ``(K, B)``."""
         if self.trees == "best":
             heads, labels = (tree.unsqueeze(0) for tree in q.mode)
         elif self.trees == "sampled":
@@ -116,7 +116,7 @@ class SilverTrees(Objective):
 
 
 def check_same_trees(own: LabeledCRF, other: TreeDistribution) -> None:
-    """Raise where two distributions are not over the same trees: one alone is projective, or has one root."""
+    """Raise unless both distributions are over trees of the same kind, with one root or many."""
     if own.kind_of_trees != other.kind_of_trees:
         raise TreeparseError(
             f"The parser has the trees of {own.kind_of_trees}, the reference those of {other.kind_of_trees}: give both "

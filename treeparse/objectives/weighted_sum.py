@@ -1,4 +1,4 @@
-"""Several objectives at once."""
+"""The weighted sum of several objectives."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,10 +23,10 @@ class Weighted:
     """An objective in a sum.
 
     Attributes:
-        objective: what is added.
-        weight: what it is multiplied by, a number or a ramp.
-        data: the sentences that it is for; null for those that the objective is for by itself.
-        name: what the run's logs call it; null for the name of its class.
+        objective: the objective.
+        weight: its factor, a number or a ramp.
+        data: the sentences that it uses; null for the objective's default.
+        name: its name in the run's logs; null for the name of its class.
     """
 
     objective: Objective
@@ -46,25 +46,25 @@ class Weighted:
 class WeightedSum(Objective):
     """The sum of objectives, each times a weight.
 
-    In training each is the mean over the words of the sentences that it is for: how many of a batch these are does not
-    change what a weight means.
+    In training each objective is the mean over the words of the sentences that it uses, so the meaning of a weight does
+    not depend on how many of a batch's sentences these are.
 
     Args:
-        terms: what is added up.
+        terms: the objectives with their weights.
     """
 
     def __init__(self, terms: list[Weighted]) -> None:
         super().__init__()
         if not terms:
-            raise TreeparseError("A weighted sum of objectives needs at least one.")
+            raise TreeparseError("A weighted sum of objectives must have at least one term, got none.")
         self.weighted = terms
         counts = Counter(term.title for term in self.weighted)
         if twice := [title for title, count in counts.items() if count > 1]:
-            raise TreeparseError(f"Two terms of a weighted sum are called {twice[0]}: give each a name of its own.")
+            raise TreeparseError(f"Names of terms must be unique, got {twice[0]} twice: give one of them another name.")
         self.objectives = nn.ModuleList(term.objective for term in self.weighted)  # so that their parameters train
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)``: the sum for each sentence by itself."""
+        """``(B,)``: the weighted sum of each sentence."""
         values = self._of_all(
             lambda term: torch.where(concerned(term.sentences, batch), term.objective(distribution, batch), 0.0)
         )
@@ -75,14 +75,14 @@ class WeightedSum(Objective):
         return {term.title: term.sentences for term in self.weighted}
 
     def terms(self, distribution: LabeledCRF, batch: Batch) -> Sequence[Term]:
-        """One of each objective; those for sentences that the batch does not have are not computed."""
+        """Return one term of each objective; an objective without sentences in the batch is not computed."""
         return self._of_all(lambda term: self._term(term, distribution, batch))
 
     def _of_all(self, function: Callable[[Weighted], T]) -> list[T]:
-        """The function of every term, in order; called first for those that score all labels."""
+        """Return the function of every term, in order; terms that score all labels are computed first."""
         first = sorted(self.weighted, key=lambda term: not term.objective.scores_all_labels)
-        found = {term.title: function(term) for term in first}
-        return [found[term.title] for term in self.weighted]
+        values = {term.title: function(term) for term in first}
+        return [values[term.title] for term in self.weighted]
 
     def _term(self, term: Weighted, distribution: LabeledCRF, batch: Batch) -> Term:
         weight, data = value_at(term.weight, self.progress), term.sentences

@@ -137,7 +137,7 @@ def _expected(
     from treeparse.batch import pick_device
     from treeparse.data.mapping import map_batches
     from treeparse.model import Parser
-    from treeparse.objectives.constraints import Features
+    from treeparse.objectives.constraints import ConstraintMatches
 
     import_modules(args)
     parser = Parser.from_pretrained(model).to(pick_device(args.device))
@@ -145,7 +145,7 @@ def _expected(
     def expect(places: list[int], chosen: "list[Sentence]") -> list[torch.Tensor]:
         batch = parser.collate(chosen)
         p = parser.distribution(batch)
-        features = Features(constraints, p, batch)
+        features = ConstraintMatches(constraints, p, batch)
         matches = features.expectations(p.arcs.flat.marginals, features.kind_log_probs)
         return list(torch.stack([matches, features.counts], -1).cpu())
 

@@ -1,4 +1,4 @@
-"""The maximum of a concave function of a few variables, some of which must not be negative."""
+"""Maximisation of a concave function of a few variables, some of which must not be negative."""
 
 from collections.abc import Callable
 
@@ -8,28 +8,28 @@ from torch import Tensor
 Function = Callable[[Tensor], tuple[Tensor, Tensor]]
 """The value, a scalar, and its gradient ``(K,)`` at a point ``(K,)``."""
 
-RISE = 1e-4  # of what the slope promises, that a step must gain
-RECENT = 5  # values, the least of which a step must exceed
-ROUNDING = 1e-9  # in the values
+RISE = 1e-4  # the share of the gain by the slope that a step must reach
+RECENT = 5  # recent values, the least of which a step must exceed
+ROUNDING = 1e-9  # the rounding error of values
 SHORTEST, LONGEST = 1e-6, 1e6
 
 
 def maximize(function: Function, free: Tensor, tolerance: Tensor, most_steps: int) -> Tensor:
-    """The point ``(K,)``, found by spectral projected gradients from 0 (Birgin, Martínez and Raydan 2000, SPG2).
+    """Return the maximum ``(K,)`` by spectral projected gradients from 0 (Birgin, Martínez and Raydan 2000, SPG2).
 
-    A step is as long as the curvature along the last one makes it (Barzilai and Borwein 1988), and is shortened until
-    the value exceeds the least of the last few.
+    The curvature along the last step sets the length of the next one (Barzilai and Borwein 1988), which is shortened
+    until the value exceeds the least of the recent values.
 
     Args:
-        function: what is evaluated at most ``most_steps`` times after the start.
+        function: the function; it is evaluated at most ``most_steps`` times after the start.
         free: which variables may be negative, ``(K,)`` bool.
-        tolerance: how far the gradient may be from that of a maximum, ``(K,)``.
-        most_steps: then the point of the greatest value is returned.
+        tolerance: the greatest distance of the gradient from the gradient of a maximum, ``(K,)``.
+        most_steps: the number of steps after which the point of the greatest value is returned.
     """
     point = torch.zeros_like(tolerance)
     value, gradient = function(point)
     best, recent = (value, point), [value]
-    length = share = 1.0  # of the gradient that is followed, and of the step that is tried
+    length = share = 1.0  # the step is share * length * gradient, projected
     for _ in range(most_steps):
         if bool(((_allowed(point + gradient, free) - point).abs() <= tolerance).all()):
             return point
@@ -47,5 +47,5 @@ def maximize(function: Function, free: Tensor, tolerance: Tensor, most_steps: in
 
 
 def _allowed(point: Tensor, free: Tensor) -> Tensor:
-    """The nearest point whose variables are not negative but where they may be."""
+    """Return the nearest point whose variables are not negative unless they are free."""
     return torch.where(free, point, point.clamp_min(0))

@@ -1,4 +1,4 @@
-"""A constraint: of all words of some kind, what share is expected to have such a head, such a label, such an arc."""
+"""A constraint: the share of words of some kind that is expected to have some kind of head, label or arc."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ ROOT: Root = "root"
 
 
 @dataclass(frozen=True)
-class Words:
-    """Which words: those that have one of the tags and are one of the words, as far as these are given.
+class WordSet:
+    """A set of words: all words with one of the tags and one of the forms.
 
     Attributes:
-        upos: universal parts of speech, as they stand in the text; none for any.
-        word: forms, lower-cased; none for any.
+        upos: universal parts of speech, as in the text; empty for any.
+        word: forms, lower-cased; empty for any.
     """
 
     upos: tuple[str, ...] = ()
@@ -28,14 +28,16 @@ class Words:
 
     def __post_init__(self) -> None:
         if not self.upos and not self.word:
-            raise TreeparseError("nothing is said of the words: give upos, word or both")
+            raise TreeparseError("a set of words must have upos, word or both, got neither")
         if ROOT in (tag.lower() for tag in self.upos):
-            raise TreeparseError("the root has no UPOS: for words that hang from it, write 'head: root'")
+            raise TreeparseError(
+                "upos must be tags of words, got the root: for words that hang from the root, write 'head: root'"
+            )
         object.__setattr__(self, "upos", _distinct(self.upos))
         object.__setattr__(self, "word", _distinct(word.lower() for word in self.word))
 
     def include(self, sentence: Sentence, word: int) -> bool:
-        """Whether these are among them: the words of a sentence count from 0."""
+        """Whether a word of a sentence, counted from 0, is in the set."""
         has_tag = not self.upos or (sentence.upos is not None and sentence.upos[word] in self.upos)
         return has_tag and (not self.word or sentence.forms[word].lower() in self.word)
 
@@ -45,7 +47,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Distance:
-    """How many words a word is from its head, ``nearest`` to ``farthest``; neighbours are 1 apart."""
+    """The distance of a word from its head, ``nearest`` to ``farthest``; neighbours have distance 1."""
 
     nearest: int
     farthest: int
@@ -53,7 +55,7 @@ class Distance:
     def __post_init__(self) -> None:
         if not 1 <= self.nearest <= self.farthest:
             raise TreeparseError(
-                f"a distance is 1 or more, or goes from one such number to a greater one, not {self.nearest} to "
+                f"a distance must be a number from 1, or an interval of such numbers, got {self.nearest} to "
                 f"{self.farthest}"
             )
 
@@ -65,7 +67,7 @@ class Distance:
 
 @dataclass(frozen=True)
 class Target:
-    """The shares that are as they should be, from ``least`` to ``most``, which are equal where one share alone is."""
+    """The interval of shares that meet a constraint, ``least`` to ``most``; both are equal for an exact share."""
 
     least: float
     most: float
@@ -73,19 +75,19 @@ class Target:
     def __post_init__(self) -> None:
         if not 0 <= self.least <= 1 or not 0 <= self.most <= 1:
             odd = self.most if 0 <= self.least <= 1 else self.least
-            raise TreeparseError(f"a probability lies between 0 and 1, which {odd:g} does not")
+            raise TreeparseError(f"a probability must be a number from 0 to 1, got {odd:g}")
         if self.least > self.most:
-            raise TreeparseError(f"the lower end of an interval comes first: [{self.most:g}, {self.least:g}]")
+            raise TreeparseError(f"an interval must begin with its lower end: write [{self.most:g}, {self.least:g}]")
         if self.least == 0 and self.most == 1:
-            raise TreeparseError("every share lies between 0 and 1: this constrains nothing")
+            raise TreeparseError("a target must exclude some share, got 0 to 1, which every share meets")
 
     @property
     def is_exact(self) -> bool:
-        """Whether one share alone is as it should be."""
+        """Whether exactly one share meets the constraint."""
         return self.least == self.most
 
     def nearest(self, share: Tensor) -> Tensor:
-        """The target that is nearest to a share."""
+        """Return the share of the interval that is nearest to a share."""
         return share.clamp(self.least, self.most)
 
     def __str__(self) -> str:
@@ -98,53 +100,53 @@ class Target:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Of all words that are ``dependent``, a share within ``target`` is expected to have what the rest says.
+    """Among all words in ``dependent``, a share within ``target`` is expected to have such a head, side and label.
 
     Attributes:
         target: the share.
         dependent: the words that the share is of; None for all.
-        head: the words from which they hang, or the root; None for any.
-        direction: the side of its head on which the word stands, which therefore is not the root; None for either.
-        label: of which one is on the arc, subtypes being labels of their own; none for any.
-        distance: between the word and its head, which therefore is not the root; None for any.
+        head: the set of their heads, or the root; None for any.
+        direction: the side of the head on which the word is, so that the root is no head; None for either.
+        label: labels, one of which the arc has; a subtype is another label. Empty for any.
+        distance: the distance between the word and its head, so that the root is no head; None for any.
     """
 
     target: Target
-    dependent: Words | None = None
-    head: Words | Root | None = None
+    dependent: WordSet | None = None
+    head: WordSet | Root | None = None
     direction: Direction | None = None
     label: tuple[str, ...] = ()
     distance: Distance | None = None
 
     def __post_init__(self) -> None:
         if not self.head and not self.direction and not self.label and not self.distance:
-            raise TreeparseError("nothing is said of head, direction, label or distance: say what the share is to have")
+            raise TreeparseError("a constraint must have at least one of head, direction, label and distance, got none")
         if self.head == ROOT and (self.direction or self.distance):
-            raise TreeparseError("the root stands nowhere in a sentence: leave out direction and distance, or the root")
+            raise TreeparseError("the head root has no position: leave out direction and distance, or the head")
         if self.direction is not None:
             direction_named(self.direction)
         object.__setattr__(self, "label", _distinct(self.label))
 
     @property
     def needs_upos(self) -> bool:
-        """Whether tags are looked at."""
-        return any(isinstance(words, Words) and words.upos for words in (self.dependent, self.head))
+        """Whether the constraint reads tags."""
+        return any(isinstance(words, WordSet) and words.upos for words in (self.dependent, self.head))
 
     @property
     def event(self) -> tuple[object, ...]:
-        """What is constrained, equal for constraints that differ in their targets or in the order of lists alone."""
+        """The constraint without its target and the order of lists, to find two constraints on the same words."""
         ends = (
-            tuple(frozenset(part) for part in (words.upos, words.word)) if isinstance(words, Words) else words
+            tuple(frozenset(part) for part in (words.upos, words.word)) if isinstance(words, WordSet) else words
             for words in (self.dependent, self.head)
         )
         return *ends, self.direction, frozenset(self.label), self.distance
 
     def concerns(self, sentence: Sentence, word: int) -> bool:
-        """Whether the share is of this word, of those of a sentence from 0."""
+        """Whether the share is of this word of a sentence, counted from 0."""
         return self.dependent is None or self.dependent.include(sentence, word)
 
     def holds(self, sentence: Sentence, word: int, head: int, label: str) -> bool:
-        """Whether a word from 0 has what is said if it hangs from ``head``, 0 for the root, by a label."""
+        """Whether a word, counted from 0, matches with this head, 0 for the root, and this label."""
         if self.label and label not in self.label:
             return False
         if head == 0:
@@ -152,12 +154,12 @@ class Constraint:
         if self.head is not None and (self.head == ROOT or not self.head.include(sentence, head - 1)):
             return False
         apart = head - 1 - word
-        is_there = self.direction is None or (apart > 0) == (self.direction == "left")
+        on_side = self.direction is None or (apart > 0) == (self.direction == "left")
         distance = self.distance
-        return is_there and (distance is None or distance.nearest <= abs(apart) <= distance.farthest)
+        return on_side and (distance is None or distance.nearest <= abs(apart) <= distance.farthest)
 
     def __str__(self) -> str:
-        """What is constrained in words, without the target."""
+        """Describe the constraint in words, without the target."""
         head = "any head" if self.head is None else "the root" if self.head == ROOT else str(self.head)
         parts = [
             f"{'any word' if self.dependent is None else self.dependent} hangs from {head}",
@@ -169,10 +171,10 @@ class Constraint:
 
 
 def direction_named(name: str) -> Direction:
-    """The direction of that name, or an error that says which there are."""
+    """Return the direction of a name, or raise."""
     if name not in get_args(Direction):
         close = did_you_mean(name, get_args(Direction))
-        raise TreeparseError(f"the direction is {name!r}, but should be left or right{close}")
+        raise TreeparseError(f"direction must be left or right, got {name!r}{close}")
     return cast(Direction, name)
 
 

@@ -1,10 +1,10 @@
-"""Constraints as YAML, which a linguist can write: every mistake is named with its line.
+"""Constraints as YAML, which a linguist can write: an error names the line of every mistake.
 
-A file is a list; each entry says of which words a share is expected to have what, and the share::
+A file is a list; each entry names a set of words, the expected share of them, and a kind of head or arc::
 
-    - dependent: {upos: DET}          # of these words; or {word: [the, a]}, lists mean any of; left out, of all words
-      head: {upos: NOUN}              # the same of their heads, or root
-      direction: left                 # the word stands to the left of its head
+    - dependent: {upos: DET}          # among these words; or {word: [the, a]}, a list means any of it; default: all
+      head: {upos: NOUN}              # a set of their heads, or root
+      direction: left                 # the word is to the left of its head
       probability: 0.9                # or an interval [0.8, 1.0], or at_least: 0.8, or at_most: 0.1
     - dependent: {upos: NOUN}
       head: {upos: VERB}
@@ -22,14 +22,14 @@ import yaml
 from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
 
-from .constraint import ROOT, Constraint, Direction, Distance, Root, Target, Words, direction_named
+from .constraint import ROOT, Constraint, Direction, Distance, Root, Target, WordSet, direction_named
 
 TARGETS = ("probability", "at_least", "at_most")
 KEYS = ("dependent", "head", "direction", "label", "distance", *TARGETS)
 
 
 def read_constraints(path: str | Path) -> tuple[Constraint, ...]:
-    """The constraints of a file.
+    """Read the constraints of a file.
 
     Raises:
         DataError: for every mistake, with its line.
@@ -39,21 +39,21 @@ def read_constraints(path: str | Path) -> tuple[Constraint, ...]:
 
 
 def parse_constraints(text: str, source: str = "constraints") -> tuple[Constraint, ...]:
-    """The constraints of a text; ``source`` is what messages call it, the rest as for ``read_constraints``."""
+    """Parse the constraints of a text; errors name ``source``. All else is as for ``read_constraints``."""
     root = compose(text, source)
     if root is None or (isinstance(root, yaml.SequenceNode) and not root.value):
         raise DataError("there is no constraint in it: each is an entry of a list, after '- '", source=source)
     if not isinstance(root, yaml.SequenceNode):
         with at(root, source):
             raise TreeparseError("constraints are a list: begin each of them with '- '")
-    found: dict[tuple[object, ...], int] = {}
+    lines: dict[tuple[object, ...], int] = {}
     constraints = []
     for node in root.value:
         with at(node, source):
             constraint = _constraint(node, source)
-            first = found.setdefault(constraint.event, line_of(node))
+            first = lines.setdefault(constraint.event, line_of(node))
             if first != line_of(node):
-                raise TreeparseError(f"'{constraint}' was constrained in line {first} already: keep one of the two")
+                raise TreeparseError(f"constraints must differ, but '{constraint}' is in line {first} too: remove one")
         constraints.append(constraint)
     return tuple(constraints)
 
@@ -62,11 +62,11 @@ def _constraint(node: yaml.Node, source: str) -> Constraint:
     keyed = entries(node, KEYS, "a constraint", source)
     targets = [key for key in TARGETS if key in keyed]
     if not targets:
-        raise TreeparseError(f"the constraint has no target: give one of {', '.join(TARGETS)}")
+        raise TreeparseError(f"a constraint must have one target of {', '.join(TARGETS)}, got none")
     if len(targets) > 1:
         raise TreeparseError(
-            f"the constraint has two targets, {targets[0]} and {targets[1]}: for an interval write 'probability: "
-            "[0.8, 0.9]'"
+            f"a constraint must have one target, got {targets[0]} and {targets[1]}: for an interval write "
+            "'probability: [0.8, 0.9]'"
         )
     values = {}
     for key, value in keyed.items():
@@ -80,7 +80,7 @@ def _constraint(node: yaml.Node, source: str) -> Constraint:
 
 def _target(key: str, node: yaml.Node) -> Target:
     if key == "probability" and isinstance(node, yaml.SequenceNode):
-        return Target(*_pair(node, _probability, "an interval is two probabilities, such as [0.8, 1.0]"))
+        return Target(*_pair(node, _probability, "an interval must be two probabilities, such as [0.8, 1.0]"))
     value = _probability(node)
     return Target(0.0 if key == "at_most" else value, 1.0 if key == "at_least" else value)
 
@@ -90,37 +90,35 @@ def _probability(node: yaml.Node) -> float:
     try:
         return float(text)
     except ValueError:
-        raise TreeparseError(f"a probability is a number from 0 to 1, not {shown(node)}") from None
+        raise TreeparseError(f"a probability must be a number from 0 to 1, got {shown(node)}") from None
 
 
-def _dependent(node: yaml.Node, source: str) -> Words:
+def _dependent(node: yaml.Node, source: str) -> WordSet:
     if isinstance(node, yaml.ScalarNode) and node.value == ROOT:
-        raise TreeparseError("the root hangs from nothing, so it is no dependent; is it the head?")
+        raise TreeparseError("dependent must be words, got the root, which has no head: is it the head?")
     return _words(node, "dependent", source)
 
 
-def _head(node: yaml.Node, source: str) -> Words | Root:
+def _head(node: yaml.Node, source: str) -> WordSet | Root:
     if isinstance(node, yaml.ScalarNode) and node.value == ROOT:
         return ROOT
     return _words(node, "head", source)
 
 
-def _words(node: yaml.Node, what: str, source: str) -> Words:
+def _words(node: yaml.Node, what: str, source: str) -> WordSet:
     if not isinstance(node, yaml.MappingNode):
-        root = "root, or " if what == "head" else ""
-        raise TreeparseError(
-            f"{what} is {shown(node)}, but should be {root}such as {{upos: NOUN}} or {{word: [a, an]}}"
-        )
+        root = "root, " if what == "head" else ""
+        raise TreeparseError(f"{what} must be {root}{{upos: NOUN}}, {{word: [a, an]}} or the like, got {shown(node)}")
     if any(key.value == ROOT for key, _ in node.value):
-        raise TreeparseError("the root has neither UPOS nor word: write 'head: root' and nothing else of the head")
+        raise TreeparseError("a set of words has no key root: write 'head: root' without UPOS and word")
     keyed = entries(node, ("upos", "word"), what, source)
     values = {}
     for key, value in keyed.items():
         with at(value, source):
             values[key] = texts(value, key)
             if key == "upos":
-                Words(upos=values[key])  # so that a mistake is named with this line
-    return Words(**values)
+                WordSet(upos=values[key])  # so that a mistake is named with this line
+    return WordSet(**values)
 
 
 def _direction(node: yaml.Node, source: str) -> Direction:
@@ -133,7 +131,7 @@ def _label(node: yaml.Node, source: str) -> tuple[str, ...]:
 
 def _distance(node: yaml.Node, source: str) -> Distance:
     if isinstance(node, yaml.SequenceNode):
-        return Distance(*_pair(node, _whole, "a distance from one number to another is two of them, such as [1, 5]"))
+        return Distance(*_pair(node, _whole, "an interval of distances must be two numbers, such as [1, 5]"))
     return Distance(_whole(node), _whole(node))
 
 
@@ -149,7 +147,7 @@ _READERS: dict[str, Any] = {
 def _whole(node: yaml.Node) -> int:
     text = scalar(node)
     if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise TreeparseError(f"a distance is a whole number of words, not {shown(node)}")
+        raise TreeparseError(f"a distance must be a whole number of words, got {shown(node)}")
     return int(text)
 
 

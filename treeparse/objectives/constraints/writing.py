@@ -1,15 +1,15 @@
-"""Constraints as the YAML from which they are read again."""
+"""Constraints as YAML text, which `read_constraints` reads."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-from .constraint import Constraint, Words
+from .constraint import Constraint, WordSet
 
 
 def constraints_to_yaml(constraints: Sequence[Constraint], comments: Sequence[str] = ()) -> str:
-    """The text of a file of constraints; a comment of one line, if there is one, stands before each."""
+    """Return the text of a file of constraints, with an optional comment of one line before each."""
     lines = [""] * len(constraints) if not comments else [f"# {comment}\n" for comment in comments]
     return "".join(line + _entry(constraint) for line, constraint in zip(lines, constraints, strict=True))
 
@@ -38,15 +38,15 @@ def _plain(constraint: Constraint) -> dict[str, Any]:
     return {key: value for key, value in parts.items() if value is not None}
 
 
-def _words(words: Words | str | None) -> Any:
-    if not isinstance(words, Words):
+def _words(words: WordSet | str | None) -> Any:
+    if not isinstance(words, WordSet):
         return words
     parts = {"upos": _one_or_list(words.upos), "word": _one_or_list(words.word)}
     return {key: value for key, value in parts.items() if value is not None}
 
 
 def _one_or_list(values: Sequence[Any]) -> Any:
-    """Nothing, a value that stands alone (or again and again), or a list."""
+    """Return None for no value, the value if all are equal, and otherwise a list."""
     if not values:
         return None
     return values[0] if len({*values}) == 1 else list(values)
