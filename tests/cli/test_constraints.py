@@ -141,7 +141,7 @@ def test_what_is_mistyped(model: str, treebank: str, tmp_path: Path, capsys: pyt
         (["report", model, "missing.yaml", treebank], "there is no file 'missing.yaml'"),
         (["report", model, "c.yaml", treebank, "--count", "3"], "--count and --exact say what is extracted"),
         (["extract", "missing.conllu"], "there is no file 'missing.conllu'"),
-        (["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))], "got none: use a treebank with trees|Words must have UPOS, but"),
+        (["extract", written(tmp_path / "in.conllu", conllu(("a", "b")))], "got none|Words must have UPOS"),
     ):
         assert main(["constraints", *command]) == 2
         error = capsys.readouterr().err
