@@ -32,11 +32,11 @@ from support.reports.markdown import cpu_name
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, scores_of, train_and_score
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.data import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.names import COMBINATIONS
+from treeparse.shipped import shipped_files
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_ensemble.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
@@ -50,7 +50,7 @@ SETTINGS = (ALONE, *COMBINATIONS, DISTILLED, CONTINUED, WITH_TEXT)
 
 def distilling(teachers: Sequence[Path]) -> Mapping[str, object]:
     """The objective of the config distill, as options, with these teachers."""
-    objective = yaml.safe_load(shipped_configs()["distill"].read_text(encoding="utf-8"))["objective"]
+    objective = yaml.safe_load(shipped_files()["distill"].read_text(encoding="utf-8"))["objective"]
     [divergence, _] = objective["init_args"]["terms"]
     reference = divergence["objective"]["init_args"]["reference"]
     reference["init_args"]["models"] = [str(teacher) for teacher in teachers]

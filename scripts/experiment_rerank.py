@@ -24,7 +24,6 @@ from statistics import mean
 from support.training.options import add_run_options, working_folder
 from support.training.runs import SCORES, Record, append_record, read_records
 
-from treeparse.cli.configs import config_file
 from treeparse.data import NBestList, load_treebank, read_nbest, write_nbest
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores, oracle_scores
@@ -40,6 +39,7 @@ from treeparse.rerank import (
 )
 from treeparse.rerank.crossparsing import METHODS, Listing, Method, crossparse, listed
 from treeparse.sentence import Sentence
+from treeparse.shipped import file_or_shipped
 from treeparse.training import load_config, train
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_rerank.jsonl"
@@ -108,12 +108,12 @@ class Experiment:
         return Reranker.from_pretrained(folder)
 
     def _crossparsed(self, method: Method) -> Path:
-        config = load_config(config_file(self.arguments.config), self._options("folds"))
+        config = load_config(file_or_shipped(self.arguments.config), self._options("folds"))
         return crossparse(config, self.arguments.folds, Listing(self.arguments.train_k, method))
 
     def _trained(self) -> Path:
         if not (model := self.work / "base" / "model").is_dir():
-            train(load_config(config_file(self.arguments.config), self._options("base")), resume=True)
+            train(load_config(file_or_shipped(self.arguments.config), self._options("base")), resume=True)
         return model
 
     def _options(self, folder: str) -> list[str]:

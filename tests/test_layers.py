@@ -42,10 +42,11 @@ ALLOWED = {
     "objectives": GROUND | {"trees", "data"},
     "rules": GROUND | {"trees", "data"},
     "model": GROUND | {"version", "trees", "data", "nn", "objectives", "rules"},
-    "pipelines": GROUND | {"trees", "data", "model"},
+    "corpus": GROUND | {"data", "rules", "model"},
+    "pipelines": GROUND | {"trees", "data", "model", "corpus"},
     "training": GROUND | {"progress", "version", "trees", "data", "nn", "metrics", "objectives", "model"},
     "rerank": GROUND | {"progress", "data", "nn", "metrics", "model", "training"},
-    "serve": GROUND | {"version", "data", "nn", "model"},
+    "serve": GROUND | {"version", "data", "nn", "model", "corpus"},
     "cli": GROUND
     | {
         "progress",
@@ -58,6 +59,7 @@ ALLOWED = {
         "objectives",
         "rules",
         "model",
+        "corpus",
         "training",
         "rerank",
         "version",

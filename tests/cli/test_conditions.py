@@ -102,7 +102,7 @@ def test_what_is_whole_before_the_fault_is_written(model: str, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--keep-heads", "--format", "text"], "Text has no heads that --keep-heads and --within could keep"),
+        (["--keep-heads", "--format", "text"], "--keep-heads and --within read heads of CoNLL-U, but --format is text"),
         (["--opened", "5"], "--opened bounds the search for trees that satisfy rules: give --rules, too."),
         (["--rules", "missing.yaml"], "missing.yaml: No such file or directory."),
         (["--rules", "RULES", "--decoder", "minimum_risk"], "but the decoder minimum_risk chooses another one"),

@@ -100,11 +100,11 @@ def test_the_suffix_says_the_format(model: str, tmp_path: Path, command: list[st
 def test_outputs_that_cannot_be(model: str, corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = tree_below(tmp_path)
     x = corpus / "a" / "x.conllu"
-    assert "would take the place of the input" in error_of(capsys, "predict", model, x, "-o", x.parent)
+    assert "would replace the input" in error_of(capsys, "predict", model, x, "-o", x.parent)
     assert "would both be" in error_of(capsys, "predict", model, x, x, "-o", f"{tmp_path}/out/")
     (corpus / "a" / "link").symlink_to(x)
     link = [corpus / "a" / "x.conllu", "-o", corpus / "a"]
-    assert "would take the place of the input" in error_of(capsys, "predict", model, *link)
+    assert "would replace the input" in error_of(capsys, "predict", model, *link)
     (corpus / "a" / "link").unlink()
     assert "Standard input has no name" in error_of(capsys, "predict", model, "-", x, "-o", f"{tmp_path}/out/")
     assert "File exists" in error_of(capsys, "predict", model, x, "-o", f"{x}/")

@@ -91,7 +91,7 @@ def test_long_lists_make_smaller_chunks(model: str, parser: Parser, monkeypatch:
         return original(self, sentences, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Parser, "kbest", kbest_of)
-    monkeypatch.setattr("treeparse.cli.lists.CHUNK_TREE_WORDS", 8)
+    monkeypatch.setattr("treeparse.corpus.parsing.CHUNK_TREE_WORDS", 8)
     lines = io.BytesIO(b"a b\nc d\ne\nf g h i j\nk\n")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=lines, isatty=lambda: False))
     output = SimpleNamespace(buffer=io.BytesIO(), flush=lambda: None, isatty=lambda: False)

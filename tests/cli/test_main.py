@@ -13,8 +13,8 @@ import pytest
 
 import treeparse
 from treeparse.cli import main as cli
-from treeparse.cli.configs import shipped_configs
 from treeparse.errors import DataError
+from treeparse.shipped import shipped_files
 
 ROOT = Path(__file__).parents[2]
 Install = Callable[..., None]
@@ -95,7 +95,7 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
     [
         (
             ["pred"],
-            "there is no command 'pred', but train, self-train, export, calibrate, evaluate, predict, kbest, sample",
+            "Unknown command 'pred'. Commands: train, self-train, export, calibrate, evaluate, predict, kbest, sample",
         ),
         (["trian", "--config", "fast"], "; did you mean train?"),
         (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
@@ -201,7 +201,7 @@ def test_config_lists_every_file_with_its_first_comment(capsys: pytest.CaptureFi
     lines = capsys.readouterr().out.splitlines()
     files = [path.relative_to(ROOT / "configs").with_suffix("") for path in (ROOT / "configs").rglob("*.yaml")]
     assert sorted(line.split()[0] for line in lines) == sorted(map(str, files))
-    assert [line.split()[0] for line in lines[: len(shipped_configs())]] == list(shipped_configs())
+    assert [line.split()[0] for line in lines[: len(shipped_files())]] == list(shipped_files())
     for line in lines:
         comment = (ROOT / "configs" / f"{line.split()[0]}.yaml").read_text(encoding="utf-8").splitlines()[0]
         assert comment.startswith("# ")

@@ -14,7 +14,7 @@ from treeparse.model.folders import FILES as MODEL_FILES
 
 TREES = "# sent_id = s1\n1\ta\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tb\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"
 LIST = TREES.replace("s1\n", "s1.1\n# rank = 1\n# log_prob = -0.5\n# score = 1\n")
-CLASH = "would take the place of the input"
+CLASH = "would replace the input"
 
 # Of each command an input and an output that may be the same file; the model is an empty folder.
 CLASHES = {

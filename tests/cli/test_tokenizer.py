@@ -143,7 +143,7 @@ def test_mistakes_become_sentences(
     model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["predict", model, source, "--tokenizer", "spacy:en"]) == 2
-    assert "--tokenizer splits raw text: give --format text, too." in capsys.readouterr().err
+    assert "A tokenizer splits raw text, but the format is conllu: give the format text." in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "spacy", None)
     target = tmp_path / "out.conllu"
     assert run("predict", model, source, "-o", target) == 2

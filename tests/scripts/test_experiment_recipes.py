@@ -6,7 +6,7 @@ from pathlib import Path
 import experiment_recipes
 import pytest
 
-from treeparse.cli.configs import shipped_configs
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config
 from treeparse.training.settings.resolve import TreebankFacts, resolve_settings
 
@@ -27,7 +27,7 @@ LENGTHS = [20] * 1000
 def test_the_settings_of_a_run(config: str, setting: str, epochs: int, warmup: int, batch: int) -> None:
     settings = experiment_recipes.settings_of(config, setting)
     options = [f"--{name}={value}" for name, value in {"data.train": "a", **settings}.items()]
-    plan = resolve_settings(load_config(shipped_configs()[config], options), TreebankFacts(LENGTHS))
+    plan = resolve_settings(load_config(shipped_files()[config], options), TreebankFacts(LENGTHS))
     assert (plan.optimization.epochs, plan.data.batch_words) == (epochs, batch)
     assert plan.optimization.warmup_steps == pytest.approx(warmup, abs=3)
 

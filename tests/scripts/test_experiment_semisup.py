@@ -10,10 +10,10 @@ import experiment_semisup
 import pytest
 from support.semisup import files
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.data import load_treebank
 from treeparse.objectives import WeightedSum
 from treeparse.sentence import Sentence
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config
 from treeparse.training.settings.reading import build_objective
 
@@ -37,7 +37,7 @@ class Runs:
     def __call__(self, config: str, options: Mapping[str, object], gold: list[Sentence], directory: Path) -> dict:
         settings = {**options, "output": directory}
         arguments = [f"--{key}={value}" for key, value in settings.items()]
-        self.configs[directory.name] = load_config(shipped_configs()[config], arguments)
+        self.configs[directory.name] = load_config(shipped_files()[config], arguments)
         shutil.copytree(self.model, directory / "model")
         score = 0.5 + 0.01 * len(self.configs)
         return {"uas": score, "las": score - 0.1, "dev_las": score - 0.1, "seconds": 60.0}

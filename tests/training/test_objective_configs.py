@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.cli.main import main
 from treeparse.data import load_treebank
 from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def trained(name: str, folder: Path, **options: object) -> Path:
     """The run of a shipped config, small."""
     settings = {**SMALL, "output": folder / name, **{key.replace("__", "."): value for key, value in options.items()}}
     arguments = [f"--{key}={value}" for key, value in settings.items()]
-    return train(load_config(shipped_configs()[name], arguments), quiet=True).parent
+    return train(load_config(shipped_files()[name], arguments), quiet=True).parent
 
 
 def columns_of(run: Path) -> dict[str, list[float]]:
@@ -95,8 +95,8 @@ def start(demo: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def test_every_config_is_here() -> None:
     tested = {"mrt", "margin", "ge", "semisup", "distill", "partial"}
-    assert tested < set(shipped_configs())
-    for path in shipped_configs().values():
+    assert tested < set(shipped_files())
+    for path in shipped_files().values():
         assert path.read_text(encoding="utf-8").startswith("# ")
 
 
@@ -126,7 +126,7 @@ def test_text_beside_trees(demo: dict[str, Path], tmp_path: Path, text: str) -> 
 
 def test_the_other_terms_for_text(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
     """The objective that the comments of the config name, as it stands there."""
-    text = shipped_configs()["semisup"].read_text(encoding="utf-8")
+    text = shipped_files()["semisup"].read_text(encoding="utf-8")
     before, _, comments = text.partition("objective:\n")
     _, _, block = comments.partition("# objective:\n")
     lines = ["objective:", *(line.removeprefix("# ") for line in block.splitlines())]
@@ -149,7 +149,7 @@ def test_the_other_terms_for_text(demo: dict[str, Path], start: Path, tmp_path: 
 
 
 def test_distillation(demo: dict[str, Path], start: Path, tmp_path: Path) -> None:
-    path = shipped_configs()["distill"]
+    path = shipped_files()["distill"]
     own = tmp_path / "distill.yaml"
     text = path.read_text(encoding="utf-8")
     assert "models: [runs/default/model]" in text

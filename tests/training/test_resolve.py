@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.batches.mixing import TrainingMix
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
+from treeparse.shipped import shipped_files
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
 from treeparse.training.settings.reading import load_config
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
@@ -116,7 +116,7 @@ SIZES = {"small": 20_000, "large": 300_000}
     [("tiny", 28, 5000), ("fast", 15, 3000), ("bilstm", 34, 3500), ("transformer", 10, 2500), ("frozen", 30, 3000)],
 )
 def test_shipped_configs_fit_any_size(name: str, passes: int, steps: int) -> None:
-    config = load_config(shipped_configs()[name], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
+    config = load_config(shipped_files()[name], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
     for size, words in SIZES.items():
         plan = resolved(config, lengths(words))
         optimization, work = plan.optimization, workload(plan, TreebankFacts(lengths(words)))
@@ -130,7 +130,7 @@ def test_shipped_configs_fit_any_size(name: str, passes: int, steps: int) -> Non
 
 
 def test_continued_training_has_passes_and_steps_at_least() -> None:
-    config = load_config(shipped_configs()["mrt"], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
+    config = load_config(shipped_files()["mrt"], ["--data.train", "a.conllu", "--data.dev", "b.conllu"])
     small, large = (resolved(config, lengths(words)).optimization for words in (20_000, 400_000))
     assert 500 <= small.steps < 600 and large.epochs == 2 and large.steps > 800
     assert [each.warmup_steps for each in (small, large)] == [round(0.03 * e.steps) for e in (small, large)]

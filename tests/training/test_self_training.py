@@ -9,7 +9,7 @@ import yaml
 from helpers.forked import Forks
 from safetensors.torch import load_file
 
-from treeparse.cli.configs import shipped_config
+from treeparse.shipped import shipped_file
 from treeparse.training import load_config
 from treeparse.training.self_training import Round, best_round, round_config, self_train
 from treeparse.training.settings.config import TrainConfig
@@ -27,12 +27,12 @@ def config(tiny_config: Path) -> Path:
 
 def semisup(*options: str) -> TrainConfig:
     files = ["--data.train=few.conllu", "--data.dev=dev.conllu", "--data.unlabelled=text.txt", "--output=runs/few"]
-    return load_config(shipped_config("semisup"), [*files, *options])
+    return load_config(shipped_file("semisup"), [*files, *options])
 
 
 def test_round_0_is_the_default_config_on_the_trees() -> None:
     files = ["--data.train=few.conllu", "--data.dev=dev.conllu", "--output=runs/few/round-0"]
-    assert round_config(semisup(), 0) == load_config(shipped_config("default"), files)
+    assert round_config(semisup(), 0) == load_config(shipped_file("default"), files)
 
 
 def test_a_round_learns_the_best_trees_of_the_round_before() -> None:

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import GeneralizedExpectation, HeadSelection
 from treeparse.objectives.constraints import read_constraints
+from treeparse.shipped import shipped_files
 from treeparse.training.settings.config import TrainConfig
 from treeparse.training.settings.reading import (
     build_objective,
@@ -121,10 +121,10 @@ def named_files(trained_config: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", shipped_configs())
+@pytest.mark.parametrize("name", shipped_files())
 @pytest.mark.usefixtures("named_files")
 def test_shipped_configs_are_valid(name: str) -> None:
-    path = shipped_configs()[name]
+    path = shipped_files()[name]
     config = load_config(path, ["--data.train", "a.conllu"])
     assert config.output == f"runs/{name}"
     sections, every = set(yaml.safe_load(path.read_text(encoding="utf-8"))), set(config.to_dict())
@@ -134,9 +134,9 @@ def test_shipped_configs_are_valid(name: str) -> None:
         assert sections == every - {"init_from"}
 
 
-@pytest.mark.parametrize("name", sorted(shipped_configs().keys() - {"demo"}))
+@pytest.mark.parametrize("name", sorted(shipped_files().keys() - {"demo"}))
 def test_no_shipped_config_names_a_treebank(name: str) -> None:
-    data = yaml.safe_load(shipped_configs()[name].read_text(encoding="utf-8"))["data"]
+    data = yaml.safe_load(shipped_files()[name].read_text(encoding="utf-8"))["data"]
     assert data["train"] is None and data["dev"] is None and data.get("unlabelled") is None
 
 
@@ -184,14 +184,14 @@ def test_one_value_of_other_settings(tmp_path: Path) -> None:
 
 
 def test_ge_has_the_constraints_that_ship() -> None:
-    path = shipped_configs()["ge"]
+    path = shipped_files()["ge"]
     objective = build_objective(load_config(path, ["--data.train", "a.conllu"]).objective)
     assert isinstance(objective, GeneralizedExpectation)
     assert objective.constraints == read_constraints(path.parent / "constraints" / "ud.yaml")
 
 
 def test_the_papers_sizes() -> None:
-    model = load_config(shipped_configs()["dozat_manning"], ["--data.train", "a.conllu"]).model
+    model = load_config(shipped_files()["dozat_manning"], ["--data.train", "a.conllu"]).model
     encoder = model.encoder
     assert isinstance(encoder, BiLSTMConfig)
     assert (encoder.layers, encoder.hidden_size, model.arc_size, model.label_size) == (3, 400, 500, 100)
@@ -200,7 +200,7 @@ def test_the_papers_sizes() -> None:
 
 
 def test_the_default_config_is_what_is_left_out(tmp_path: Path) -> None:
-    shipped = load_config(shipped_configs()["default"], ["--data.train", "a.conllu", "--output", "runs/x"])
+    shipped = load_config(shipped_files()["default"], ["--data.train", "a.conllu", "--output", "runs/x"])
     (tmp_path / "least.yaml").write_text("output: runs/x\ndata:\n  train: a.conllu\n", encoding="utf-8")
     assert load_config(tmp_path / "least.yaml") == shipped
 

@@ -106,6 +106,13 @@ def modules_of_current_folder() -> Iterator[None]:
         sys.path[:] = before
 
 
+def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--overwrite-input``."""
+    parser.add_argument(
+        "--overwrite-input", action="store_true", help="let an output replace an input, once it is complete"
+    )
+
+
 def add_import_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--import``, the modules of models' own encoders."""
     parser.add_argument(

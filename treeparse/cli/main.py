@@ -149,8 +149,8 @@ def _parse(
 ) -> argparse.Namespace:
     """Parse; what a command with ``TAKES_OVERRIDES`` does not know is kept for it, in order, in ``overrides``."""
     if given and not given[0].startswith("-") and given[0] not in commands:
-        problem = f"there is no command {given[0]!r}, but {', '.join(commands)}"
-        parser.error(problem + did_you_mean(given[0], commands))
+        problem = f"Unknown command {given[0]!r}. Commands: {', '.join(commands)}"
+        parser.error(problem + (did_you_mean(given[0], commands) or "."))
     args, unknown = parser.parse_known_args(given)
     command = commands[args.command]
     if getattr(command, "TAKES_OVERRIDES", False):

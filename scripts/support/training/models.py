@@ -7,8 +7,8 @@ from pathlib import Path
 
 from support.training.treebanks import Treebank, part_of
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.model import Parser
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
 
@@ -16,7 +16,7 @@ def trained_parser(treebank: Treebank, treebanks: Path, models: Path, config: st
     """The parser in the folder of models; it is trained, or its broken-off run is continued, if it is not there."""
     run = models / f"{Path(config).stem}-{objective}-{treebank.name}"
     if not (run / "model").is_dir():
-        path = Path(config) if Path(config).is_file() else shipped_configs().get(config, Path(config))
+        path = Path(config) if Path(config).is_file() else shipped_files().get(config, Path(config))
         options = {
             "output": run,
             "objective": f"treeparse.objectives.{objective}",

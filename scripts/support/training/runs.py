@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from treeparse.cli.configs import shipped_configs
 from treeparse.data.parses import with_parses
 from treeparse.metrics import attachment_scores
 from treeparse.model import Ensemble, Parser
 from treeparse.sentence import Sentence
+from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
 Record = Mapping[str, Any]
@@ -26,7 +26,7 @@ def train_and_score(config: str, options: Mapping[str, object], gold: Sequence[S
         gold: the test set.
         directory: the folder of the run.
     """
-    path = Path(config) if Path(config).is_file() else shipped_configs().get(config, Path(config))
+    path = Path(config) if Path(config).is_file() else shipped_files().get(config, Path(config))
     settings = {**options, "output": directory}
     train(load_config(path, [f"--{key}={value}" for key, value in settings.items()]), resume=True)
     return scores_of_run(directory, gold)

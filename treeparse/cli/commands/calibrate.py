@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
 from treeparse.cli.models import check_models
-from treeparse.cli.outputs import check_model_folder
 from treeparse.cli.reliability import PARTS, calibration_of
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import aligned, percent
+from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError
 from treeparse.model.folders import CARD, model_folder
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from treeparse.model.temperature import LabelTemperatureFit, TemperatureFit
     from treeparse.sentence import Sentence
 
-NAME = "calibrate"
 HELP = "fit a model's temperatures, so that its probabilities come true"
 EPILOG = """examples:
   treeparse calibrate runs/english dev.conllu

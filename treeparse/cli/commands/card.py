@@ -5,16 +5,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, import_modules
+from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument, import_modules
 from treeparse.cli.models import check_models
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.model.folders import CARD, RUN_MODEL
 
 if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport
     from treeparse.model import Parser
 
-NAME = "card"
 HELP = "write the card of a run's model, with its scores on test files"
 EPILOG = """examples:
   treeparse card runs/english en-test.conllu
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     model = Path(args.run, RUN_MODEL)
     check_folder(args.run)
     check_folder(model)
-    check_outputs(args, [str(model / CARD)], inputs=args.tests, others=[args.run])
+    check_outputs([str(model / CARD)], inputs=args.tests, others=[args.run], overwrite_input=args.overwrite_input)
     check_models([args.run], args)
     from treeparse.batch import pick_device
     from treeparse.model import Parser

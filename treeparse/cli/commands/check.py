@@ -10,16 +10,15 @@ from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import counted, output_file
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
+from treeparse.cli.common import add_overwrite_argument, counted, output_file
 from treeparse.cli.tables import aligned
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.errors import DataError
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 
-NAME = "check"
 HELP = "report the faults of CoNLL-U files and what they hold"
 EPILOG = """examples:
   treeparse check train.conllu dev.conllu
@@ -57,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
     from treeparse.data.statistics import SentenceIndex
 
-    check_outputs(args, [args.output], inputs=args.files)
+    check_outputs([args.output], inputs=args.files, overwrite_input=args.overwrite_input)
     printed = args.output != "-"
     paths = expand_paths(args.files)
     index = SentenceIndex() if len(paths) > 1 else None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from treeparse.shipped import every_name, shipped_file
 
-NAME = "config"
 HELP = "print a shipped configuration, rules or constraints, or list them all"
 EPILOG = """examples:
   treeparse config                        list what ships: configurations, rules, constraints

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
+from treeparse.cli.common import add_import_argument, add_overwrite_argument, import_modules, output_file, positive
 from treeparse.cli.models import check_models
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import aligned
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.objectives.constraints import Constraint, Extracted
 
-NAME = "constraints"
 HELP = "extract constraints from trees, or report how far a model is from them"
 COUNT = 20
 EPILOG = """examples:
@@ -61,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
 
     if args.action == "extract":
-        check_outputs(args, [args.output], inputs=args.inputs)
+        check_outputs([args.output], inputs=args.inputs, overwrite_input=args.overwrite_input)
         atomic_write(args.output, _extract(args))
         return 0
     if len(args.inputs) < 3:
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.count is not None or args.exact:
         raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")
-    check_outputs(args, [args.output], inputs=args.inputs[2:], others=args.inputs[:2])
+    check_outputs([args.output], inputs=args.inputs[2:], others=args.inputs[:2], overwrite_input=args.overwrite_input)
     expand_paths(args.inputs[1:2])
     check_models(args.inputs[:1], args)
     atomic_write(args.output, "\n".join(_report(args)) + "\n")

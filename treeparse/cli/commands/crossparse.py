@@ -3,11 +3,10 @@
 import argparse
 
 from treeparse.cli.common import modules_of_current_folder, positive, seed
-from treeparse.cli.configs import config_file
-from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import stoppable
+from treeparse.corpus.output_checks import check_new_folder
+from treeparse.shipped import file_or_shipped
 
-NAME = "crossparse"
 HELP = "train parsers on folds of a treebank and list the parses of the others"
 TAKES_OVERRIDES = True
 METHODS = ("best", "samples", "different-samples")
@@ -53,7 +52,7 @@ def _crossparse(args: argparse.Namespace) -> None:
 
     given = {"output": args.output, "trainer.device": args.device}
     options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    settings = read_settings(config_file(args.config), [*options, *args.overrides])
+    settings = read_settings(file_or_shipped(args.config), [*options, *args.overrides])
     check_new_folder(settings.config.output)
     check_inputs(settings.config)
     config = settings.checked()

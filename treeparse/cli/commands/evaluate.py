@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, output_file, resamples, seed
+from treeparse.cli.common import (
+    add_decoder_argument,
+    add_import_argument,
+    add_overwrite_argument,
+    output_file,
+    resamples,
+    seed,
+)
 from treeparse.cli.models import (
     EXPECTED_TREE,
     SEVERAL,
@@ -18,10 +25,10 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.reliability import calibration_of, calibration_tables
 from treeparse.cli.scores import Table, advantage_tables, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
     from treeparse.metrics.advantages import Advantage, Direction
     from treeparse.model import Parse
 
-NAME = "evaluate"
 HELP = "score parses, or a model's parses, against gold trees"
 EPILOG = f"""examples:
   treeparse evaluate gold.conllu parsed.conllu
@@ -127,7 +133,9 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
 
     models = [*chain.from_iterable(args.model)]
-    check_outputs(args, [args.output, args.html], inputs=[args.gold, *args.systems], others=models)
+    check_outputs(
+        [args.output, args.html], inputs=[args.gold, *args.systems], others=models, overwrite_input=args.overwrite_input
+    )
     check_models(models, args)
     evaluation = _evaluate(args)
     if evaluation.skipped and not args.quiet:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
 
-NAME = "export"
 HELP = "write the parser of a run's best epoch so far"
 EPILOG = """examples:
   treeparse export runs/english                  writes runs/english/model

@@ -1,21 +1,20 @@
 """``treeparse predict``: parse CoNLL-U or text with a trained model."""
 
 import argparse
-from collections.abc import Iterator
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from treeparse.cli import head_sets, reading
-from treeparse.cli.common import add_decoder_argument
-from treeparse.cli.conditions import CONDITIONS, read_conditions
+from treeparse.cli import corpora
+from treeparse.cli.common import add_decoder_argument, number
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
-from treeparse.cli.parts import make_plan
-from treeparse.cli.tokenizing import RAW_TEXT
+from treeparse.corpus.trees import TreeRequest
+from treeparse.data.treebank import load_treebank
+from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Ensemble, Parse, Parser
+    from treeparse.model import Ensemble, Parser
 
-NAME = "predict"
 HELP = "parse CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
@@ -30,73 +29,77 @@ EPILOG = f"""examples:
   echo 'They saw her duck .' | treeparse predict -q runs/english/model - --format text --tags
   echo 'They saw her duck. She ran.' | treeparse predict runs/english/model - --format text --tokenizer spacy:en
 
-In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; what stood there before is not read, but by
+In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; their previous values are read only with
 --keep-heads. With --tags the columns of tags that the model predicts (model.tags in its training) change, too. With
---probabilities MISC of words gets ArcProb, the exact probability of the arc among all trees, and LabelProb, that of arc
-and label together (that of the label, given its arc, at the label_temperature of a model that treeparse calibrate
-changed); comments get tree_prob, that of the whole tree, and the entropy of all trees in nats (none of --combine
-marginals).
-{head_sets.EXPLAINED}
+--probabilities MISC of words gets ArcProb, the exact probability of the arc among all trees, and LabelProb, the
+probability of arc and label together (where treeparse calibrate changed the model, the label's probability given its
+arc is at the model's label_temperature); comments get tree_prob, the probability of the whole tree, and the entropy of
+all trees in nats (not with --combine marginals). JSONL has one object a sentence, as kbest writes it, with one parse.
+
+With --head-sets 0.05 MISC of words gets Heads=2,5: the heads that are so probable that the true head is among them for
+95% of the words, on average; HEAD is always one of them. --held-out names trees that the model was not trained on, from
+which the necessary probability is computed (split conformal prediction). It holds for words of the same kind of text as
+the held-out words. Training can read such sets as the heads that a word may have.
+
 OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
-{reading.CHUNKS}
+{corpora.CHUNKS}
 
-{RAW_TEXT}
+{corpora.RAW_TEXT}
 
-{CONDITIONS}
+{corpora.CONDITIONS}
 
 {SEVERAL}
 {EXPECTED_TREE}
 
-{reading.CORPORA.replace("COMMAND", "predict")}"""
+{corpora.CORPORA.replace("COMMAND", "predict")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    reading.add_arguments(
-        parser, output="CoNLL-U; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
+    corpora.add_arguments(
+        parser, output="the parses; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
     )
+    corpora.add_output_format_argument(parser)
     add_decoder_argument(parser)
     parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
     parser.add_argument(
-        "--probabilities", action="store_true", help="write how probable arcs, labels and trees are, see below"
+        "--probabilities", action="store_true", help="write the probabilities of arcs, labels and trees, see below"
     )
-    head_sets.add_arguments(parser)
+    parser.add_argument(
+        "--head-sets", type=_share, metavar="ALPHA", help="write sets that hold the head of 1 - ALPHA of the words"
+    )
+    parser.add_argument(
+        "--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U with trees for --head-sets; a glob"
+    )
+
+
+def _share(text: str) -> float:
+    value = number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share of words, above 0 and below 1")
+    return value
 
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
-    plan = make_plan(args, reading.conllu_suffix(args))
-    from treeparse.data.conllu import write_conllu
+    if (args.head_sets is None) != (not args.held_out):
+        raise TreeparseError("Sets of heads need both --head-sets ALPHA and --held-out GOLD: give both, or none.")
+    # The threshold is computed by the model, once it is loaded.
+    threshold = None if args.head_sets is None else math.inf
+    trees = TreeRequest(decoder=args.decoder, probabilities=args.probabilities, head_threshold=threshold)
 
-    conditions = read_conditions(args)
-    head_sets.check(args)
+    def prepare(model: "Parser | Ensemble", trees: TreeRequest) -> TreeRequest:
+        return trees if args.head_sets is None else replace(trees, head_threshold=_head_threshold(model, args))
 
-    def parse(parser: "Parser | Ensemble", work: reading.Work) -> "list[Parse]":
-        from treeparse.model.tagging import check_tags
-
-        if args.tags:
-            check_tags(parser)
-        return parser.parse(
-            work.sentences,
-            batch_words=args.batch_words,
-            decoder=args.decoder,
-            probabilities=args.probabilities,
-            head_threshold=head_sets.threshold(parser, args),
-            progress=work.progress,
-            **conditions.arguments,
-        )
-
-    def write(target: str, parsed: "Iterator[tuple[ConlluSentence, Parse]]") -> None:
-        write_conllu(target, (_written(sentence, parse, args) for sentence, parse in parsed))
-
-    return reading.parse_files(args, plan, parse, write, remark=conditions.remark)
+    options = {"tags": args.tags, "also_read": args.held_out, "prepare": prepare}
+    return corpora.parse_files(args, trees, args.output_format, **options)
 
 
-def _written(sentence: "ConlluSentence", parse: "Parse", args: argparse.Namespace) -> "ConlluSentence":
-    from treeparse.data.annotations import with_head_sets, with_probabilities
+def _head_threshold(model: "Parser | Ensemble", args: argparse.Namespace) -> float:
+    """Return the probability from which on a head is in a word's set."""
+    from treeparse.metrics import conformal_threshold  # which needs numpy
 
-    tags = parse.tags if args.tags else {}
-    parsed = sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=args.drop_empty)
-    if args.probabilities:
-        parsed = with_probabilities(parsed, parse)
-    return parsed if args.head_sets is None else with_head_sets(parsed, parse)
+    held_out = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]
+    scored = model.score_trees(held_out, batch_words=args.batch_words)
+    probs = [prob for parse in scored for prob in parse.arc_probs or ()]
+    return conformal_threshold(probs, args.head_sets)

@@ -2,7 +2,6 @@
 
 import argparse
 
-NAME = "push"
 HELP = "put a model on the Hugging Face hub"
 EPILOG = """examples:
   treeparse push runs/english organisation/english-parser

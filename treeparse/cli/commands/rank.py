@@ -1,25 +1,24 @@
 """``treeparse rank``: the sentences of a corpus, the most uncertain ones first: those worth annotating."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from treeparse.cli import reading
+from treeparse.cli import corpora
 from treeparse.cli.common import add_decoder_argument, positive
-from treeparse.cli.conditions import CONDITIONS, read_conditions
 from treeparse.cli.models import SEVERAL
-from treeparse.cli.parts import make_plan
 from treeparse.cli.tables import tsv_line
+from treeparse.corpus.request import is_folder
+from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.writers import Writer
+from treeparse.data.annotations import figure, with_comments
+from treeparse.data.compression import plain_name
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
 from treeparse.names import RANK_FORMATS
 
-if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.model import Ensemble, Parse, Parser
-
-NAME = "rank"
 HELP = "order the sentences of a corpus for annotation"
-VALUES = {  # and what has them of a Parse
+VALUES = {  # by the attribute of a Parse that has them
     "entropy": "entropy",
     "expected_error": "expected_errors",
     "expected_gradient": "expected_gradient",
@@ -30,32 +29,32 @@ EPILOG = f"""examples:
   treeparse rank runs/english/model 'corpus/*.conllu.gz' --by expected_error --per-word -o ranked.tsv
   treeparse rank runs/english/model corpus.txt --format text | head
 
-The sentences come by falling value, and equal ones in the order of the input:
+Sentences are sorted by falling value, sentences of equal values in the order of the input:
   entropy            of all labelled trees of the sentence, in nats
   expected_error     how many words of the parse are expected to have a wrong head or label: 1 - probability, summed
   expected_gradient  how much learning the tree would move the scores: the squared length of the gradient of its log
                      probability in the scores of labelled arcs, expected over all trees (Settles and Craven 2008).
-                     It is in how many words two random trees are expected to differ
-All are exact. Longer sentences have more of each; --per-word divides by the number of words. As a TSV there is a row a
-sentence, with the value, where it stands and its words; as CoNLL-U the sentence as it was, with the value in a comment.
-All sentences of an output are held in memory.
+                     It equals the number of words in which two random trees are expected to differ
+All are exact. Values grow with the length of sentences; --per-word divides by the number of words. A TSV has a row a
+sentence, with the value, the file and line, and the words; CoNLL-U has the sentence as it was, with the value in a
+comment. All sentences of an output are held in memory.
 
-{CONDITIONS}
+{corpora.CONDITIONS}
 
 {SEVERAL}
 There is no entropy and no expected gradient for --combine marginals.
 
-{reading.CORPORA.replace("COMMAND", "rank")}"""
+{corpora.CORPORA.replace("COMMAND", "rank")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     output = "the sentences; .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
-    reading.add_arguments(parser, output=output)
+    corpora.add_arguments(parser, output=output)
     add_decoder_argument(parser)
     parser.add_argument("--by", choices=VALUES, default="entropy", help="see below (default: entropy)")
     parser.add_argument("--per-word", action="store_true", help="divide by the number of words")
-    parser.add_argument("--top", type=positive, metavar="N", help="the first N sentences alone")
+    parser.add_argument("--top", type=positive, metavar="N", help="write only the first N sentences")
     parser.add_argument(
         "--output-format",
         choices=RANK_FORMATS,
@@ -65,55 +64,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
-    plan = make_plan(args, f".{args.output_format or 'tsv'}")
-    conditions = read_conditions(args)
-
-    def parse(parser: "Parser | Ensemble", work: reading.Work) -> list[float]:
-        by_gradient = args.by == "expected_gradient"
-        asked = {"gradient": by_gradient, "probabilities": not by_gradient}
-        options = {"batch_words": args.batch_words, "decoder": args.decoder, "progress": work.progress, **asked}
-        return [_value(found, args) for found in parser.parse(work.sentences, **options, **conditions.arguments)]
-
-    def write(target: str, found: "Iterator[tuple[ConlluSentence, float]]") -> None:
-        from treeparse.data.outputs import atomic_output
-
-        name = f"{args.by}_per_word" if args.per_word else args.by
-        ranked = sorted(found, key=lambda pair: -pair[1])[: args.top]
-        with atomic_output(target) as output:
-            for text in _conllu(ranked, name) if _is_conllu(target, args) else _table(ranked, name):
-                output.write(text)
-
-    return reading.parse_files(args, plan, parse, write, remark=conditions.remark)
+    by_gradient = args.by == "expected_gradient"
+    trees = TreeRequest(decoder=args.decoder, probabilities=not by_gradient, gradient=by_gradient)
+    return corpora.parse_files(args, trees, (RankedConllu if _is_conllu(args) else RankedTable)(args))
 
 
-def _value(parse: "Parse", args: argparse.Namespace) -> float:
-
-    value: float | None = getattr(parse, VALUES[args.by])
-    if value is None:
-        name = args.by.replace("_", " ")
-        raise TreeparseError(f"Models combined by marginals have no exact {name}: rank --by expected_error.")
-    return value / len(parse.tokens) if args.per_word else value
+def _is_conllu(args: argparse.Namespace) -> bool:
+    by_name = not is_folder(args.output) and plain_name(args.output).endswith(".conllu")
+    return (args.output_format or ("conllu" if by_name else "tsv")) == "conllu"
 
 
-def _is_conllu(target: str, args: argparse.Namespace) -> bool:
-    from treeparse.data.compression import plain_name
+class RankedTable(Writer):
+    """Writes sentences by falling value, a row each."""
 
-    by_name = "conllu" if plain_name(target).endswith(".conllu") else "tsv"
-    return (args.output_format or by_name) == "conllu"
+    suffix = ".tsv"
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        super().__init__()
+        self._by, self._per_word, self._top = args.by, args.per_word, args.top
+        self._name = f"{args.by}_per_word" if args.per_word else args.by
+
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Return the text of each sentence."""
+        values = [(result.sentence, self._value(result.parses[0])) for result in results]
+        return self._ranked_texts(sorted(values, key=lambda pair: -pair[1])[: self._top])
+
+    def _value(self, parse: Parse) -> float:
+        value: float | None = getattr(parse, VALUES[self._by])
+        if value is None:
+            name = self._by.replace("_", " ")
+            raise TreeparseError(f"Models combined by marginals have no exact {name}: rank --by expected_error.")
+        return value / len(parse.tokens) if self._per_word else value
+
+    def _ranked_texts(self, ranked: Iterable[tuple[ConlluSentence, float]]) -> Iterator[str]:
+        yield tsv_line([self._name, *TITLES])
+        for sentence, value in ranked:
+            words = sentence.words.forms
+            place = (sentence.source, sentence.line, sentence.sent_id or "")
+            yield tsv_line([figure(value), *place, len(words), " ".join(words)])
 
 
-def _conllu(ranked: "Sequence[tuple[ConlluSentence, float]]", name: str) -> Iterator[str]:
-    from treeparse.data.annotations import figure, with_comments
+class RankedConllu(RankedTable):
+    """Writes sentences by falling value, as they were, with the value in a comment."""
 
-    for sentence, value in ranked:
-        yield with_comments(sentence, {name: figure(value)}).alone().text
+    suffix = ".conllu"
 
-
-def _table(ranked: "Sequence[tuple[ConlluSentence, float]]", name: str) -> Iterator[str]:
-    from treeparse.data.annotations import figure
-
-    yield tsv_line([name, *TITLES])
-    for sentence, value in ranked:
-        words = sentence.words.forms
-        place = (sentence.source, sentence.line, sentence.sent_id or "")
-        yield tsv_line([figure(value), *place, len(words), " ".join(words)])
+    def _ranked_texts(self, ranked: Iterable[tuple[ConlluSentence, float]]) -> Iterator[str]:
+        for sentence, value in ranked:
+            yield with_comments(sentence, {self._name: figure(value)}).alone().text

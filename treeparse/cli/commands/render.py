@@ -5,17 +5,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_import_argument, output_file, positive
+from treeparse.cli.common import add_import_argument, add_overwrite_argument, output_file, positive
 from treeparse.cli.models import check_models
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
 
 if TYPE_CHECKING:
     from treeparse.pictures.page import Section
 
-NAME = "render"
 HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
 EPILOG = """examples:
   treeparse render parsed.conllu -o trees.html
@@ -78,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.data.outputs import atomic_write
 
     _check_options(args)
-    check_outputs(args, [args.output], inputs=[args.input, args.system], others=[args.model])
+    check_outputs(
+        [args.output], inputs=[args.input, args.system], others=[args.model], overwrite_input=args.overwrite_input
+    )
     check_models([args.model] if args.model else [], args)
     chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
     sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)

@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
     add_import_argument,
+    add_overwrite_argument,
     check_modules,
     counted,
     import_modules,
     modules_of_current_folder,
     output_file,
 )
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
-from treeparse.cli.parts import is_folder
-from treeparse.data.files import check_folder
+from treeparse.cli.corpora import add_output_format_argument
+from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.request import is_folder
+from treeparse.corpus.writers import WriterOptions, format_of_name, make_writer, write_results
+from treeparse.data.files import check_folder, expand_paths
+from treeparse.data.nbest.files import read_nbest
+from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.names import LIST_FORMATS
+from treeparse.progress import ParsingBar
 from treeparse.user_code import check_module
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.data.nbest.files import NBestList
-    from treeparse.progress import ParsingBar
     from treeparse.rerank import Scorer
 
-NAME = "rerank"
 HELP = "choose the best parse of each list by a reranker or the expected LAS"
 EPILOG = """examples:
   treeparse kbest runs/english/model test.conllu -k 64 -o best.conllu
@@ -69,8 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how parses count for --mbr: by their probabilities, or each the same (default: auto, see below)",
     )
     parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
-    for side, default in (("format", "of LISTS"), ("output-format", "of OUT, with --lists")):
-        parser.add_argument(f"--{side}", choices=LIST_FORMATS, help=f"{default} (default: by the name, as in kbest)")
+    parser.add_argument("--format", choices=LIST_FORMATS, help="of LISTS (default: by the name, as in kbest)")
+    add_output_format_argument(parser)
     parser.add_argument(
         "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )
@@ -79,28 +81,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Rerank the lists and write them."""
-    from treeparse.data.conllu import write_conllu
-    from treeparse.data.files import expand_paths
-    from treeparse.data.nbest.files import read_nbest, write_nbest
-    from treeparse.progress import ParsingBar
-
     if args.output_format is not None and not args.whole:
         raise TreeparseError("--output-format is of whole lists: without --lists the output is CoNLL-U.")
     if is_folder(args.output):
         raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
-    check_outputs(args, [args.output], inputs=args.lists, others=[args.model])
-    scorer, tally = _scorer(args), _Tally()
-    files = expand_paths(args.lists)
-    read = chain.from_iterable(read_nbest(path, format=args.format) for path in files)
+    check_outputs([args.output], inputs=args.lists, others=[args.model], overwrite_input=args.overwrite_input)
+    scorer, summary = _scorer(args), _RerankSummary()
+    read = chain.from_iterable(read_nbest(path, format=args.format) for path in expand_paths(args.lists))
+    with modules_of_current_folder():
+        form = (args.output_format or format_of_name(args.output)) if args.whole else "conllu"
+        writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
-        lists = _reranked(read, scorer, tally, bar)
-        if args.whole:
-            write_nbest(args.output, lists, format=args.output_format, drop_empty=args.drop_empty)
-        else:
-            write_conllu(args.output, (_chosen(nbest, drop_empty=args.drop_empty) for nbest in lists))
+        write_results(args.output, writer, _reranked(read, scorer, summary, bar))
     if not args.quiet:
-        others = f"{tally.changed:,} with another first tree than before"
-        print(f"treeparse: {counted(tally.sentences, 'sentence')}, {others}", file=sys.stderr)
+        others = f"{summary.changed:,} with another first tree than before"
+        print(f"treeparse: {counted(summary.sentences, 'sentence')}, {others}", file=sys.stderr)
     return 0
 
 
@@ -128,26 +123,21 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
 
 
 @dataclass
-class _Tally:
+class _RerankSummary:
     sentences: int = 0
     changed: int = 0
 
 
 def _reranked(
-    lists: "Iterable[NBestList]", scorer: "Scorer", tally: _Tally, bar: "ParsingBar"
-) -> "Iterator[NBestList]":
+    lists: Iterable[NBestList], scorer: "Scorer", summary: _RerankSummary, bar: ParsingBar
+) -> Iterator[NBestList]:
     """The lists in their new order, counted."""
     from treeparse.rerank import reranked
 
     for nbest in lists:
-        found = reranked(nbest, scorer)
-        before, now = nbest.parses[0], found.parses[0]
-        tally.sentences += 1
-        tally.changed += (before.heads, before.labels) != (now.heads, now.labels)
+        new = reranked(nbest, scorer)
+        before, now = nbest.parses[0], new.parses[0]
+        summary.sentences += 1
+        summary.changed += (before.heads, before.labels) != (now.heads, now.labels)
         bar.advance(1, len(nbest.tokens), 1)
-        yield found
-
-
-def _chosen(nbest: "NBestList", *, drop_empty: bool) -> "ConlluSentence":
-    parse = nbest.parses[0]
-    return nbest.sentence.with_parse(parse.heads, parse.labels, drop_empty=drop_empty)
+        yield new

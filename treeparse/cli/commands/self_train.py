@@ -5,15 +5,14 @@ import math
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import modules_of_current_folder, number, positive
-from treeparse.cli.configs import config_file
-from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import stoppable
 from treeparse.cli.tables import aligned, percent
+from treeparse.corpus.output_checks import check_new_folder
+from treeparse.shipped import file_or_shipped
 
 if TYPE_CHECKING:
     from treeparse.training.self_training import Round
 
-NAME = "self-train"
 HELP = "train in rounds on few trees and much text without trees"
 TAKES_OVERRIDES = True
 EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _self_train(args: argparse.Namespace) -> None:
-    path = config_file(args.config)
+    path = file_or_shipped(args.config)
     from treeparse.training.settings.reading import check_inputs, read_settings
 
     given = {"output": args.output, "trainer.device": args.device}

@@ -9,7 +9,6 @@ from treeparse.cli.common import add_import_argument, counted, number, port, pos
 from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
 
-NAME = "serve"
 HANDLES_SIGNALS = True
 HELP = "parse over HTTP, as UDPipe's REST service does"
 HOST, PORT = "127.0.0.1", 8001  # as help shows them, and the limits

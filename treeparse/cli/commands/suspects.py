@@ -4,7 +4,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, number, output_file, positive
+from treeparse.cli.common import (
+    add_decoder_argument,
+    add_import_argument,
+    add_overwrite_argument,
+    number,
+    output_file,
+    positive,
+)
 from treeparse.cli.models import (
     SEVERAL,
     add_combine_argument,
@@ -13,15 +20,14 @@ from treeparse.cli.models import (
     leading_models,
     load_models,
 )
-from treeparse.cli.outputs import add_overwrite_argument, check_outputs
 from treeparse.cli.tables import tsv_line
+from treeparse.corpus.output_checks import check_outputs
 from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:
     from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Parse
 
-NAME = "suspects"
 HELP = "list the arcs of a treebank that a model finds improbable"
 TITLES = ("probability", "file", "line", "sent_id", "word", "form", "head", "label")
 MODEL_TITLES = ("model_head", "model_label", "model_probability")
@@ -78,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:
         raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
-    check_outputs(args, [args.output], inputs=files, others=models)
+    check_outputs([args.output], inputs=files, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
     single_root = not args.multi_root
     with Announcer(quiet=args.quiet).during("reading the files"):

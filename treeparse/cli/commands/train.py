@@ -4,12 +4,11 @@ import argparse
 from pathlib import Path
 
 from treeparse.cli.common import modules_of_current_folder
-from treeparse.cli.configs import config_file, shipped_config
-from treeparse.cli.outputs import check_new_folder
 from treeparse.cli.stopping import stoppable, way_on
+from treeparse.corpus.output_checks import check_new_folder
 from treeparse.errors import TreeparseError
+from treeparse.shipped import file_or_shipped, shipped_file
 
-NAME = "train"
 HELP = "train a parser from CoNLL-U"
 TAKES_OVERRIDES = True
 EPILOG = """every key of the config can be given as a dotted option too, which wins over the file.
@@ -85,9 +84,9 @@ def run(args: argparse.Namespace) -> int:
 def _config_path(args: argparse.Namespace) -> Path:
     """The config file; a run to resume brings its own."""
     if args.config is not None:
-        return config_file(args.config)
+        return file_or_shipped(args.config)
     if args.resume is None:
-        return shipped_config("default")
+        return shipped_file("default")
     path = Path(args.resume) / "config.yaml"
     if not path.is_file():
         raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")

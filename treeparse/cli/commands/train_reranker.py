@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
-from treeparse.cli.outputs import check_model_folder
+from treeparse.corpus.output_checks import check_model_folder
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
     from treeparse.rerank.learning import LearningConfig
 
-NAME = "train-reranker"
 HELP = "train a reranker from lists and gold trees"
 EPILOG = """examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds

@@ -19,7 +19,6 @@ from typing import Any, NoReturn
 from treeparse.cli.common import positive
 from treeparse.errors import TreeparseError
 
-NAME = "warm"
 HELP = "compile all kernels now, so that nothing has to wait for them later"
 EPILOG = """examples:
   treeparse warm

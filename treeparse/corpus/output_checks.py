@@ -1,6 +1,5 @@
-"""The outputs of a command, checked before its work: they can be written, and none is one of its own inputs."""
+"""Checks of outputs before any work: every output can be written, and none is an input."""
 
-import argparse
 import errno
 import os
 import stat
@@ -8,48 +7,39 @@ from collections.abc import Iterable
 from itertools import pairwise, product
 from pathlib import Path
 
+from treeparse.data.files import STANDARD_STREAM, expand_paths
+from treeparse.data.leftovers import remove_all_leftovers, remove_leftovers
+from treeparse.data.outputs import check_output, check_output_folder
 from treeparse.errors import TreeparseError
 from treeparse.model.folders import FILES, RUN_MODEL
 
-STANDARD_STREAM = "-"
-
-
-def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--overwrite-input``."""
-    parser.add_argument(
-        "--overwrite-input", action="store_true", help="let an output take the place of an input, once it is whole"
-    )
-
 
 def check_outputs(
-    args: argparse.Namespace,
     outputs: Iterable[str | None],
     *,
     inputs: Iterable[str | None] = (),
     others: Iterable[str | None] = (),
     makes_folders: bool = False,
+    overwrite_input: bool = False,
 ) -> None:
-    """Raise for outputs that cannot be written or are inputs, and remove what killed processes left of the others.
+    """Raise for outputs that cannot be written or are inputs, and remove temporary files of killed processes.
 
     Args:
-        args: the command's arguments, ``--overwrite-input`` among them.
-        outputs: files; None and ``-`` count for nothing.
-        inputs: files, globs and ``-``, as the command was given them.
-        others: what else is read: files, and folders of models or of runs; what does not exist counts for nothing.
-        makes_folders: whether the command makes the outputs' folders where there are none.
+        outputs: files; None and ``-`` are skipped.
+        inputs: files, globs and ``-``; None is skipped.
+        others: further files, and folders of models or runs; what does not exist is skipped.
+        makes_folders: whether missing folders of outputs will be made.
+        overwrite_input: whether an output may replace an input.
 
     Raises:
         TreeparseError: an input is missing; no file can be written there; an output is an input or another output.
         OSError: the folder of an output may not be written to.
     """
-    from treeparse.data.files import expand_paths
-    from treeparse.data.leftovers import remove_leftovers
-
     sources = [*expand_paths([path for path in inputs if path is not None]), *_files_of(filter(None, others))]
     files = [path for path in outputs if path is not None and path != STANDARD_STREAM]
     for path in files:
         _check_output(path, makes_folders=makes_folders)
-    if not args.overwrite_input:
+    if not overwrite_input:
         _check_none_is_input(files, sources)
     files = [path for path in files if os.path.isfile(path) or not os.path.exists(path)]  # not pipes and devices
     for one, other in pairwise(sorted(files, key=os.path.realpath)):
@@ -59,7 +49,7 @@ def check_outputs(
 
 
 def check_new_folder(path: str | Path) -> None:
-    """Raise where a folder neither exists nor can be made, with those above it."""
+    """Raise if a folder does not exist and cannot be made with its parents."""
     above = next(folder for folder in (Path(path).absolute(), *Path(path).absolute().parents) if folder.exists())
     if not above.is_dir():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(above))
@@ -68,26 +58,21 @@ def check_new_folder(path: str | Path) -> None:
 
 
 def check_model_folder(path: str, kind: str, *others: str) -> None:
-    """Raise where no model can be written to a folder, or where that holds something else.
+    """Raise if no model can be written to a folder, or if the folder holds other files than a model's.
 
     Args:
         path: the folder.
-        kind: of model, as messages call it.
-        others: names that the folder may hold beside those of a model.
+        kind: of model, for the message.
+        others: names of further files that the folder may hold.
     """
-    from treeparse.data.leftovers import remove_all_leftovers
-    from treeparse.data.outputs import check_output_folder
-
     check_output_folder(path)
     remove_all_leftovers(Path(path))
-    strange = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
-    if strange:
-        raise TreeparseError(f"{path} holds other things than a {kind}, {strange[0]} is one: name a new folder.")
+    foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
+    if foreign:
+        raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")
 
 
 def _check_output(path: str, *, makes_folders: bool) -> None:
-    from treeparse.data.outputs import check_output
-
     folder = os.path.dirname(path)
     if makes_folders and not os.path.isdir(folder):
         check_new_folder(folder)
@@ -100,21 +85,21 @@ def _check_none_is_input(outputs: Iterable[str], inputs: Iterable[Path]) -> None
     for output in outputs:
         if (identity := _identity(output)) is not None and identity in known:
             raise TreeparseError(
-                f"The output {output} would take the place of the input {known[identity]}: name another file, or let "
-                "it by --overwrite-input."
+                f"The output {output} would replace the input {known[identity]}: name another file, or allow "
+                "it with --overwrite-input."
             )
 
 
 def _identity(path: str | Path) -> tuple[int, int] | None:
-    """What tells a regular file from others, whatever its names; None for anything else."""
+    """Return the device and inode of a regular file, the same under all its names; None for anything else."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _files_of(paths: Iterable[str]) -> list[Path]:
-    """Files, or those of the models in folders, of which runs have one below."""
+    """Return the files, and the files of the models in the folders; a run has its model in a folder below."""
     names = [(), *product(FILES), *product([RUN_MODEL], FILES)]
     return [Path(path, *name) for path in paths for name in names]

@@ -1,0 +1,201 @@
+"""Corpora as library calls: the same files as the commands write, parts handed out one by one, a writer in one file."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
+
+import treeparse.corpus
+from treeparse.cli.main import main
+from treeparse.corpus import (
+    CorpusObserver,
+    CorpusRequest,
+    CorpusSummary,
+    TreeRequest,
+    list_parts,
+    parse_corpus,
+    parse_parts,
+)
+from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.errors import TreeparseError
+from treeparse.model import Parser
+
+FAULTY = "# sent_id = bad\n1\tno\t_\n\n"
+
+# A writer of a user's own, as one file has it.
+WRITER = """
+from treeparse.corpus import Writer
+
+
+class HeadList(Writer):
+    suffix = ".heads"
+
+    def texts(self, results):
+        for result in results:
+            yield " ".join(map(str, result.parses[0].heads)) + "\\n"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with two files of sentences."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "a.conllu", conllu(*SENTENCES))
+    written(tmp_path / "b.conllu", conllu(*SENTENCES[::-1]) + FAULTY + conllu(("c", "d", "e")))
+    return tmp_path
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_corpus_is_parsed_as_its_sentences_are(parser: Parser, folder: Path) -> None:
+    summary = parse_corpus(parser, CorpusRequest(["*.conllu"], output="out/", skip_invalid=True, max_words=11))
+    assert set(files_in(folder / "out")) == {"a.conllu", "b.conllu"}
+    trees = [sentence.words for name in "ab" for sentence in read_conllu(folder / "out" / f"{name}.conllu")]
+    short = [words for words in SENTENCES if len(words) <= 11]
+    expected = parser.parse([*short, *short[::-1], ("c", "d", "e")])
+    assert [(words.heads, words.labels) for words in trees] == [(parse.heads, parse.labels) for parse in expected]
+    assert summary.seconds > 0
+    summary.seconds = 0.0
+    assert summary == CorpusSummary(outputs=2, sentences=7, words=15, invalid_sentences=1, long_sentences=2)
+
+
+@pytest.mark.parametrize(
+    ("trees", "command"),
+    [
+        (TreeRequest(probabilities=True), ["predict", "--probabilities"]),
+        (TreeRequest("kbest", 3), ["kbest", "-k", "3"]),
+        (TreeRequest("sample", 3, seed=5, replacement=False), ["sample", "-k3", "--seed=5", "--without-replacement"]),
+    ],
+    ids=["predict", "kbest", "sample"],
+)
+@pytest.mark.parametrize("form", ["conllu", "jsonl"])
+def test_a_request_writes_what_the_command_writes(
+    parser: Parser, folder: Path, trees: TreeRequest, command: list[str], form: str
+) -> None:
+    parser.save_pretrained(folder / "model")
+    loaded = Parser.from_pretrained("model")
+    parse_corpus(loaded, CorpusRequest(["a.conllu"], "library", trees, output_format=form))
+    name, *options = command
+    assert main([name, "model", "a.conllu", "-o", "command", "--output-format", form, "-q", *options]) == 0
+    assert (folder / "library").read_bytes() == (folder / "command").read_bytes()
+
+
+def test_the_name_of_an_output_chooses_its_format(parser: Parser, folder: Path) -> None:
+    parse_corpus(parser, CorpusRequest(["a.conllu"], output="parsed.jsonl.gz"))
+    parses = parser.parse(SENTENCES)
+    assert [own.heads for _, [own] in lists_of(folder / "parsed.jsonl.gz")] == [parse.heads for parse in parses]
+    assert [own.labels for _, [own] in lists_of(folder / "parsed.jsonl.gz")] == [parse.labels for parse in parses]
+
+
+def test_parts_can_be_handed_out_one_by_one(parser: Parser, folder: Path) -> None:
+    """As an engine of many processes does: any process can do any part, in any order."""
+    trees = TreeRequest("sample", 3, seed=1)
+    whole = CorpusRequest(["*.conllu"], "whole/", trees, skip_invalid=True)
+    parse_corpus(parser, whole)
+    request = CorpusRequest(["*.conllu"], "parts/", trees, skip_invalid=True)
+    summaries = [parse_parts(parser, request, [part]) for part in reversed(list_parts(request))]
+    for name in ("a.conllu", "b.conllu"):  # other batches can change the last digit of a score
+        parts, whole_file = (lists_of(folder / each / name) for each in ("parts", "whole"))
+        assert [sent_id for sent_id, _ in parts] == [sent_id for sent_id, _ in whole_file]
+        assert_same([parses for _, parses in parts], [parses for _, parses in whole_file])
+    assert [summary.outputs for summary in summaries] == [1, 1]
+
+
+def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Path) -> None:
+    class Observer(CorpusObserver):
+        def __init__(self) -> None:
+            self.said = list[object]()
+
+        def start(self, size: int | None) -> None:
+            self.said.append(("size", size))
+
+        def start_output(self, number: int, count: int) -> None:
+            self.said.append((number, count))
+
+        def advance(self, sentences: Sequence[ConlluSentence]) -> None:
+            self.said += [sentence.sent_id for sentence in sentences]
+
+        def fail(self, done: int, count: int) -> None:
+            self.said.append(("done", done, count))
+
+    observer = Observer()
+    with pytest.raises(TreeparseError, match=re.escape("b.conllu:28: sentence bad: the line has 3 columns")):
+        parse_corpus(parser, CorpusRequest(["*.conllu"], output="out/"), observer=observer)
+    assert set(files_in(folder / "out")) == {"a.conllu"}
+    ids = [each for each in observer.said if isinstance(each, str)]
+    assert sorted(ids) == sorted(["s1", "s2", "s3", "s4"] * 2)
+    size = sum((folder / name).stat().st_size for name in ("a.conllu", "b.conllu"))
+    assert [each for each in observer.said if not isinstance(each, str)] == [
+        ("size", size),
+        (1, 2),
+        (2, 2),
+        ("done", 1, 2),
+    ]
+    again = CorpusRequest(["*.conllu"], output="out/", skip_existing=True, skip_invalid=True)
+    assert parse_corpus(parser, again).existing_outputs == 1
+
+
+def test_no_output_replaces_an_input(parser: Parser, folder: Path) -> None:
+    before = files_in(folder)
+    with pytest.raises(TreeparseError, match="would replace the input"):
+        parse_corpus(parser, CorpusRequest(["a.conllu"], output="."))
+    assert files_in(folder) == before
+    parse_corpus(parser, CorpusRequest(["a.conllu"], output=".", overwrite_input=True))
+    assert files_in(folder) != before
+
+
+def test_requests_that_contradict_themselves_are_refused() -> None:
+    with pytest.raises(TreeparseError, match="A tokenizer splits raw text, but the format is conllu"):
+        CorpusRequest(["a.conllu"], tokenizer="spacy:en")
+    with pytest.raises(TreeparseError, match="read heads of CoNLL-U, but --format is text"):
+        CorpusRequest(["a.txt"], trees=TreeRequest(within=True), format="text")
+    with pytest.raises(TreeparseError, match="The output format jsonl has no tags and no sets of heads"):
+        CorpusRequest(["a.conllu"], output_format="jsonl", tags=True).writer()
+    with pytest.raises(
+        TreeparseError, match=r"Unknown output format 'json'\. Formats: conllu, jsonl, .*; did you mean jsonl"
+    ):
+        CorpusRequest(["a.conllu"], output_format="json").writer()
+    with pytest.raises(TreeparseError, match=r"a subclass of treeparse\.corpus\.Writer, got json\.loads"):
+        CorpusRequest(["a.conllu"], output_format="json.loads").writer()
+
+
+def test_a_writer_of_a_user_is_one_file(parser: Parser, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "headlist.py").write_text(WRITER, encoding="utf-8")
+    expected = "".join(" ".join(map(str, parse.heads)) + "\n" for parse in parser.parse(SENTENCES))
+    parser.save_pretrained(folder / "model")
+    assert main(["predict", "model", "a.conllu", "-o", "command", "--output-format", "headlist.HeadList", "-q"]) == 0
+    assert (folder / "command").read_text() == expected
+    assert main(["predict", "model", "a.conllu", "-o", "out/", "--output-format", "headlist.HeadList", "-q"]) == 0
+    monkeypatch.syspath_prepend(folder)
+    parse_corpus(parser, CorpusRequest(["a.conllu"], "library", output_format="headlist.HeadList"))
+    assert (folder / "library").read_text() == (folder / "out" / "a.heads").read_text() == expected
+
+
+def test_the_example_of_the_package_runs(parser: Parser, folder: Path) -> None:
+    for name in ("runs", "corpus"):
+        (folder / name).mkdir()
+    parser.save_pretrained(folder / "runs" / "english")
+    written(folder / "corpus" / "a.conllu", conllu(*SENTENCES))
+    example = "\n".join(
+        line[4:] for line in (treeparse.corpus.__doc__ or "").splitlines() if line.startswith("    ")
+    ).replace(".gz", "")
+    done = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=False)
+    assert done.stdout == "4 18\n", done.stderr
+    assert len(list(read_conllu(folder / "parsed" / "a.conllu"))) == 4
+
+
+def test_requests_need_no_torch() -> None:
+    program = (
+        "import sys\nsys.modules['torch'] = None\n"
+        "from treeparse.corpus import CorpusRequest, TreeRequest, list_parts\n"
+        "import json; print(json.dumps(CorpusRequest(['a']).writer().suffix))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == ".conllu"

@@ -1,0 +1,315 @@
+"""Corpora on the command line: arguments of the commands that parse files, the progress bar and the closing line."""
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from treeparse.cli.common import (
+    add_import_argument,
+    add_overwrite_argument,
+    counted,
+    modules_of_current_folder,
+    named,
+    output_file,
+    positive,
+)
+from treeparse.cli.models import add_combine_argument, add_precision_argument, check_models, leading_models, load_models
+from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
+from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.writers import WRITERS, Writer, check_format
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.shards import Shard
+from treeparse.errors import TreeparseError
+from treeparse.names import INPUT_FORMATS
+from treeparse.progress import ParsingBar
+
+if TYPE_CHECKING:
+    from treeparse.model import Ensemble, Parser
+    from treeparse.rules import RuleSearch
+
+CHUNK = 4000  # sentences, as help shows it
+OPENED = 1000  # trees of a sentence, as help shows it
+_SHARD = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
+
+CHUNKS = """\
+Sentences are read and parsed --chunk at a time. From a terminal, or with --chunk 1, each sentence is parsed once it is
+complete: at its line end in text, at the blank line after it in CoNLL-U. A program that waits for each parse before it
+sends the next sentence needs --chunk 1."""
+
+RAW_TEXT = """\
+With --format text --tokenizer spacy:en each line is a paragraph of raw text, which spaCy's rules for a language split
+into sentences and words; other tokenizers are a spaCy pipeline, as spacy:en_core_web_sm, and Stanza, as stanza:en,
+which has multiword tokens too. Words should be as in the treebank of the model. The output has # text, SpaceAfter=No
+and # newpar, the text in Unicode's NFC, and ids of the line and the sentence in it, as 3-2."""
+
+CONDITIONS = """\
+--keep-heads keeps each HEAD and DEPREL of the input that is not _, and fills in the others; --within gives a word one
+of the heads that its MISC names (Heads=2,5). Both are exact: probabilities are conditional on what is known. A sentence
+that no tree fits is an error, or is left out by --skip-invalid.
+
+--rules FILE lists only trees that satisfy declared rules: at most one subject of a head, no arguments of function
+words, a root of some UPOS, no arcs that cross. --rules ud is a shipped file, which treeparse config rules/ud prints;
+help("treeparse.rules.reading") has all rules. The search is exact, up to --opened trees a sentence. A sentence without
+such a tree among these gets its best tree, and the closing line counts how many sentences broke a rule and how many
+were mended. Probabilities are as without rules."""
+
+CORPORA = """\
+Where OUT is a folder (one that exists, or a name that ends in /), each input gets a file in it, under its name; inputs
+of several folders keep the folders below the one they share. A file appears once it is complete, and stays when a later
+input is faulty; the same command with --skip-existing parses the other inputs.
+
+--shard i/n lets n processes or machines share the work, each started with another i from 1 to n; they need not
+communicate. With a folder they share the files, by size: the same command, with -o folder/, in every process. With one
+output each process takes a run of sentences of about equal size in bytes: -o part-$i.conllu, and
+cat part-1.conllu part-2.conllu ... is the whole. A shard without sentences is no error. All processes must read the
+same inputs: write no output where the patterns of IN would match it. For example:
+  seq 4 | xargs -P 4 -I{} treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard {}/4 --threads 1 -q"""
+
+PROBABILITIES = """\
+With --probabilities each tree has the probabilities of its arcs, and of arc and label together, among all trees of the
+model (at the temperature 1): as predict writes them, ArcProb and LabelProb in MISC beside the comments tree_prob,
+exp(log_prob), and entropy; in JSONL arc_probs, label_probs and entropy of each parse. Probabilities that the input had
+are left out."""
+
+
+def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
+    """Declare the arguments; ``output`` is the help of ``-o``, ``lists_of_best`` restricts ``--combine``."""
+    models = "the folder of a model, or of its run; several parse as one"
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
+    inputs = "files, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for standard input"
+    parser.add_argument("inputs", nargs="+", metavar="IN", help=inputs)
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
+    add_overwrite_argument(parser)
+    parser.add_argument(
+        "--format",
+        choices=INPUT_FORMATS,
+        default="conllu",
+        help="of the input; text has a tokenised sentence a line, or with --tokenizer a paragraph of raw text",
+    )
+    parser.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="split raw text by spacy:LANGUAGE, spacy:PIPELINE or stanza:LANGUAGE, which must be installed, see below",
+    )
+    parser.add_argument(
+        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
+    )
+    parser.add_argument(
+        "--skip-invalid",
+        action="store_true",
+        help="leave out faulty CoNLL-U sentences, with a count; in a folder, empty files stay empty",
+    )
+    parser.add_argument(
+        "--max-words", type=positive, metavar="N", help="leave out sentences of more than N words, with a count"
+    )
+    parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
+    parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
+    parser.add_argument(
+        "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
+    )
+    parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
+    parser.add_argument(
+        "--keep-heads", action="store_true", help="keep HEAD and DEPREL where they are not _, see below"
+    )
+    parser.add_argument("--within", action="store_true", help="choose one of the heads that MISC names (Heads=2,5)")
+    rules = "rules that trees must satisfy: YAML, or a shipped name, see below"
+    parser.add_argument("--rules", metavar="FILE", help=rules)
+    opened = f"trees of a sentence that are tested against rules, at most (default: {OPENED:,})"
+    parser.add_argument("--opened", type=positive, metavar="N", help=opened)
+    add_combine_argument(parser, lists=lists_of_best)
+    add_precision_argument(parser)
+    add_import_argument(parser)
+
+
+def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> None:
+    """Declare the arguments of lists of trees; ``k`` is the help of ``-k``, ``best`` is False for samples."""
+    output = "the lists; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
+    add_arguments(parser, output=output, lists_of_best=best)
+    parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
+    add_output_format_argument(parser)
+    parser.add_argument("--probabilities", action="store_true", help="write the probabilities of arcs and labels")
+
+
+def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--output-format``."""
+    parser.add_argument(
+        "--output-format",
+        type=output_format,
+        metavar=f"{{{','.join(WRITERS)}}}",
+        help="of the output, or the class path of a writer, mine.Writer (default: jsonl where OUT ends in .jsonl, or "
+        ".jsonl.gz and the like, otherwise conllu)",
+    )
+
+
+def output_format(text: str) -> str:
+    """The type of an argument: an output format."""
+    return named(check_format, text)
+
+
+def _shard(text: str) -> Shard:
+    match = _SHARD.fullmatch(text)
+    if not match or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a shard i/n, such as 2/4: the second of four")
+    return Shard(int(match[1]), int(match[2]))
+
+
+def parse_files(
+    args: argparse.Namespace,
+    trees: TreeRequest,
+    output_format: str | Writer | None,
+    *,
+    tags: bool = False,
+    also_read: Sequence[str] = (),
+    prepare: "Callable[[Parser | Ensemble, TreeRequest], TreeRequest]" = lambda model, trees: trees,
+) -> int:
+    """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
+
+    Args:
+        args: the command's arguments, :func:`add_arguments`'s among them.
+        trees: the trees of every sentence, without the options that the arguments hold.
+        output_format: a format, a class path or a writer; None chooses by the name of the output.
+        tags: whether the tags that the model predicts are written.
+        also_read: files and globs that the command reads besides.
+        prepare: completes the trees once the model is loaded.
+    """
+    models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
+    if not inputs:
+        raise TreeparseError(
+            f"There is no input after the folders {', '.join(models)}, which are read as models: name files of "
+            "sentences, or - for standard input."
+        )
+    with modules_of_current_folder():
+        request = _request(args, inputs, trees, output_format, tags)
+        request.writer()
+    parts = list_parts(request, also_read=also_read, others=[*models, args.rules])
+    check_models(models, args)
+    rules = read_rules(args)
+    tokenizer = request.load_tokenizer()
+    model = load_models(models, args)
+    from treeparse.corpus.parsing import parse_parts  # which needs torch
+
+    trees = prepare(model, replace(request.trees, rules=rules))
+    request = replace(request, trees=trees, tokenizer=tokenizer)
+    with _Progress(args) as observer:
+        summary = parse_parts(model, request, parts, observer=observer)
+    if not args.quiet:
+        print(closing_line(summary, request), file=sys.stderr)
+    return 0
+
+
+def _request(
+    args: argparse.Namespace,
+    inputs: Sequence[str],
+    trees: TreeRequest,
+    output_format: str | Writer | None,
+    tags: bool,
+) -> CorpusRequest:
+    from_terminal = "-" in inputs and sys.stdin.isatty()
+    known = {"keep_heads": args.keep_heads, "within": args.within}
+    return CorpusRequest(
+        inputs=inputs,
+        output=args.output,
+        trees=replace(trees, batch_words=args.batch_words, **known),
+        format=args.format,
+        tokenizer=args.tokenizer,
+        output_format=output_format,
+        tags=tags,
+        drop_empty=args.drop_empty,
+        skip_invalid=args.skip_invalid,
+        max_words=args.max_words,
+        shard=args.shard,
+        skip_existing=args.skip_existing,
+        overwrite_input=args.overwrite_input,
+        chunk=args.chunk or (1 if from_terminal else None),
+    )
+
+
+def read_rules(args: argparse.Namespace) -> "RuleSearch | None":
+    """Return the rules of the arguments, with the bound of the search; raise for a faulty file of rules."""
+    if args.rules is None:
+        if args.opened is not None:
+            raise TreeparseError("--opened bounds the search for trees that satisfy rules: give --rules, too.")
+        return None
+    from treeparse.rules import RuleSearch, read_rules
+
+    return RuleSearch(read_rules(args.rules), args.opened or OPENED)
+
+
+class _Progress(CorpusObserver):
+    """Shows a progress bar, and what goes wrong, on standard error."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._quiet, self._format, self._has_folder = args.quiet, args.format, is_folder(args.output)
+        self._hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
+        self._bar: ParsingBar | None = None
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def start(self, size: int | None) -> None:
+        self._bar = ParsingBar(size, hidden=self._hidden)
+
+    def start_output(self, number: int, count: int) -> None:
+        if self._bar is not None and self._has_folder:
+            self._bar.say(f"file {number:,}/{count:,}")
+
+    def advance(self, sentences: Sequence[ConlluSentence]) -> None:
+        if self._bar is not None and not self._bar.disable:
+            words = sum(len(each.words) for each in sentences)
+            self._bar.advance(len(sentences), words, sum(map(self._bytes_read, sentences)))
+
+    def _bytes_read(self, sentence: ConlluSentence) -> int:
+        text = sentence.text if self._format == "conllu" else " ".join(sentence.words.forms) + "\n"
+        return len(text.encode())
+
+    def warn(self, message: str) -> None:
+        if not self._quiet:
+            ParsingBar.write(f"treeparse: warning: {message}", file=sys.stderr)
+
+    def fail(self, done: int, count: int) -> None:
+        if self._has_folder and not self._quiet:
+            files = f"{done:,} of {counted(count, 'file')} done"
+            print(f"treeparse: {files}; the same command with --skip-existing does the others", file=sys.stderr)
+
+
+def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
+    """Return what a command says when all files are parsed."""
+    sums = [
+        *([counted(summary.outputs, "file")] if summary.outputs and request.has_folder else []),
+        counted(summary.sentences, "sentence"),
+        counted(summary.words, "word"),
+        f"{summary.words / summary.seconds:,.0f} words/s",
+    ]
+    short, long = summary.short_lists, summary.long_sentences
+    notes = [
+        f"{counted(short, 'sentence')} {'has' if short == 1 else 'have'} fewer than {request.trees.k:,} trees"
+        if short
+        else "",
+        rules_remark(request.trees.rules),
+        f"{counted(summary.invalid_sentences, 'sentence')} left out" if summary.invalid_sentences else "",
+        f"{counted(long, 'sentence')} of more than {request.max_words:,} words left out" if long else "",
+        f"{counted(summary.empty_files, 'file')} without a sentence" if summary.empty_files else "",
+        f"{counted(summary.existing_outputs, 'output')} there already" if summary.existing_outputs else "",
+    ]
+    return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
+
+
+def rules_remark(search: "RuleSearch | None") -> str:
+    """Return how many sentences broke a rule and were mended; nothing without rules."""
+    if search is None:
+        return ""
+    tally = search.tally
+    remark = f"{counted(tally.broken, 'sentence')} broke a rule, {tally.mended:,} mended"
+    if tally.left:
+        remark += f", {tally.left:,} not within {counted(search.opened, 'tree')}"
+    if tally.drawn:
+        remark += f", {tally.accepted / tally.drawn:.1%} of {counted(tally.drawn, 'tree')} drawn accepted"
+    return remark

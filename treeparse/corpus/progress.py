@@ -1,0 +1,60 @@
+"""What is counted and reported while a corpus is parsed."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treeparse.data.conllu import ConlluSentence
+from treeparse.sentence import Sentence
+
+
+@dataclass(slots=True)
+class CorpusSummary:
+    """Counts of a corpus that was parsed.
+
+    Attributes:
+        outputs: files written.
+        existing_outputs: files that existed and stayed as they were.
+        sentences: parsed.
+        words: parsed.
+        invalid_sentences: faulty sentences that were left out.
+        long_sentences: sentences that were left out because of their length.
+        empty_files: inputs without a sentence.
+        short_lists: sentences with fewer trees than k.
+        seconds: from the start of reading to the end of writing.
+    """
+
+    outputs: int = 0
+    existing_outputs: int = 0
+    sentences: int = 0
+    words: int = 0
+    invalid_sentences: int = 0
+    long_sentences: int = 0
+    empty_files: int = 0
+    short_lists: int = 0
+    seconds: float = 0.0
+
+    def add(self, sentences: Sequence[Sentence]) -> None:
+        """Count sentences as parsed."""
+        self.sentences += len(sentences)
+        self.words += sum(map(len, sentences))
+
+
+class CorpusObserver:
+    """Hears how the parsing of a corpus goes; a subclass overrides what it shows, such as a progress bar."""
+
+    def start(self, size: int | None) -> None:
+        """Begin; ``size`` is the number of bytes to read, None where it cannot be known."""
+
+    def start_output(self, number: int, count: int) -> None:
+        """Begin the output of a number, counted from 1, out of ``count`` outputs."""
+
+    def advance(self, sentences: Sequence[ConlluSentence]) -> None:
+        """Hear which sentences were parsed; no sentence comes twice."""
+
+    def warn(self, message: str) -> None:
+        """Hear of a doubt about the input."""
+        warnings.warn(f"{message[0].upper()}{message[1:]}", stacklevel=2)
+
+    def fail(self, done: int, count: int) -> None:
+        """Hear that an error ended the work when ``done`` of ``count`` outputs were written."""

@@ -1,0 +1,202 @@
+"""What is read and written when a corpus is parsed, and its parts: each output with its inputs."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from treeparse.corpus.output_checks import check_outputs
+from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.writers import Writer, WriterOptions, format_of_name, make_writer
+from treeparse.data.compression import compression_of_name, plain_name
+from treeparse.data.files import expand_paths
+from treeparse.data.shards import Shard, file_size
+from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
+from treeparse.errors import TreeparseError
+from treeparse.names import InputFormat
+
+INPUT_SUFFIXES = (".conllu", ".txt", ".tok")  # which the suffix of another output format replaces
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusRequest:
+    """Files to read, trees to find, and where and how to write them.
+
+    Attributes:
+        inputs: files, plain or compressed, globs, and ``-`` for standard input.
+        output: a file, ``-`` for standard output, or a folder (one that exists, or a name that ends in a slash), which
+            gets a file an input.
+        trees: the trees of every sentence.
+        format: of the inputs; ``text`` has a tokenised sentence a line, or with a tokenizer a paragraph.
+        tokenizer: splits raw text; a name as ``spacy:en``, or a function.
+        output_format: the name of a writer, its class path, or a writer; None chooses by the name of the output.
+        tags: whether the tags that the model predicts are written.
+        drop_empty: whether empty nodes (8.1) are left out.
+        skip_invalid: whether faulty sentences are left out, otherwise they are errors.
+        max_words: longer sentences are left out.
+        shard: the share of this process; None is everything.
+        skip_existing: whether outputs that exist stay as they are.
+        overwrite_input: whether an output may replace an input.
+        chunk: sentences that are read ahead; None chooses a number.
+    """
+
+    inputs: Sequence[str | Path]
+    output: str | Path = "-"
+    trees: TreeRequest = field(default_factory=TreeRequest)
+    format: InputFormat = "conllu"
+    tokenizer: str | Tokenizer | None = None
+    output_format: str | Writer | None = None
+    tags: bool = False
+    drop_empty: bool = False
+    skip_invalid: bool = False
+    max_words: int | None = None
+    shard: Shard | None = None
+    skip_existing: bool = False
+    overwrite_input: bool = False
+    chunk: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokenizer is not None and self.format != "text":
+            raise TreeparseError("A tokenizer splits raw text, but the format is conllu: give the format text.")
+        if self.format == "text" and (self.trees.keep_heads or self.trees.within):
+            raise TreeparseError(
+                "--keep-heads and --within read heads of CoNLL-U, but --format is text: leave them out."
+            )
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the output is a folder."""
+        return is_folder(str(self.output))
+
+    def load_tokenizer(self) -> Tokenizer | None:
+        """Return the tokenizer, which a name may have to load."""
+        return tokenizer_named(self.tokenizer) if isinstance(self.tokenizer, str) else self.tokenizer
+
+    def writer(self) -> Writer:
+        """Return the writer of the output format.
+
+        Raises:
+            TreeparseError: there is no such format, or it cannot hold what is to be written.
+        """
+        if isinstance(self.output_format, Writer):
+            return self.output_format
+        name = self.output_format or ("conllu" if self.has_folder else format_of_name(self.output))
+        trees = self.trees
+        options = WriterOptions(
+            lists=trees.method != "parse",
+            tags=self.tags,
+            probabilities=trees.probabilities,
+            head_sets=trees.head_threshold is not None,
+            drop_empty=self.drop_empty,
+        )
+        return make_writer(name, options)
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInput:
+    """An input file, or the sentences of it that a shard has."""
+
+    path: Path
+    number: int  # among all inputs, from 0
+    span: range | None = None  # the bytes in which the sentences start; None: all
+
+    @property
+    def size(self) -> int | None:
+        """Bytes to read, None where only reading tells."""
+        if self.span is not None:
+            return len(self.span)
+        is_plain = self.path.is_file() and compression_of_name(self.path) is None
+        return self.path.stat().st_size if is_plain else None
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusPart:
+    """An output and its inputs."""
+
+    target: str
+    inputs: tuple[CorpusInput, ...]
+
+
+def list_parts(
+    request: CorpusRequest, *, also_read: Iterable[str] = (), others: Iterable[str | None] = ()
+) -> list[CorpusPart]:
+    """Return the parts of a request: one for all inputs or, where the output is a folder, one for each input.
+
+    Args:
+        request: the request; its shard has some of the inputs of a folder, or a run of the sentences of a file.
+        also_read: files and globs that are read besides; no output may replace them.
+        others: files, and folders of models or runs, that are read besides; they need not exist.
+
+    Raises:
+        TreeparseError: two inputs have one output, standard input goes to a folder, an input that is no file has
+            shards, an output cannot be written or is an input, or a file does not exist.
+        OSError: the folder of an output cannot be made or written to.
+    """
+    paths = expand_paths(request.inputs)
+    parts = _parts(request, paths)
+    check_outputs(
+        [part.target for part in parts],
+        inputs=[*map(str, request.inputs), *also_read],
+        others=others,
+        makes_folders=request.has_folder,
+        overwrite_input=request.overwrite_input,
+    )
+    return parts
+
+
+def total_size(parts: Sequence[CorpusPart]) -> int | None:
+    """Return the size of all inputs in bytes, None where only reading tells."""
+    sizes = [source.size for part in parts for source in part.inputs]
+    return None if None in sizes else sum(filter(None, sizes))
+
+
+def is_folder(output: str) -> bool:
+    """Return whether an output is a folder for files: one that exists, or a name that ends in a slash."""
+    return os.path.isdir(output) or output.endswith(("/", os.sep))
+
+
+def _parts(request: CorpusRequest, paths: Sequence[Path]) -> list[CorpusPart]:
+    inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
+    if request.has_folder:
+        targets = _targets(paths, str(request.output), _suffix(request))
+        parts = [CorpusPart(target, (each,)) for target, each in zip(targets, inputs, strict=True)]
+        if shard is None:
+            return parts
+        return [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
+    if shard is not None:
+        spans = shard.spans([*map(file_size, paths)])
+        inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
+    return [CorpusPart(str(request.output), tuple(inputs))]
+
+
+def _suffix(request: CorpusRequest) -> str | None:
+    """The suffix of the outputs in a folder; None where the inputs have the same format, and so keep their names."""
+    writer = request.writer()
+    return None if writer.suffix == ".conllu" and request.format == "conllu" else writer.suffix
+
+
+def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
+    """The output of each input: its name in the folder, below the folders that are not common to all inputs."""
+    if Path("-") in paths:
+        raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name an output file.")
+    files = [os.path.abspath(path) for path in paths]
+    try:
+        common = os.path.commonpath([*map(os.path.dirname, files)])
+    except ValueError as error:  # several drives
+        raise TreeparseError(f"The inputs share no folder ({error}): parse each drive's by a command.") from error
+    targets = [os.path.join(folder, _renamed(os.path.relpath(file, common), suffix)) for file in files]
+    seen: dict[str, Path] = {}
+    for path, target in zip(paths, targets, strict=True):
+        if (first := seen.setdefault(target, path)) is not path:
+            raise TreeparseError(
+                f"The outputs of {first} and {path} would both be {target}: parse them by two commands."
+            )
+    return targets
+
+
+def _renamed(name: str, suffix: str | None) -> str:
+    if suffix is None:
+        return name
+    stem = plain_name(name)
+    known = next((end for end in INPUT_SUFFIXES if stem.endswith(end)), "")
+    return stem.removesuffix(known) + suffix + name.removeprefix(stem)

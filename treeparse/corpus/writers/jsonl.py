@@ -1,0 +1,23 @@
+"""JSON Lines: one object a sentence, with its trees; `treeparse.data.nbest.jsonl` names the keys."""
+
+from collections.abc import Iterable, Iterator
+
+from treeparse.corpus.writers import Writer, WriterOptions, with_id
+from treeparse.data.nbest.files import nbest_texts
+from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
+
+
+class JsonlWriter(Writer):
+    """Writes JSON Lines; a parse is a list of one tree."""
+
+    suffix = ".jsonl"
+
+    def __init__(self, options: WriterOptions | None = None) -> None:
+        super().__init__(options)
+        if self.options.tags or self.options.head_sets:
+            raise TreeparseError("The output format jsonl has no tags and no sets of heads: choose conllu.")
+
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Return the line of each sentence."""
+        return nbest_texts(map(with_id, results), "jsonl")
