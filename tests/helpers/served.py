@@ -15,7 +15,7 @@ from helpers.waiting import PATIENCE
 
 from treeparse.model import Parser
 from treeparse.serve import Limits
-from treeparse.serve.running import listening
+from treeparse.serve.server import listening
 from treeparse.serve.service import Service
 
 

@@ -21,22 +21,26 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
 @pytest.mark.parametrize(
     ("parameters", "status", "sentence"),
     [
-        ({"model": "nix"}, 404, "There is no model 'nix' here; there are plain-one, tagger."),
-        ({"model": "taggr"}, 404, "there are plain-one, tagger; did you mean tagger?"),
-        ({"probabilites": 1}, 400, "There is no parameter 'probabilites'; there are data, model"),
+        ({"model": "nix"}, 404, "Unknown model 'nix'. Models: plain-one, tagger."),
+        ({"model": "taggr"}, 404, "Models: plain-one, tagger; did you mean tagger?"),
+        ({"probabilites": 1}, 400, "Unknown parameter 'probabilites'. Parameters: data, model"),
         ({"tokenizer": ""}, 400, "The models here have no tokenizer: send tokenised sentences without"),
         ({"tokenizer": "presegmented"}, 400, "The models here have no tokenizer"),
-        ({"input": "plaintext"}, 400, "'input' is 'plaintext', but there are 'conllu', 'horizontal', 'vertical'."),
-        ({"output": "matxin"}, 400, "The parameter 'output' is 'matxin', but there are 'conllu', 'jsonl'."),
+        ({"input": "plaintext"}, 400, "'input' must be one of 'conllu', 'horizontal', 'vertical', got 'plaintext'."),
+        ({"output": "matxin"}, 400, "The parameter 'output' must be one of 'conllu', 'jsonl', got 'matxin'."),
         ({"output": "jsonl"}, 400, "The output jsonl is for lists: send kbest=K"),
-        ({"kbest": 0}, 400, "The parameter 'kbest' is '0', but a whole number from 1 to 100."),
-        ({"kbest": 101}, 400, "The parameter 'kbest' is '101'"),
-        ({"sample": "٣"}, 400, "The parameter 'sample' is '٣'"),
-        ({"sample": "9" * 5000}, 400, "but a whole number from 1 to 100."),
-        ({"sample": 1, "seed": 2**63}, 400, "The parameter 'seed' is '9223372036854775808'"),
+        ({"kbest": 0}, 400, "The parameter 'kbest' must be a whole number from 1 to 100, got '0'."),
+        ({"kbest": 101}, 400, "The parameter 'kbest' must be a whole number from 1 to 100, got '101'."),
+        ({"sample": "٣"}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '٣'."),
+        ({"sample": "9" * 5000}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '999"),
+        (
+            {"sample": 1, "seed": 2**63},
+            400,
+            "The parameter 'seed' must be a whole number from 0 to 9223372036854775807, got '9223372036854775808'",
+        ),
         ({"seed": 1}, 400, "The parameter 'seed' is for samples"),
         ({"kbest": 2, "sample": 2}, 400, "ask for different lists: send one of them."),
-        ({"probabilities": "perhaps"}, 400, "The parameter 'probabilities' is 'perhaps'"),
+        ({"probabilities": "perhaps"}, 400, "', got 'perhaps'."),
         ({"data": ""}, 400, "data: the file holds no sentence"),
         ({"data": " \n"}, 400, "data: the file holds no sentence"),
         ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "data:3: byte 3 of the line (0xe9) is not valid UTF-8"),
@@ -56,8 +60,8 @@ def test_what_is_wrong_is_said(server: Server, parameters: dict[str, Any], statu
         (b"data=a&data=b", FORM, "The parameter 'data' is given twice"),
         (b"data=a&model=%ff", FORM, "The parameter 'model' is not valid UTF-8 (byte 1)."),
         (b"%ff=a", FORM, "The name of a parameter is not valid UTF-8"),
-        (b"data=a", "application/json", "or multipart/form-data, not application/json."),
-        (b"data=a", "", "or multipart/form-data, not none."),
+        (b"data=a", "application/json", "or multipart/form-data, got application/json."),
+        (b"data=a", "", "or multipart/form-data, got none."),
         (b"data=a", "multipart/form-data", "names no boundary"),
         (
             NAMED + b"\r\na\r\n",
@@ -75,7 +79,7 @@ def test_what_is_wrong_is_said(server: Server, parameters: dict[str, Any], statu
         (
             NAMED + b"Content-Transfer-Encoding: base64\r\n\r\nYQ==\r\n--b--",
             PARTS,
-            "is in base64: send it as it is",
+            "must not be encoded, got base64: send it as binary.",
         ),
     ],
 )
@@ -86,15 +90,17 @@ def test_bodies_that_are_wrong(server: Server, body: bytes, content_type: str, s
 
 def test_a_body_that_is_compressed_is_not_unpacked(server: Server) -> None:
     answer = server.ask("POST", "/process", b"\x1f\x8b", Content_Type=FORM, Content_Encoding="gzip")
-    assert answer.status == 400 and "in the encoding 'gzip': send it as it is" in answer.sentence
+    assert (
+        answer.status == 400 and "must have no content encoding, got 'gzip': send it uncompressed." in answer.sentence
+    )
 
 
 def test_other_addresses_and_methods(server: Server) -> None:
     missing = server.ask("GET", "/nix")
-    assert missing.status == 404 and missing.sentence.startswith("There is no /nix here, but /process, /models")
+    assert missing.status == 404 and missing.sentence.startswith("Unknown path /nix. Paths: /process, /models")
     wrong = server.ask("PUT", "/process", b"")
     assert (wrong.status, wrong.headers["Allow"]) == (405, "GET, POST")
-    assert wrong.sentence == "/process takes GET, POST, not PUT."
+    assert wrong.sentence == "/process must be requested by GET, POST, got PUT."
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +122,7 @@ def test_limits_of_words(strict: Server, form: str) -> None:
         f"data:{third}: the request has more than 12 words: send several.",
     )
     long = strict.process(five + space.join("abcdef") + end, input=form)
-    assert long.status == 413 and "the sentence has 6 words, but 5 are the most here." in long.sentence
+    assert long.status == 413 and "a sentence must have at most 5 words, got 6: split it." in long.sentence
     listed = strict.process(five, input=form, kbest=3)
     assert listed.status == 413 and "more than 12 words, 3 trees of each sentence counted" in listed.sentence
     assert strict.process(five, input=form, kbest=2).status == 200
@@ -125,7 +131,7 @@ def test_limits_of_words(strict: Server, form: str) -> None:
 def test_limits_of_bytes(strict: Server) -> None:
     assert strict.process(conllu("abcd").replace("s1", "s" * 1700)).status == 200
     for long in (strict.process("a" * 2000), strict.process("a" * 100_000)):
-        assert (long.status, long.sentence) == (413, "A request has at most 2,000 bytes here: send several.")
+        assert (long.status, long.sentence) == (413, "A request must have at most 2,000 bytes: send several.")
     listed = strict.process(conllu("a").replace("s1", "s" * 500), kbest=12 * 5)
     assert listed.status == 413 and "Lists of 60 trees of so much data are too long" in listed.sentence
 

@@ -5,7 +5,7 @@ import re
 from helpers.served import HeldModel, Server, served
 
 from treeparse.model import Parser
-from treeparse.serve.tally import Tally
+from treeparse.serve.metrics import ServerMetrics
 
 SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\["\\n])*",?)+\})? (\S+)')
 
@@ -53,11 +53,11 @@ def test_what_was_done_is_counted(parser: Parser) -> None:
 
 
 def test_times_fall_into_classes_that_add_up() -> None:
-    tally = Tally(["m"])
+    counts_of_server = ServerMetrics(["m"])
     for seconds in (0.01, 0.02, 2.0, 2.5, 99.0):
-        tally.answered("/process", 200, seconds)
-    tally.answered("/models", 200, 5.0)
-    found = metrics(tally.text({}))
+        counts_of_server.answered("/process", 200, seconds)
+    counts_of_server.answered("/models", 200, 5.0)
+    found = metrics(counts_of_server.text({}))
     counts = {
         le: found[f'treeparse_request_seconds_bucket{{le="{le}"}}'] for le in ("0.01", "0.03", "1.0", "3.0", "30.0")
     }
@@ -70,7 +70,7 @@ def test_health_is_that_of_the_parser(parser: Parser) -> None:
     server: Server
     with served({"one": HeldModel(parser)}) as server:
         assert server.ask("GET", "/health").status == 200
-        server.service.waiting.close()
+        server.service.queue.close()
         server.service.stop()
         answer = server.ask("GET", "/health")
         assert (answer.status, answer.json) == (503, {"status": "the parser has stopped"})

@@ -1,14 +1,13 @@
-"""What is answered: sentences under their trees, as text, in the JSON of UDPipe's answers."""
+"""The bodies of answers: sentences with their trees, as text, in the JSON of UDPipe's service."""
 
 import functools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
-from treeparse.data.annotations import with_probabilities
-from treeparse.data.conllu import ConlluSentence, conllu_texts
-from treeparse.data.nbest.files import nbest_texts
+from treeparse.corpus.writers import WriterOptions, make_writer
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
-from treeparse.serve.asked import Asked
+from treeparse.serve.process_request import ProcessRequest
 from treeparse.version import installed_version
 
 
@@ -17,28 +16,21 @@ def _acknowledgements() -> list[str]:
     return [f"treeparse {installed_version()}"]
 
 
-def answer(asked: Asked, sentences: Sequence[ConlluSentence], lists: Iterable[Sequence[Parse]]) -> bytes:
-    """The body of an answer: the model's name, what it was made by, and the text of the trees."""
-    pairs = zip(sentences, lists, strict=True)
-    if asked.trees == "parse":
-        texts = conllu_texts(_parsed(pairs, asked))
-    else:
-        texts = nbest_texts((NBestList(sentence, tuple(trees)) for sentence, trees in pairs), asked.output)
+def answer(request: ProcessRequest, sentences: Sequence[ConlluSentence], lists: Iterable[Sequence[Parse]]) -> bytes:
+    """Return the body of an answer: the model's name, the software and the text of the trees."""
+    trees = request.trees
+    has_lists = trees.method != "parse"
+    options = WriterOptions(lists=has_lists, tags=request.tags and not has_lists, probabilities=trees.probabilities)
+    results = (NBestList(sentence, tuple(own)) for sentence, own in zip(sentences, lists, strict=True))
     return as_json(
         {
-            "model": asked.model,
+            "model": request.model,
             "acknowledgements": _acknowledgements(),
-            "result": "".join(texts),
+            "result": "".join(make_writer(request.output, options).texts(results)),
         }
     )
 
 
 def as_json(value: object) -> bytes:
-    """JSON as all answers have it: UTF-8, with a line end behind it."""
+    """Return a value as JSON in UTF-8, with a line end."""
     return json.dumps(value, ensure_ascii=False, indent=1).encode() + b"\n"
-
-
-def _parsed(pairs: Iterable[tuple[ConlluSentence, Sequence[Parse]]], asked: Asked) -> Iterator[ConlluSentence]:
-    for sentence, [parse] in pairs:
-        parsed = sentence.with_parse(parse.heads, parse.labels, tags=parse.tags if asked.tags else {})
-        yield with_probabilities(parsed, parse) if asked.probabilities else parsed

@@ -10,8 +10,8 @@ from aiohttp import web
 from treeparse.serve.answers import as_json
 from treeparse.serve.forms import parameters
 from treeparse.serve.limits import RETRY_AFTER, RequestError
+from treeparse.serve.metrics import TYPE
 from treeparse.serve.service import Service
-from treeparse.serve.tally import TYPE
 
 LOG = logging.getLogger(__name__)
 PATHS = ("/process", "/models", "/health", "/metrics")
@@ -21,11 +21,11 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Application:
-    """Answers requests by a service, and knows how many are under way."""
+    """Answers requests with a service, and counts the requests in progress."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._limits = service, service.limits
-        self._under_way = 0
+        self._in_progress = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._stopping = False
@@ -42,7 +42,7 @@ class Application:
         )
 
     async def drain(self) -> None:
-        """Say from now on that the server stops, and wait until all requests under way are answered."""
+        """Refuse new requests, and wait until all requests in progress are answered."""
         self._stopping = True
         await self._idle.wait()
 
@@ -50,12 +50,12 @@ class Application:
         if self._stopping:
             raise RequestError(503, "The server stops.")
         body = await self._body(request)
-        given = parameters(request.rel_url.raw_query_string.encode(), body, request.headers.get("Content-Type", ""))
-        return web.Response(body=await self._service.process(given), content_type=JSON, charset="utf-8")
+        values = parameters(request.rel_url.raw_query_string.encode(), body, request.headers.get("Content-Type", ""))
+        return web.Response(body=await self._service.process(values), content_type=JSON, charset="utf-8")
 
     async def _body(self, request: web.Request) -> bytes:
         if (encoding := request.headers.get("Content-Encoding", "identity")) != "identity":
-            raise RequestError(400, f"The body is in the encoding {encoding!r}: send it as it is.")
+            raise RequestError(400, f"The body must have no content encoding, got {encoding!r}: send it uncompressed.")
         if (request.content_length or 0) > self._limits.request_bytes:
             raise web.HTTPRequestEntityTooLarge(self._limits.request_bytes)
         try:
@@ -63,7 +63,7 @@ class Application:
                 return await request.read()
         except TimeoutError as error:
             seconds = f"{self._limits.client_seconds:g} seconds"
-            raise RequestError(408, f"The request was not sent within {seconds}.") from error
+            raise RequestError(408, f"The request was not sent within {seconds}: send it again.") from error
 
     async def _models(self, request: web.Request) -> web.Response:
         models = self._service.models
@@ -75,27 +75,27 @@ class Application:
         return web.Response(body=as_json({"status": state}), content_type=JSON, status=200 if state == "ok" else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = self._service.tally.text(self._service.gauges())
+        text = self._service.metrics.text(self._service.gauges())
         return web.Response(body=text.encode(), headers={"Content-Type": TYPE})
 
     @web.middleware
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer with what the handler gives, or with what was wrong; count both."""
+        """Answer with the handler's response or with an error, and count the answer."""
         started = time.perf_counter()
-        self._under_way += 1
+        self._in_progress += 1
         self._idle.clear()
         try:
             response = await self._answer_or_fault(request, handler)
             path = request.path if request.path in PATHS else "other"
-            self._service.tally.answered(path, response.status, time.perf_counter() - started)
+            self._service.metrics.answered(path, response.status, time.perf_counter() - started)
             await self._send(request, response)
             return response
         except asyncio.CancelledError:
-            self._service.tally.left()
+            self._service.metrics.left()
             raise
         finally:
-            self._under_way -= 1
-            if not self._under_way:
+            self._in_progress -= 1
+            if not self._in_progress:
                 self._idle.set()
 
     async def _answer_or_fault(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,32 +109,32 @@ class Application:
                 response.force_close()
             return response
         except web.HTTPNotFound:
-            return _plain(404, f"There is no {request.path[:100]} here, but {', '.join(PATHS)}.")
+            return _plain(404, f"Unknown path {request.path[:100]}. Paths: {', '.join(PATHS)}.")
         except web.HTTPMethodNotAllowed as error:
             allowed = ", ".join(sorted(error.allowed_methods))
-            response = _plain(405, f"{request.path} takes {allowed}, not {request.method}.")
+            response = _plain(405, f"{request.path} must be requested by {allowed}, got {request.method}.")
             response.headers["Allow"] = allowed
             return response
         except web.HTTPRequestEntityTooLarge:
-            return _plain(413, f"A request has at most {self._limits.request_bytes:,} bytes here: send several.")
+            return _plain(413, f"A request must have at most {self._limits.request_bytes:,} bytes: send several.")
         except web.HTTPException as error:
             return _plain(error.status, f"{error.reason}.")
         except Exception:
             LOG.exception("A request to %s failed.", request.path)
-            return _plain(500, "The server failed at this request; its log says why.")
+            return _plain(500, "The server failed at this request: see its log.")
 
     async def _send(self, request: web.Request, response: web.StreamResponse) -> None:
-        """Send it all, unless the client takes too long to take it."""
+        """Send the response; give up if the client takes too long to receive it."""
         try:
             async with asyncio.timeout(self._limits.client_seconds):
                 await response.prepare(request)
                 await response.write_eof()
         except TimeoutError:
-            self._service.tally.left()
+            self._service.metrics.left()
             if request.transport is not None:
                 request.transport.abort()
         except ConnectionError:
-            self._service.tally.left()
+            self._service.metrics.left()
 
 
 def _plain(status: int, sentence: str) -> web.Response:

@@ -15,27 +15,27 @@ Pairs = Iterator[tuple[bytes, bytes]]
 
 
 def parameters(query: bytes, body: bytes = b"", content_type: str = "") -> dict[str, bytes]:
-    """The parameters by name; values stay bytes, so that whoever reads them can say where they are not UTF-8.
+    """Return the parameters by name; values stay bytes, so that a reader can report which byte is not UTF-8.
 
     Args:
-        query: of the address, urlencoded.
-        body: of the request; empty if there is none.
-        content_type: the header of that name, of the body.
+        query: the query of the address, urlencoded.
+        body: the body of the request, possibly empty.
+        content_type: the header of that name.
 
     Raises:
-        RequestError: a body in another form, or a faulty one; a name that comes twice or is not UTF-8.
+        RequestError: the body is faulty or of another content type; a name comes twice or is not UTF-8.
     """
-    found: dict[str, bytes] = {}
+    values: dict[str, bytes] = {}
     for name, value in (*_urlencoded(query), *(_of_body(body, content_type) if body else ())):
         key = _utf8(name, "The name of a parameter")
-        if key in found:
+        if key in values:
             raise RequestError(400, f"The parameter {key!r} is given twice: give it once.")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def text_of(name: str, value: bytes) -> str:
-    """The value of a parameter as text."""
+    """Return the value of a parameter as text."""
     return _utf8(value, f"The parameter {name!r}")
 
 
@@ -53,10 +53,10 @@ def _of_body(body: bytes, content_type: str) -> Pairs:
     if form == URLENCODED:
         return _urlencoded(body)
     if form != MULTIPART:
-        raise RequestError(400, f"A body is of the content type {URLENCODED} or {MULTIPART}, not {form}.")
+        raise RequestError(400, f"The content type of a body must be {URLENCODED} or {MULTIPART}, got {form}.")
     boundary = header.get_param("boundary")
     if not isinstance(boundary, str) or not boundary:
-        raise RequestError(400, f"The content type {MULTIPART} names no boundary.")
+        raise RequestError(400, f"The content type {MULTIPART} names no boundary: add boundary=...")
     return _multipart(body, boundary.encode("utf-8", "surrogateescape"))
 
 
@@ -68,7 +68,7 @@ def _urlencoded(text: bytes) -> Pairs:
 
 
 def _multipart(body: bytes, boundary: bytes) -> Pairs:
-    """The fields of a form (RFC 7578): parts between lines that begin with the boundary, each with headers."""
+    """Yield the fields of a form (RFC 7578): parts between lines that begin with the boundary, each with headers."""
     _, *parts = (b"\r\n" + body).split(b"\r\n--" + boundary)
     if not parts or not parts[-1].startswith(b"--"):
         raise RequestError(400, f"The {MULTIPART} body does not end with its boundary: was it cut off?")
@@ -80,5 +80,7 @@ def _multipart(body: bytes, boundary: bytes) -> Pairs:
         if padding.strip() or not gap or not name:
             raise RequestError(400, f"Part {number} of the {MULTIPART} body has no name in its headers.")
         if (encoding := fields.get("content-transfer-encoding", "binary").strip().lower()) not in PLAIN_ENCODINGS:
-            raise RequestError(400, f"Part {number} of the {MULTIPART} body is in {encoding}: send it as it is.")
+            raise RequestError(
+                400, f"Part {number} of the {MULTIPART} body must not be encoded, got {encoding}: send it as binary."
+            )
         yield email.utils.collapse_rfc2231_value(name).encode("utf-8", "surrogateescape"), value

@@ -1,14 +1,14 @@
-"""What a server takes from its clients, and the errors that say so."""
+"""Limits of requests, and the error of a request that is refused."""
 
 from dataclasses import dataclass
 
 from treeparse.errors import TreeparseError
 
-RETRY_AFTER = 2  # seconds after which a client that was turned away is told to come again
+RETRY_AFTER = 2  # seconds after which a refused client should retry
 
 
 class RequestError(TreeparseError):
-    """A request that is not done; the message is the whole answer, ``status`` that of HTTP."""
+    """A refused request; the message is the body of the answer, ``status`` its HTTP status."""
 
     def __init__(self, status: int, sentence: str) -> None:
         self.status = status
@@ -17,16 +17,16 @@ class RequestError(TreeparseError):
 
 @dataclass(frozen=True)
 class Limits:
-    """Of requests; what goes beyond them is refused, the rest is not affected.
+    """Limits of requests; a request beyond them is refused.
 
     Attributes:
-        request_bytes: of a request's body.
-        request_words: of a request; of lists, the words of all their trees.
-        sentence_words: of a sentence.
-        trees: of a list.
+        request_bytes: bytes of a request's body.
+        request_words: words of a request; a list counts its words once for each tree.
+        sentence_words: words of a sentence.
+        trees: trees of a list.
         waiting: requests that wait for the parser at once.
-        seconds: from when a request is read until it is parsed, most of which it may have to wait.
-        client_seconds: for a client to send a request, and to take the answer.
+        seconds: for a request to wait and be parsed, after it was read.
+        client_seconds: for a client to send a request, and to receive the answer.
     """
 
     request_bytes: int = 4 << 20

@@ -1,49 +1,53 @@
-"""The sentences of a request, from the data as it came."""
+"""The sentences of a request, read from its data."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from treeparse.corpus.sentences import check_sentence
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
 from treeparse.data.files import InMemory
-from treeparse.errors import DataError, TreeparseError
+from treeparse.errors import DataError
 from treeparse.model import Ensemble, Parser
 from treeparse.sentence import Sentence
-from treeparse.serve.asked import Asked
 from treeparse.serve.limits import Limits, RequestError
+from treeparse.serve.process_request import ProcessRequest
 
-SOURCE = "data"  # how messages call what is read: by the name of the parameter
-LIST_BYTES = 16  # the data of lists, once for each tree, may have so many times the bytes of a request
+SOURCE = "data"  # the name of the parameter, for messages
+LIST_BYTES = 16  # data bytes times trees of a list may be this multiple of the bytes of a request
 
 
-def read_sentences(data: bytes, asked: Asked, model: Parser | Ensemble, limits: Limits) -> list[ConlluSentence]:
-    """The sentences of a request's data.
+def read_sentences(
+    data: bytes, request: ProcessRequest, model: Parser | Ensemble, limits: Limits
+) -> list[ConlluSentence]:
+    """Read the sentences of a request's data.
 
     Raises:
-        RequestError: sentences in another form, with the line; too many words or bytes; tags that the model reads and
-            that a sentence lacks.
+        RequestError: a sentence is faulty, with its line; there are too many words or bytes; a sentence lacks tags that
+            the model reads.
     """
-    if len(data) * asked.k > LIST_BYTES * limits.request_bytes:
-        raise RequestError(413, f"Lists of {asked.k} trees of so much data are too long: send it in several requests.")
-    words = _Words(asked.k, limits)
+    k = request.trees.k
+    if len(data) * k > LIST_BYTES * limits.request_bytes:
+        raise RequestError(413, f"Lists of {k} trees of so much data are too long: send it in several requests.")
+    words = _WordCount(k, limits)
     try:
-        found = list(_conllu(data, words) if asked.input == "conllu" else _tokenised(data, asked.input, words))
-        if not found:
+        sentences = list(_conllu(data, words) if request.input == "conllu" else _tokenised(data, request.input, words))
+        if not sentences:
             raise DataError(NO_SENTENCE, source=SOURCE)
-        for sentence in found:
-            _check_tags(sentence, model)
+        for sentence in sentences:
+            check_sentence(sentence, model)
     except DataError as error:
         raise RequestError(400, str(error)) from error
-    return found
+    return sentences
 
 
-def _conllu(data: bytes, words: "_Words") -> Iterator[ConlluSentence]:
+def _conllu(data: bytes, words: "_WordCount") -> Iterator[ConlluSentence]:
     for sentence in read_conllu(InMemory(SOURCE, data)):
         words.add(len(sentence.words), sentence.line)
         yield sentence
 
 
-def _tokenised(data: bytes, form: str, words: "_Words") -> Iterator[ConlluSentence]:
-    """Sentences of forms alone, which are counted before all else that a sentence needs is made."""
+def _tokenised(data: bytes, form: str, words: "_WordCount") -> Iterator[ConlluSentence]:
+    """Yield sentences of words only; words are counted before a sentence is built."""
     read = horizontal if form == "horizontal" else vertical
     for ordinal, (line, forms) in enumerate(read(_lines(data))):
         words.add(len(forms), line)
@@ -51,7 +55,7 @@ def _tokenised(data: bytes, form: str, words: "_Words") -> Iterator[ConlluSenten
 
 
 def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """The words of each line, separated by spaces and tabs, as UDPipe reads them: a no-break space is one in a word."""
+    """Yield the words of each line, separated by spaces and tabs; a no-break space is a space in a word, as in UDPipe."""
     for number, line in lines:
         forms = line.replace("\t", " ").split(" ")
         if words := [form.replace("\N{NO-BREAK SPACE}", " ") for form in forms if form]:
@@ -59,7 +63,7 @@ def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str
 
 
 def vertical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """The words of sentences, one a line, of which a tab ends what is read; empty lines are between sentences."""
+    """Yield the words of sentences, one a line up to a tab; empty lines separate sentences."""
     first, words = 0, list[str]()
     for number, line in lines:
         word = line.lstrip("\t").partition("\t")[0]
@@ -74,7 +78,7 @@ def vertical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
-    """The lines, counted from 1, without their ends and the byte order mark."""
+    """Yield the lines, counted from 1, without their ends and the byte order mark."""
     for number, line in enumerate(data.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
             yield number, line.removesuffix(b"\r").decode()
@@ -84,18 +88,19 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
 
 
 @dataclass
-class _Words:
-    """How many words a request has so far, those of all its trees."""
+class _WordCount:
+    """The number of words that a request has so far, counted once for each tree."""
 
     trees: int
     limits: Limits
     count: int = 0
 
     def add(self, words: int, line: int) -> None:
+        """Count the words of a sentence; raise if there are too many."""
         limits = self.limits
         if words > limits.sentence_words:
-            most = f"but {limits.sentence_words:,} are the most here"
-            raise RequestError(413, f"{SOURCE}:{line}: the sentence has {words:,} words, {most}.")
+            rule = f"a sentence must have at most {limits.sentence_words:,} words"
+            raise RequestError(413, f"{SOURCE}:{line}: {rule}, got {words:,}: split it.")
         self.count += words * self.trees
         if self.count > limits.request_words:
             trees = f", {self.trees} trees of each sentence counted" if self.trees > 1 else ""
@@ -103,15 +108,7 @@ class _Words:
             raise RequestError(413, f"{SOURCE}:{line}: the request has more than {most}: send several.")
 
 
-def _check_tags(sentence: ConlluSentence, model: Parser | Ensemble) -> None:
-    try:
-        model.check(sentence.words)
-    except TreeparseError as error:
-        place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
-        raise DataError(str(error), **place) from error
-
-
 def words_alone(sentence: ConlluSentence) -> Sentence:
-    """What a parser is to see of a sentence: not the tree that it has."""
+    """Return the words and tags of a sentence, without its tree."""
     words = sentence.words
     return Sentence(words.forms, words.upos, words.xpos, words.feats)

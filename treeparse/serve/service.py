@@ -1,93 +1,97 @@
-"""Requests through the parser and back, whatever protocol they come by."""
+"""The service without HTTP: parameters in, the body of an answer out."""
 
 import asyncio
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TypeVar
 
+from treeparse.corpus.trees import TreeRequest
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.sentence import Sentence
 from treeparse.serve.answers import answer
-from treeparse.serve.asked import Asked, asked_of
+from treeparse.serve.job_queue import Job, JobQueue
 from treeparse.serve.limits import Limits, RequestError
+from treeparse.serve.metrics import ServerMetrics
+from treeparse.serve.process_request import read_request
 from treeparse.serve.sentences import read_sentences
-from treeparse.serve.tally import Tally
-from treeparse.serve.waiting import Job, Waiting
-from treeparse.serve.worker import Worker, trees_of
+from treeparse.serve.worker import Worker
 
-AT_ONCE = 1 << 15  # bytes that are read or written without leaving the thread of all connections
+SHORT = 1 << 15  # bytes that are read or written in the thread of all connections
 
 TAGS = ("X", "X")  # any, for models that read some
 FIRST = Sentence(("a", "b"), TAGS, TAGS, TAGS)
-PROBABILITIES = Asked("", "conllu", "conllu", "parse", 1, 0, probabilities=True, tags=False)
-BEST, SAMPLES = (replace(PROBABILITIES, trees=trees, k=2) for trees in ("kbest", "sample"))
+WARM_UP = (
+    TreeRequest(probabilities=True),
+    TreeRequest("kbest", 2, probabilities=True),
+    TreeRequest("sample", 2, probabilities=True),
+)
 
 T = TypeVar("T")
 
 
 class Service:
-    """Models by their names, the first one the default, the thread in which they parse, and counts of what was done."""
+    """Models by name, the default one first, the thread in which they parse, and counts of requests."""
 
     def __init__(self, models: Mapping[str, Parser | Ensemble], limits: Limits | None = None) -> None:
         if not models:
             raise TreeparseError("There is no model to serve: name one.")
         self.models, self.limits = dict(models), limits or Limits()
-        self.tally = Tally(self.models)
-        self.waiting = Waiting(self.limits.waiting)
-        self._worker = Worker(self.models, self.waiting, self.tally)
+        self.metrics = ServerMetrics(self.models)
+        self.queue = JobQueue(self.limits.waiting)
+        self._worker = Worker(self.models, self.queue, self.metrics)
         self._long = ThreadPoolExecutor(1, "long requests")
 
     def start(self) -> None:
-        """Begin to parse what is asked for; first a sentence with every model, so that no client waits for kernels."""
+        """Parse a sentence with every model, so that no client waits for compiled kernels; then start the thread."""
         for model in self.models.values():
-            for asked in (PROBABILITIES, BEST, SAMPLES):
-                trees_of(model, asked, [FIRST], [0])
+            for trees in WARM_UP:
+                trees.find(model, [FIRST], [0])
         self._worker.start()
 
     def stop(self) -> None:
-        """Parse what waits, and end."""
-        self.waiting.close()
+        """Parse the requests that wait, and end."""
+        self.queue.close()
         self._worker.join()
         self._long.shutdown()
 
     def is_well(self) -> bool:
-        """Whether requests are parsed."""
+        """Return whether requests are parsed."""
         return self._worker.is_alive()
 
     def gauges(self) -> dict[str, tuple[str, float]]:
-        """What waits now."""
-        jobs = self.waiting.now()
+        """Return the size of the queue: values by name, each with its meaning."""
+        jobs = self.queue.jobs()
         return {
             "treeparse_queue_requests": ("Requests that wait for the parser.", len(jobs)),
-            "treeparse_queue_words": ("Words of these that are not parsed yet.", sum(job.left for job in jobs)),
+            "treeparse_queue_words": (
+                "Words of these requests that are not parsed yet.",
+                sum(job.words_left for job in jobs),
+            ),
         }
 
-    async def process(self, given: Mapping[str, bytes]) -> bytes:
-        """The answer to a request, from its parameters.
-
-        When it is cancelled the request is not parsed any more.
+    async def process(self, parameters: Mapping[str, bytes]) -> bytes:
+        """Return the body of the answer to a request; cancelling it ends the parsing of its sentences.
 
         Raises:
-            RequestError: as `asked_of` and `read_sentences` do, and where the parser has no time for it.
+            RequestError: as `read_request` and `read_sentences` do, and if the request was not parsed in time.
         """
-        asked = asked_of(given, self.models, self.limits)
-        data = given["data"]
-        model = self.models[asked.model]
-        sentences = await self._run(len(data), lambda: read_sentences(data, asked, model, self.limits))
-        job = Job(asked, sentences)
-        self.waiting.put(job)
+        request = read_request(parameters, self.models, self.limits)
+        data = parameters["data"]
+        model = self.models[request.model]
+        sentences = await self._run(len(data), lambda: read_sentences(data, request, model, self.limits))
+        job = Job(request, sentences)
+        self.queue.put(job)
         try:
             async with asyncio.timeout(self.limits.seconds):
                 lists = await asyncio.wrap_future(job.done)
         except TimeoutError as error:
             seconds = f"{self.limits.seconds:g} seconds"
-            raise RequestError(503, f"The request was not parsed within {seconds}: come again later.") from error
-        return await self._run(len(data) * asked.k, lambda: answer(asked, sentences, lists))
+            raise RequestError(503, f"The request was not parsed within {seconds}: retry later.") from error
+        return await self._run(len(data) * request.trees.k, lambda: answer(request, sentences, lists))
 
     async def _run(self, size: int, function: Callable[[], T]) -> T:
-        """What a function gives; where it has much to do in a thread, so that others need not wait for it."""
-        if size <= AT_ONCE:
+        """Call a function, in a thread if it has much to do, so that other requests need not wait for it."""
+        if size <= SHORT:
             return function()
         return await asyncio.get_running_loop().run_in_executor(self._long, function)

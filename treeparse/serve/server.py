@@ -19,7 +19,7 @@ HOST, PORT = "127.0.0.1", 8001
 HEADER_LINE = 1 << 16  # bytes of the first line of a request, with its query, and of each header
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-QUIET = logging.Logger("faulty HTTP", logging.CRITICAL + 1)  # clients' faults are answered, and are nobody else's
+QUIET = logging.Logger("faulty HTTP", logging.CRITICAL + 1)  # faults of clients are answered, not logged
 
 
 def serve(
@@ -30,17 +30,17 @@ def serve(
     limits: Limits | None = None,
     ready: Callable[[str], object] = str,
 ) -> None:
-    """Serve models until SIGINT or SIGTERM, then answer the requests under way; another signal leaves them unanswered.
+    """Serve models until SIGINT or SIGTERM, then answer the requests in progress; a second signal ends at once.
 
     Args:
-        models: by their names, the first one the default.
-        host: the address that it listens at; others than the machine itself reach ``0.0.0.0``.
-        port: its port, 0 for one that is free.
+        models: by name, the default one first.
+        host: the address to listen at; other machines reach ``0.0.0.0``.
+        port: the port to listen at, 0 for any free one.
         limits: of requests.
-        ready: is given the server's address once requests are answered.
+        ready: called with the server's address once requests are answered.
 
     Raises:
-        TreeparseError: without a model, and where the address or the port cannot be had.
+        TreeparseError: there is no model, or the server cannot listen at the address and port.
     """
     asyncio.run(_until_signalled(Service(models, limits), host, port, ready))
 
@@ -57,21 +57,21 @@ async def _until_signalled(service: Service, host: str, port: int, ready: Callab
         loop.add_signal_handler(number, end)
     async with listening(service, host, port) as address:
         gc.collect()
-        gc.freeze()  # what is loaded stays: the collector need not look through it again and again
+        gc.freeze()  # so that the garbage collector does not traverse the models again and again
         ready(address)
         await stop.wait()
 
 
 @asynccontextmanager
 async def listening(service: Service, host: str, port: int) -> AsyncIterator[str]:
-    """Answer requests within it; in the end those that are under way, and no new ones. Gives the server's address."""
+    """Answer requests within the block, which gets the server's address; at its end finish requests in progress."""
     application = Application(service)
     seconds = service.limits.client_seconds
     runner = web.AppRunner(
         application.web,
         access_log=None,
-        handler_cancellation=True,  # where the client has gone
-        keepalive_timeout=seconds,  # and for the headers of a request
+        handler_cancellation=True,  # where the client has left
+        keepalive_timeout=seconds,  # also for the headers of a request
         lingering_time=min(seconds, 2.0),
         shutdown_timeout=seconds,
         max_line_size=HEADER_LINE,

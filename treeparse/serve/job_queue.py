@@ -1,4 +1,4 @@
-"""Requests that wait for the parser, and the rounds in which it takes them."""
+"""The queue of requests that wait for the parser, which takes some sentences of each in turn."""
 
 import threading
 from collections import deque
@@ -9,28 +9,28 @@ from typing import NamedTuple
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import Parse
-from treeparse.serve.asked import Asked
 from treeparse.serve.limits import RequestError
+from treeparse.serve.process_request import ProcessRequest
 
-ROUND_WORDS = 10_000  # parsed before the next requests have their turn; of lists, the words of all their trees
+ROUND_WORDS = 10_000  # parsed before it is the next requests' turn; a list counts its words once a tree
 
 
 @dataclass(eq=False)
 class Job:
-    """A request's sentences, and the trees of the first of them, in order; whoever cancels ``done`` wants no more."""
+    """A request's sentences, and the trees of the sentences parsed so far; cancelling ``done`` ends the work."""
 
-    asked: Asked
+    request: ProcessRequest
     sentences: Sequence[ConlluSentence]
     lists: list[list[Parse]] = field(default_factory=list)
     done: "Future[list[list[Parse]]]" = field(default_factory=Future)
 
     @property
-    def left(self) -> int:
-        """Words that are not parsed yet."""
+    def words_left(self) -> int:
+        """Number of words that are not parsed yet."""
         return sum(len(sentence.words) for sentence in self.sentences[len(self.lists) :])
 
     def add(self, lists: Sequence[list[Parse]]) -> bool:
-        """Add the trees of the next sentences; whether there are sentences left."""
+        """Add the trees of the next sentences; return whether there are sentences left."""
         self.lists += lists
         if len(self.lists) < len(self.sentences):
             return True
@@ -39,7 +39,7 @@ class Job:
         return False
 
     def fail(self, error: BaseException) -> None:
-        """Let the one who waits have the error."""
+        """Pass an error to whoever waits for the trees."""
         if self.done.set_running_or_notify_cancel():
             self.done.set_exception(error)
 
@@ -51,43 +51,43 @@ class Share(NamedTuple):
     stop: int
 
 
-class Waiting:
-    """Jobs in their order, at most so many; the parser takes some of each in turn, so that none waits for a long one.
+class JobQueue:
+    """Jobs in order, at most ``size``; the parser takes some sentences of each in turn, so that none waits long.
 
-    One thread takes; any may put.
+    One thread takes; any thread may put.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, size: int) -> None:
+        self._size = size
         self._jobs: deque[Job] = deque()
         self._changed = threading.Condition()
         self._closed = False
 
-    def now(self) -> list[Job]:
-        """The jobs that wait, but for those that nobody wants any more."""
+    def jobs(self) -> list[Job]:
+        """Return the jobs that wait, without cancelled jobs."""
         with self._changed:
             self._drop_cancelled()
             return list(self._jobs)
 
     def put(self, job: Job) -> None:
-        """Add a job; raises where there are too many, and once it is closed."""
+        """Add a job; raise if the queue is full or closed."""
         with self._changed:
-            if len(self._jobs) >= self._most:
+            if len(self._jobs) >= self._size:
                 self._drop_cancelled()
             if self._closed:
                 raise RequestError(503, "The server stops.")
-            if len(self._jobs) >= self._most:
-                raise RequestError(503, f"{self._most} requests wait already: come again later.")
+            if len(self._jobs) >= self._size:
+                raise RequestError(503, f"{self._size} requests wait already: retry later.")
             self._jobs.append(job)
             self._changed.notify()
 
     def put_back(self, job: Job) -> None:
-        """Add the rest of a job, behind all others."""
+        """Add the rest of a job, after all others."""
         with self._changed:
             self._jobs.append(job)
 
     def take(self) -> list[Share]:
-        """Wait for jobs, and take from those that ask the same as the first; nothing once it is closed and empty."""
+        """Wait for jobs, and take from the jobs of the first job's request; return [] once closed and empty."""
         with self._changed:
             while True:
                 self._drop_cancelled()
@@ -106,14 +106,14 @@ class Waiting:
 
     def _round(self) -> list[Share]:
         shares: list[Share] = []
-        room = ROUND_WORDS
+        words = ROUND_WORDS
         for job in self._jobs:
-            if room <= 0:
+            if words <= 0:
                 break
-            if job.asked == self._jobs[0].asked:
+            if job.request == self._jobs[0].request:
                 stop = len(job.lists)
-                while stop < len(job.sentences) and room > 0:
-                    room -= len(job.sentences[stop].words) * job.asked.k
+                while stop < len(job.sentences) and words > 0:
+                    words -= len(job.sentences[stop].words) * job.request.trees.k
                     stop += 1
                 shares.append(Share(job, stop))
         taken = {id(share.job) for share in shares}

@@ -1,4 +1,4 @@
-"""What a server has done, in the text format of Prometheus."""
+"""Counts of a server, in the text format of Prometheus."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,36 +7,36 @@ SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper ends of the clas
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Tally:
-    """Counts. :meth:`answered` and :meth:`left` are for one thread, :meth:`parsed` for one thread, too."""
+class ServerMetrics:
+    """Counts. One thread calls :meth:`answered` and :meth:`left`, one thread calls :meth:`parsed`."""
 
     def __init__(self, models: Iterable[str]) -> None:
         self._answers = Counter[tuple[str, int]]()
         self._times = Counter[float]()
         self._seconds = 0.0
         self._left = 0
-        zeros = dict.fromkeys(models, 0)  # so that no thread meets a new name while another writes them down
+        zeros = dict.fromkeys(models, 0)  # no thread adds a key while another reads them
         self._sentences, self._words, self._parsing = Counter(zeros), Counter(zeros), dict[str, float](zeros)
 
     def answered(self, path: str, status: int, seconds: float) -> None:
-        """Count an answer; of those of /process, the time."""
+        """Count an answer; for /process also its time."""
         self._answers[path, status] += 1
         if path == "/process":
             self._seconds += seconds
             self._times[next((end for end in SECONDS if seconds <= end), float("inf"))] += 1
 
     def left(self) -> None:
-        """Count a client that did not wait for the answer, or did not take it."""
+        """Count a client that left before it had the answer."""
         self._left += 1
 
     def parsed(self, model: str, sentences: int, words: int, seconds: float) -> None:
-        """Count what a model has parsed, and how long it took."""
+        """Count the sentences and words that a model has parsed, and the seconds."""
         self._sentences[model] += sentences
         self._words[model] += words
         self._parsing[model] += seconds
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """All counts, and ``gauges``: what is now, by name, with what it means."""
+        """Return all counts as text, with ``gauges``: current values by name, each with its meaning."""
         lines = [
             *_metric(
                 "treeparse_requests_total",
@@ -55,12 +55,12 @@ class Tally:
         return "\n".join([*lines, ""])
 
     def _histogram(self) -> dict[str, float]:
-        found: dict[str, float] = {}
+        buckets: dict[str, float] = {}
         count = 0
         for end in (*SECONDS, float("inf")):
             count += self._times[end]
-            found[f'_bucket{{le="{"+Inf" if end == float("inf") else end}"}}'] = count
-        return {**found, "_sum": self._seconds, "_count": count}
+            buckets[f'_bucket{{le="{"+Inf" if end == float("inf") else end}"}}'] = count
+        return {**buckets, "_sum": self._seconds, "_count": count}
 
 
 def _by_model(counts: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,118 @@
+"""A request to ``/process``: its parameters, checked."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from treeparse.corpus.trees import TreeRequest
+from treeparse.corpus.writers import WRITERS
+from treeparse.errors import did_you_mean
+from treeparse.serve.forms import text_of
+from treeparse.serve.limits import Limits, RequestError
+
+FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
+NAMES = ("data", "model", "input", "output", *FLAGS, "kbest", "sample", "seed", "probabilities")
+INPUTS = ("conllu", "horizontal", "vertical")
+OUTPUTS = tuple(WRITERS)
+SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
+LARGEST_SEED = 2**63 - 1
+
+N = TypeVar("N", bound=str)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRequest:
+    """A request without its data; the sentences of equal requests are parsed together.
+
+    Attributes:
+        model: the name of a model.
+        input: the format of the data.
+        output: the format of the answer.
+        trees: the trees of every sentence.
+        tags: whether the tags that the model predicts are written.
+    """
+
+    model: str
+    input: str
+    output: str
+    trees: TreeRequest
+    tags: bool
+
+
+def read_request(parameters: Mapping[str, bytes], models: Collection[str], limits: Limits) -> ProcessRequest:
+    """Return the request that parameters describe.
+
+    Args:
+        parameters: by name.
+        models: the names of the models, the default one first.
+        limits: of requests.
+
+    Raises:
+        RequestError: parameters are missing, unknown, wrong or contradictory, or there is no such model.
+    """
+    for name in parameters:
+        if name not in NAMES:
+            problem = f"Unknown parameter {name!r}. Parameters: {', '.join(NAMES)}"
+            raise RequestError(400, problem + (did_you_mean(name, NAMES) or "."))
+    if "data" not in parameters:
+        raise RequestError(400, "The parameter 'data' is missing: it holds the sentences.")
+    values = {name: text_of(name, value) for name, value in parameters.items() if name != "data"}
+    if values.get("tokenizer", "none") != "none":
+        raise RequestError(
+            400,
+            "The models here have no tokenizer: send tokenised sentences without the parameter 'tokenizer', with "
+            "input=horizontal one a line, words separated by spaces.",
+        )
+    trees = _trees(values, limits)
+    output = _one_of("output", values.get("output", OUTPUTS[0]), OUTPUTS)
+    if "seed" in values and trees.method != "sample":
+        raise RequestError(400, "The parameter 'seed' is for samples: send sample=K, too, or leave it out.")
+    if output == "jsonl" and trees.method == "parse":
+        raise RequestError(400, "The output jsonl is for lists: send kbest=K or sample=K, too, or output=conllu.")
+    return ProcessRequest(
+        model=model_named(values.get("model", ""), models),
+        input=_one_of("input", values.get("input", INPUTS[0]), INPUTS),
+        output=output,
+        trees=trees,
+        tags=values.get("tagger", "none") != "none",
+    )
+
+
+def model_named(name: str, models: Collection[str]) -> str:
+    """Return the model of a name, or of the part of a name before a hyphen, as in UDPipe; the first one if empty."""
+    for model in models:
+        if name in ("", model):
+            return model
+    for model in models:
+        if model.startswith(f"{name}-"):
+            return model
+    problem = f"Unknown model {name!r}. Models: {', '.join(models)}"
+    raise RequestError(404, problem + (did_you_mean(name, models) or "."))
+
+
+def _trees(values: Mapping[str, str], limits: Limits) -> TreeRequest:
+    if "kbest" in values and "sample" in values:
+        raise RequestError(400, "The parameters 'kbest' and 'sample' ask for different lists: send one of them.")
+    probabilities = SWITCH[_one_of("probabilities", values.get("probabilities", "0").lower(), SWITCH)]
+    seed = _number("seed", values.get("seed", "0"), 0, LARGEST_SEED)
+    for method in ("kbest", "sample"):
+        if method in values:
+            k = _number(method, values[method], 1, limits.trees)
+            return TreeRequest(method, k, probabilities=probabilities, seed=seed)
+    return TreeRequest(probabilities=probabilities)
+
+
+def _number(name: str, text: str, least: int, most: int) -> int:
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    if not least <= number <= most:
+        problem = f"The parameter {name!r} must be a whole number from {least} to {most}, got {text[:50]!r}."
+        raise RequestError(400, problem)
+    return number
+
+
+def _one_of(name: str, text: str, known: Iterable[N]) -> N:
+    for each in known:
+        if text == each:
+            return each
+    choice = ", ".join(repr(each) for each in known)
+    raise RequestError(400, f"The parameter {name!r} must be one of {choice}, got {text[:50]!r}.")
