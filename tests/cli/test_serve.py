@@ -88,7 +88,7 @@ def test_a_port_that_is_taken(model: str, capsys: pytest.CaptureFixture[str]) ->
 
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delitem(sys.modules, "treeparse.serve")
-    monkeypatch.delitem(sys.modules, "treeparse.serve.running")
+    monkeypatch.delitem(sys.modules, "treeparse.serve.server")
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     assert cli.main(["serve", "model"]) == 2
     assert "serve needs aiohttp: pip install 'treeparse[serve]'" in capsys.readouterr().err

@@ -60,7 +60,9 @@ def test_a_body_that_does_not_come_is_answered_and_closed(hurried: Server) -> No
         connection.sendall(HEAD + b"Content-Length: 100\r\n\r\ndata=a")
         assert_well(hurried)
         answer = received(connection)
-    assert answer.startswith(b"HTTP/1.1 408 ") and b"The request was not sent within 1 seconds." in answer
+    assert (
+        answer.startswith(b"HTTP/1.1 408 ") and b"The request was not sent within 1 seconds: send it again." in answer
+    )
     assert_well(hurried)
 
 
@@ -159,7 +161,7 @@ def test_too_many_that_wait_are_told_to_come_again(hurried: Server, model: HeldM
         wait_until(lambda: hurried.metric("treeparse_queue_words") == 6)
         refused = hurried.process("z", input="horizontal")
         assert (refused.status, refused.headers["Retry-After"]) == (503, "2")
-        assert refused.sentence == "3 requests wait already: come again later."
+        assert refused.sentence == "3 requests wait already: retry later."
         assert hurried.ask("GET", "/health").status == 200
         model.free.set()
         assert [other.result().status for other in others] == [200] * 4
@@ -172,7 +174,7 @@ def test_a_request_that_waits_too_long_is_told_to_come_again(model: HeldModel) -
         first, second = (background(server, pool, data) for data in ("a", "b"))
         for late in (first.result(), second.result()):
             assert (late.status, late.headers["Retry-After"]) == (503, "2")
-            assert late.sentence == "The request was not parsed within 0.3 seconds: come again later."
+            assert late.sentence == "The request was not parsed within 0.3 seconds: retry later."
         model.free.set()
         assert_well(server)
 

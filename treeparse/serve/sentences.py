@@ -55,7 +55,7 @@ def _tokenised(data: bytes, form: str, words: "_WordCount") -> Iterator[ConlluSe
 
 
 def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the words of each line, separated by spaces and tabs; a no-break space is a space in a word, as in UDPipe."""
+    """Yield the words of each line, separated by spaces and tabs; a no-break space stands for a space in a word."""
     for number, line in lines:
         forms = line.replace("\t", " ").split(" ")
         if words := [form.replace("\N{NO-BREAK SPACE}", " ") for form in forms if form]:

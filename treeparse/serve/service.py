@@ -62,6 +62,7 @@ class Service:
     def gauges(self) -> dict[str, tuple[str, float]]:
         """Return the size of the queue: values by name, each with its meaning."""
         jobs = self.queue.jobs()
+        words = sum(job.words_left for job in jobs)
         return {
             "treeparse_queue_requests": ("Requests that wait for the parser.", len(jobs)),
             "treeparse_queue_words": (

@@ -26,17 +26,17 @@ EPILOG = """examples:
   curl -F data=@text.conllu -F sample=10 -F seed=1 http://127.0.0.1:8001/process
   curl http://127.0.0.1:8001/models
 
-The first model is the one for requests that name none. A folder's name is the model's, or that of the folder above it
-where it is called model; NAME=FOLDER gives another. Clients of UDPipe's service send tokenised sentences without the
-parameter tokenizer, and get its JSON: model, acknowledgements, result. help("treeparse.serve") has all parameters.
+Requests that name no model use the first one. The name of a model is the name of its folder, or of the folder above if
+the folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's service send tokenised sentences without
+the parameter tokenizer, and get its JSON: model, acknowledgements, result. help("treeparse.serve") has all parameters.
 
-Requests that come at once are parsed in batches, long ones in turn with the others; trees are those of predict. Faulty
+Simultaneous requests are parsed in batches, long ones in turn with the others; predict finds the same trees. Faulty
 requests are answered by a sentence: 400, 404 (no such model), 413 (too long), 503 with Retry-After (too many wait, or
---seconds are over); a client that sends or takes nothing for --client-seconds is left. /health answers 200 while the
-parser works, /metrics has counts for Prometheus. Ctrl-C and SIGTERM answer the requests under way, and end it; a second
-one leaves those unanswered.
+--seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
+works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server answers the requests in progress and ends;
+a second signal ends it at once.
 
-There is no encryption and nobody is asked who they are: with another --host than the default, put a proxy before it."""
+There is no encryption and no authentication: with another --host than the default, put a proxy before the server."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         import aiohttp.web  # noqa: F401 - before torch, which takes seconds
     except ModuleNotFoundError as error:
-        raise TreeparseError(f"serve needs {error.name}: pip install 'treeparse[serve]', or {error.name}.") from error
+        raise TreeparseError("serve needs aiohttp: pip install 'treeparse[serve]'.") from error
     check_models([*folders.values()], args)
     from treeparse.serve import Limits, serve
 
