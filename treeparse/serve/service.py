@@ -65,10 +65,7 @@ class Service:
         words = sum(job.words_left for job in jobs)
         return {
             "treeparse_queue_requests": ("Requests that wait for the parser.", len(jobs)),
-            "treeparse_queue_words": (
-                "Words of these requests that are not parsed yet.",
-                sum(job.words_left for job in jobs),
-            ),
+            "treeparse_queue_words": ("Words of these requests that are not parsed yet.", words),
         }
 
     async def process(self, parameters: Mapping[str, bytes]) -> bytes:
