@@ -199,7 +199,7 @@ def test_what_cannot_be_parsed_fails_alone(
         model.free.set()
         answers = [other.result() for other in others]
     assert [answer.status for answer in answers] == [200, 200, 500, 200]
-    assert answers[2].sentence == "The server failed at this request; its log says why."
+    assert answers[2].sentence == "The server failed at this request: see its log."
     assert "a bug" in caplog.text
     assert_well(hurried)
 
