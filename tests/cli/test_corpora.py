@@ -266,7 +266,9 @@ def test_what_cannot_be_shared_out(model: str, source: str, capsys: pytest.Captu
     for shard in ("0/2", "3/2", "2", "1/0", "a/b", "1/2/3", "-1/2"):
         with pytest.raises(SystemExit):
             run("predict", model, source, f"--shard={shard}")
-        assert f"argument --shard: {shard!r} is not a shard i/n, such as 2/4" in capsys.readouterr().err
+        assert (
+            f"argument --shard: must be i/n with i from 1 to n, such as 2/4, got {shard!r}" in capsys.readouterr().err
+        )
 
 
 # ---------------------------------------------------------------- memory and raw text

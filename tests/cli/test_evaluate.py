@@ -276,12 +276,12 @@ def test_another_number_of_sentences_is_an_error(gold: str, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("option", "value", "problem"),
     [
-        ("--resamples", "0", "'0' is not a whole number, from 1 to"),
-        ("--resamples", "1" + "0" * 30, "is not a whole number, from 1 to"),
-        ("--seed", "-1", "'-1' is not a whole number, from 0 to"),
-        ("--seed", "1" + "0" * 30, "is not a whole number, from 0 to"),
-        ("--output", "", "argument --output: it is empty: name a file"),
-        ("--threads", "1" + "0" * 30, "is not a whole number, from 1 to"),
+        ("--resamples", "0", "must be a whole number from 1 to 10000000, got '0'"),
+        ("--resamples", "1" + "0" * 30, "must be a whole number from 1 to"),
+        ("--seed", "-1", "must be a whole number from 0 to 9223372036854775807, got '-1'"),
+        ("--seed", "1" + "0" * 30, "must be a whole number from 0 to"),
+        ("--output", "", "argument --output: must name a file, got ''"),
+        ("--threads", "1" + "0" * 30, "must be a whole number from 1 to"),
         ("--decoder", "minimum_rsk", "did you mean minimum_risk?"),
     ],
 )

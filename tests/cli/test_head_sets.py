@@ -72,4 +72,4 @@ def test_mistakes_become_sentences(model: str, source: str, capsys: pytest.Captu
         assert "Sets of heads need both" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         predict(model, source, "--head-sets", "5%")
-    assert "'5%' is not a share of words" in capsys.readouterr().err
+    assert "must be a share of words above 0 and below 1, got '5%'" in capsys.readouterr().err

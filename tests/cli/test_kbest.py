@@ -135,7 +135,9 @@ def usage_error(capsys: pytest.CaptureFixture[str], *arguments: str | Path | int
 def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "required: -k" in usage_error(capsys, model, source)
     for k in ("0", "-1", "many", "1.5"):
-        assert f"argument -k: {k!r} is not a whole number, 1 or more" in usage_error(capsys, model, source, "-k", k)
+        assert f"argument -k: must be a whole number of 1 or more, got {k!r}" in usage_error(
+            capsys, model, source, "-k", k
+        )
     chosen = ["-k", 2, "--decoder"]
     for spelling in ("minimum-risk", "minimum_risk"):
         problem = usage_error(capsys, model, source, *chosen, spelling)

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import treeparse
+from treeparse.cli import commands
 from treeparse.cli import main as cli
 from treeparse.errors import DataError
 from treeparse.shipped import shipped_files
@@ -84,7 +85,7 @@ def test_overrides_reach_the_command_in_order(install: Install) -> None:
 def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.CaptureFixture[str]) -> None:
     install(lambda args: 0)
     assert "unrecognized arguments: --epochs 3" in usage_error(["probe", "--epochs", "3"], capsys)
-    assert "argument --threads: '0' is not a whole number, from 1 to 1024" in usage_error(
+    assert "argument --threads: must be a whole number from 1 to 1024, got '0'" in usage_error(
         ["probe", "--threads", "0"], capsys
     )
     assert "required: COMMAND" in usage_error([], capsys)
@@ -101,12 +102,15 @@ def test_unknown_arguments_are_usage_errors(install: Install, capsys: pytest.Cap
         (["predict", "model", "in", "--ouput", "x"], "unrecognized arguments: --ouput"),
         (["predict", "model", "in", "--ouput=x"], "; did you mean --output?"),
         (["check", "file", "--quite"], "; did you mean --quiet?"),
-        (["check", "file", "--output", ""], "argument --output: it is empty: name a file"),
-        (["predict", "model", "in", "-o", ""], "argument -o/--output: it is empty: name a file"),
-        (["kbest", "model", "in", "-k", "2", "-o", ""], "argument -o/--output: it is empty: name a file"),
-        (["sample", "model", "in", "-k", "2", "-o", " "], "argument -o/--output: it is empty: name a file"),
-        (["sample", "model", "in", "-k", "2", "--seed", str(2**63)], "is not a whole number, from 0 to 92233720368547"),
-        (["check", "file", "--threads", "9" * 5000], "is not a whole number, from 1 to 1024"),
+        (["check", "file", "--output", ""], "argument --output: must name a file, got ''"),
+        (["predict", "model", "in", "-o", ""], "argument -o/--output: must name a file, got ''"),
+        (["kbest", "model", "in", "-k", "2", "-o", ""], "argument -o/--output: must name a file, got ''"),
+        (["sample", "model", "in", "-k", "2", "-o", " "], "argument -o/--output: must name a file, got ' '"),
+        (
+            ["sample", "model", "in", "-k2", "--seed", str(2**63)],
+            "whole number from 0 to 9223372036854775807, got '92",
+        ),
+        (["check", "file", "--threads", "9" * 5000], "must be a whole number from 1 to 1024, got '999"),
     ],
 )
 def test_what_is_mistyped(argv: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,3 +241,33 @@ def test_a_configs_name_may_end_in_yaml(capsys: pytest.CaptureFixture[str]) -> N
 def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config", "fastest"]) == 2
     assert "There is no configuration 'fastest'; there are: " in capsys.readouterr().err
+
+
+COMMAND = """
+import sys
+
+HELP = "count the lines of a file"
+
+
+def add_arguments(parser):
+    parser.add_argument("file")
+
+
+def run(args):
+    with open(args.file) as stream:
+        print(len(stream.readlines()), file=sys.stdout)
+    return 0
+"""
+
+
+def test_a_new_command_is_one_file_and_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "count_lines.py").write_text(COMMAND, encoding="utf-8")
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    monkeypatch.setattr(cli, "COMMANDS", (*cli.COMMANDS, "count-lines"))
+    assert cli.main(["count-lines", str(tmp_path / "count_lines.py")]) == 0
+    assert capsys.readouterr().out == f"{len(COMMAND.splitlines())}\n"
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "count-lines" in capsys.readouterr().out

@@ -341,7 +341,7 @@ def test_other_faults(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[
     for option in ("--batch-words", "--chunk"):
         with pytest.raises(SystemExit):
             predict(model, source, option, "0")
-        assert "'0' is not a whole number, 1 or more" in capsys.readouterr().err
+        assert "must be a whole number of 1 or more, got '0'" in capsys.readouterr().err
 
 
 @pytest.mark.treebank

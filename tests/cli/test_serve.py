@@ -55,17 +55,17 @@ def test_names_of_models(tmp_path: Path) -> None:
     with pytest.raises(TreeparseError, match=r"runs/a and elsewhere/a are both called a: give names, NAME=FOLDER."):
         serve.named_folders(["runs/a", "elsewhere/a"])
     for wrong in ("=runs/a", "a=", ""):
-        with pytest.raises(TreeparseError, match="is no NAME=FOLDER"):
+        with pytest.raises(TreeparseError, match="must be NAME=FOLDER or FOLDER, got"):
             serve.named_folders([wrong])
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--port", "65536"], "'65536' is not a whole number, from 0 to 65535"),
-        (["--seconds", "0"], "'0' is not a number of seconds, above 0 and up to 86400"),
-        (["--client-seconds", "nan"], "'nan' is not a number of seconds"),
-        (["--max-words", "none"], "'none' is not a whole number, 1 or more"),
+        (["--port", "65536"], "must be a whole number from 0 to 65535, got '65536'"),
+        (["--seconds", "0"], "must be a number of seconds above 0 and up to 86400, got '0'"),
+        (["--client-seconds", "nan"], "must be a number of seconds above 0 and up to 86400, got 'nan'"),
+        (["--max-words", "none"], "must be a whole number of 1 or more, got 'none'"),
     ],
 )
 def test_options_that_are_wrong(options: list[str], words: str, capsys: pytest.CaptureFixture[str]) -> None:

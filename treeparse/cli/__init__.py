@@ -1,1 +1,1 @@
-"""The command line: one module a command, each with ``NAME``, ``HELP``, ``add_arguments`` and ``run``."""
+"""The command line: one module a command, each with ``HELP``, ``add_arguments`` and ``run``."""

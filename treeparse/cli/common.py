@@ -1,4 +1,4 @@
-"""What several commands share: types of arguments and exit codes."""
+"""Types of arguments, and arguments that several commands have."""
 
 import argparse
 import math
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
+from treeparse.data.compression import check_compression
 from treeparse.names import DECODERS, LISTING_DECODERS, Decoder, decoder_named, listing_decoder_named
 from treeparse.user_code import check_module, import_code
 
@@ -21,7 +22,7 @@ MOST_RESAMPLES = 10**7
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things, in words."""
+    """Return a number with its noun, such as "2 files"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -41,7 +42,7 @@ def threads(text: str) -> int:
 
 
 def resamples(text: str) -> int:
-    """The type of an argument: a number of samples of a bootstrap, all of which are held at once."""
+    """The type of an argument: a number of samples of a bootstrap, which are all in memory at once."""
     return _whole(text, least=1, most=MOST_RESAMPLES)
 
 
@@ -51,7 +52,7 @@ def port(text: str) -> int:
 
 
 def number(text: str) -> float:
-    """The number that an argument is, NaN where it is none: for types that say which numbers they take."""
+    """Return the number that a text holds, or NaN, which every type of argument refuses."""
     try:
         return float(text)
     except ValueError:
@@ -61,10 +62,8 @@ def number(text: str) -> float:
 def output_file(text: str) -> str:
     """The type of an argument: a file to write."""
     if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty: name a file")
+        raise argparse.ArgumentTypeError(f"must name a file, got {text!r}")
     if text.endswith(".zst"):
-        from treeparse.data.compression import check_compression
-
         named(check_compression, text)
     return text
 
@@ -72,8 +71,8 @@ def output_file(text: str) -> str:
 def _whole(text: str, *, least: int, most: int | None = None) -> int:
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else -1
     if number < least or (most is not None and number > most):
-        bounds = f"{least} or more" if most is None else f"from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {bounds}")
+        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+        raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, got {text!r:.100}")
     return number
 
 
@@ -87,17 +86,17 @@ def listing_decoder(text: str) -> Decoder:
     return named(listing_decoder_named, text)
 
 
-def named(find: Callable[[str], T], text: str) -> T:
-    """What is found by a name; an error of argparse where nothing is."""
+def named(look_up: Callable[[str], T], text: str) -> T:
+    """Return what has a name; raise an error of argparse if nothing has it."""
     try:
-        return find(text)
+        return look_up(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
 @contextmanager
 def modules_of_current_folder() -> Iterator[None]:
-    """Let modules of the current folder be imported where no other has their name."""
+    """Make modules of the current folder importable, after all installed modules."""
     before = list(sys.path)
     sys.path.append(os.getcwd())
     try:
@@ -114,26 +113,26 @@ def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def add_import_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--import``, the modules of models' own encoders."""
+    """Declare ``--import``, modules with the classes of custom encoders."""
     parser.add_argument(
         "--import",
         dest="modules",
         action="append",
         default=[],
         metavar="MODULE",
-        help="import this module first, from the current folder too: it has the class of the model's own encoder",
+        help="import this module first, also from the current folder: it holds the class of a custom encoder",
     )
 
 
 def check_modules(args: argparse.Namespace) -> None:
-    """Raise for modules of ``--import`` that do not exist; nothing of the others runs yet."""
+    """Raise if a module of ``--import`` does not exist; import none."""
     with modules_of_current_folder():
         for module in args.modules:
             check_module(module)
 
 
 def import_modules(args: argparse.Namespace) -> None:
-    """Import those of ``--import``."""
+    """Import the modules of ``--import``."""
     with modules_of_current_folder():
         for module in args.modules:
             import_code(module)

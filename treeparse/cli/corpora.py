@@ -146,14 +146,14 @@ def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def output_format(text: str) -> str:
-    """The type of an argument: an output format."""
+    """The type of an argument: the name of an output format, or a class path."""
     return named(check_format, text)
 
 
 def _shard(text: str) -> Shard:
     match = _SHARD.fullmatch(text)
     if not match or int(match[1]) > int(match[2]):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a shard i/n, such as 2/4: the second of four")
+        raise argparse.ArgumentTypeError(f"must be i/n with i from 1 to n, such as 2/4, got {text!r}")
     return Shard(int(match[1]), int(match[2]))
 
 

@@ -1,6 +1,6 @@
 """The ``treeparse`` command: reads the arguments, calls one command, turns errors into sentences and exit codes.
 
-Command modules are light: what is slow to import, they import inside their functions.
+Command modules import torch and other slow libraries inside their functions.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from treeparse.cli.common import INTERRUPTED, threads
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import device_named
+from treeparse.progress import Announcer
 from treeparse.version import installed_version
 
 COMMANDS = (
@@ -65,11 +66,11 @@ BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; faults of usage or input become one sentence on standard error."""
+    """Run one command and return its exit code; errors of usage or input become one sentence on standard error."""
     _wait_passively()
-    given = sys.argv[1:] if argv is None else argv
-    commands = _commands(given[:1])
-    args = _parse(_build_parser(commands), commands, given)
+    arguments = sys.argv[1:] if argv is None else argv
+    commands = _commands(arguments[:1])
+    args = _parse(_build_parser(commands), commands, arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
     try:
@@ -103,7 +104,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _commands(named: Sequence[str] = ()) -> dict[str, ModuleType]:
-    """The command that is named, which needs no arguments of others, or all, to tell of or to choose from."""
+    """Return the module of the named command, or the modules of all commands if none is named."""
     names = [name for name in COMMANDS if name in named] or COMMANDS
     return {name: import_module(f"treeparse.cli.commands.{name.replace('-', '_')}") for name in names}
 
@@ -145,13 +146,13 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse(
-    parser: argparse.ArgumentParser, commands: dict[str, ModuleType], given: Sequence[str]
+    parser: argparse.ArgumentParser, commands: dict[str, ModuleType], arguments: Sequence[str]
 ) -> argparse.Namespace:
-    """Parse; what a command with ``TAKES_OVERRIDES`` does not know is kept for it, in order, in ``overrides``."""
-    if given and not given[0].startswith("-") and given[0] not in commands:
-        problem = f"Unknown command {given[0]!r}. Commands: {', '.join(commands)}"
-        parser.error(problem + (did_you_mean(given[0], commands) or "."))
-    args, unknown = parser.parse_known_args(given)
+    """Parse arguments; ``overrides`` gets the unknown arguments of a command with ``TAKES_OVERRIDES``, in order."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in commands:
+        problem = f"Unknown command {arguments[0]!r}. Commands: {', '.join(commands)}"
+        parser.error(problem + (did_you_mean(arguments[0], commands) or "."))
+    args, unknown = parser.parse_known_args(arguments)
     command = commands[args.command]
     if getattr(command, "TAKES_OVERRIDES", False):
         args.overrides = unknown
@@ -162,16 +163,16 @@ def _parse(
 
 
 def _wait_passively() -> None:
-    """Let torch's threads sleep, not spin, where they wait for one another; it is read as torch is loaded.
+    """Let torch's threads sleep, not spin, while they wait for each other; torch reads the variable when it loads.
 
-    On a core that has other work to do, threads that spin take its time from the very ones they wait for.
+    On a busy core, threads that spin take time from the threads that they wait for.
     """
     if "torch" not in sys.modules:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 class _OnStandardError(logging.Handler):
-    """Writes messages as lines, above a progress bar if there is one."""
+    """Writes messages as lines on standard error, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from tqdm import tqdm
@@ -181,7 +182,7 @@ class _OnStandardError(logging.Handler):
 
 @contextmanager
 def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
-    """Say on standard error, unless quiet, what is compiled, for which the user has to wait."""
+    """Report on standard error which kernels are compiled, because the user has to wait for them."""
     log, handler = logging.getLogger("treeparse.kernels"), _OnStandardError(logging.ERROR if quiet else logging.INFO)
     level = log.level
     log.setLevel(logging.INFO)
@@ -194,7 +195,7 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
 
 
 def _options(command: ModuleType) -> list[str]:
-    """The long options of a command."""
+    """Return the long options of a command."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
     _add_common_arguments(parser)
@@ -203,8 +204,6 @@ def _options(command: ModuleType) -> list[str]:
 
 def _set_threads(threads: int | None, *, quiet: bool) -> None:
     if threads is not None:
-        from treeparse.progress import Announcer
-
         with Announcer(quiet=quiet).during("loading PyTorch"):
             import torch
 
@@ -212,7 +211,7 @@ def _set_threads(threads: int | None, *, quiet: bool) -> None:
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Whether numpy, torch's CPU allocator or a GPU's had no room."""
+    """Return whether numpy, torch's CPU allocator or a GPU's allocator ran out of memory."""
     return isinstance(error, MemoryError) or ("memory" in str(error) and "allocate" in str(error))
 
 

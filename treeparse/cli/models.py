@@ -1,4 +1,4 @@
-"""The models that a command parses with: one, or several as one."""
+"""The models of a command: one parser, or several that parse as one."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import check_modules, import_modules, named
+from treeparse.model.hub import check_local_model
 from treeparse.names import (
     COMBINATIONS,
     LISTING_COMBINATIONS,
@@ -18,18 +19,19 @@ from treeparse.names import (
     listing_combination_named,
     precision_named,
 )
+from treeparse.progress import Announcer
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
 
 SEVERAL = """\
 Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
-experts) or of the log probabilities of labelled arcs (log_probs). They may differ in all but the trees that they were
-trained for; labels go by their names."""
+experts) or of the log probabilities of labelled arcs (log_probs). They must be trained for the same kind of trees, and
+may differ in everything else; labels are matched by name."""
 
 EXPECTED_TREE = """\
-By --combine marginals, whatever the decoder, the parse is the tree of the highest expected LAS under the mean of their
-probabilities."""
+With --combine marginals and any decoder, the parse is the tree of the highest expected LAS under the mean of the
+probabilities of the models."""
 
 
 def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False) -> None:
@@ -68,22 +70,20 @@ def _precision(text: str) -> Precision:
 
 
 def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The folders of models, the first word and what folders follow it, and the words behind them."""
+    """Split arguments into folders of models, the first word and the folders that follow it, and the other words."""
     count = next((place for place, word in enumerate(words) if place and not os.path.isdir(word)), len(words))
     return list(words[:count]), list(words[count:])
 
 
 def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
-    """Raise, before torch is loaded, for what is no folder of a model and for modules of ``--import`` that are none."""
-    from treeparse.model.hub import check_local_model
-
+    """Raise, before torch is loaded, if a folder holds no model or a module of ``--import`` does not exist."""
     check_modules(args)
     for directory in directories:
         check_local_model(directory)
 
 
 def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
-    """The parser of a folder, on the device of the arguments."""
+    """Return the parser of a folder, on the device of the arguments."""
     with _announced(args):
         from treeparse.batch import pick_device
         from treeparse.model import Parser
@@ -93,7 +93,7 @@ def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
 
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
-    """The parser of a folder, or the ensemble of several, on the device and in the precision of the arguments."""
+    """Return the parser of a folder, or the ensemble of several, with the device and precision of the arguments."""
     if len(directories) == 1 and args.combine is None:
         return load_model(directories[0], args).use_precision(args.precision)
     with _announced(args):
@@ -106,6 +106,5 @@ def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser
 
 
 def _announced(args: argparse.Namespace) -> AbstractContextManager[None]:
-    from treeparse.progress import Announcer
 
     return Announcer(quiet=args.quiet).during("loading the model")

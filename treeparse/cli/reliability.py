@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import percent
+from treeparse.data.parses import with_parses
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs an
 
 def calibration_of(gold: Sequence[Sentence], parses: "Sequence[Parse]") -> "dict[str, Calibration]":
     """Compare the probabilities of parses with how often they are right."""
-    from treeparse.data.parses import with_parses
     from treeparse.metrics import parse_calibration
 
     probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])

@@ -9,13 +9,16 @@ from treeparse.cli.reliability import PARTS, calibration_tables
 from treeparse.cli.scores import AHEAD, Table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.cli.tables import percent
+from treeparse.data.conllu import ConlluSentence
+from treeparse.model.folders import RUN_MODEL
+from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
+from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
+from treeparse.pictures.text import escaped
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration
     from treeparse.metrics.advantages import Direction
-    from treeparse.pictures.page import Figure, Section
     from treeparse.training.state.history import EpochRecord
 
 CONFUSIONS = 20  # pairs of labels
@@ -40,7 +43,6 @@ class Judged:
 
 def run_history(directories: Sequence[str]) -> "list[EpochRecord]":
     """The history of the run that a model is of: none where it is of no run, or where several parse as one."""
-    from treeparse.model.folders import RUN_MODEL
     from treeparse.training.state.history import read_csv
     from treeparse.training.state.run_directory import RunDirectory
 
@@ -67,9 +69,6 @@ def report_page(
         systems: one or more, with parses of the same words.
         found: of two systems, what one of them alone has right.
     """
-    from treeparse.pictures.page import html_page, legend, part, sections_html, table
-    from treeparse.pictures.text import escaped
-
     lines = "<br>\n".join(map(escaped, heading))
     body = [part("scores", f"<h2>Scores</h2>\n<p>{lines}</p>\n{''.join(map(table, tables))}")]
     body += [part(f"system-{number}", _system(gold, system)) for number, system in enumerate(systems, 1)]
@@ -85,8 +84,6 @@ def _advantages(
     gold: "Sequence[ConlluSentence]", systems: Sequence[Judged], found: "Sequence[Direction]"
 ) -> "Iterator[str]":
     """The sentences in which one of two systems is furthest ahead, for each of the two."""
-    from treeparse.pictures.page import legend, part, sections_html
-
     for each in found:
         if sections := [_compared(gold[place], place, systems) for place in each.ahead[:AHEAD]]:
             yield part(f"ahead-{each.right}", f"<h2>Sentences that {each.right} parses better</h2>\n{legend('gold')}")
@@ -95,9 +92,6 @@ def _advantages(
 
 def _system(gold: "Sequence[ConlluSentence]", system: Judged) -> str:
     """What is said of one system."""
-    from treeparse.pictures.page import figure, table
-    from treeparse.pictures.text import escaped
-
     words = [sentence.words for sentence in gold]
     parts = [f"<h2>{escaped(system.name)}</h2>\n"]
     if system.oracle is not None:
@@ -115,21 +109,15 @@ def _system(gold: "Sequence[ConlluSentence]", system: Judged) -> str:
 
 def _reliability(calibration: "Mapping[str, Calibration]") -> "Iterator[Figure]":
     """How often what has a probability is right, beside how often it should be."""
-    from treeparse.pictures.charts import draw_curves
-    from treeparse.pictures.page import Figure
-
-    for part, found in calibration.items():
+    for kind, found in calibration.items():
         points = [(100 * each.confidence, 100 * each.accuracy) for each in found.bins]
         ends = points[0][0], points[-1][0]
-        caption = f"{PARTS[part]} that are right, %, by their probability, %"
+        caption = f"{PARTS[kind]} that are right, %, by their probability, %"
         yield Figure(draw_curves({"as found": points, "as they say": [(end, end) for end in ends]}, caption), caption)
 
 
 def _curves(history: "Sequence[EpochRecord]") -> "Iterator[Figure]":
     """The learning curves of a run of two records or more."""
-    from treeparse.pictures.charts import draw_curves
-    from treeparse.pictures.page import Figure
-
     if len(history) < 2:
         return
     scores = {"dev UAS": [(r.epoch, 100 * r.dev_uas) for r in history if r.dev_uas is not None]}
@@ -144,8 +132,6 @@ def _curves(history: "Sequence[EpochRecord]") -> "Iterator[Figure]":
 def _bars(gold: "list[Sentence]", system: Judged) -> "Iterator[Figure]":
     """Scores by length of sentences and of arcs, and by label."""
     from treeparse.metrics.errors import arc_length_scores
-    from treeparse.pictures.charts import ShareBar, draw_bars
-    from treeparse.pictures.page import Figure
 
     report, arcs = system.report, arc_length_scores(gold, system.sentences)
     labels = sorted(report.by_label.items(), key=lambda item: -item[1].gold)[:LABELS]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import counted
 from treeparse.cli.tables import aligned, percent
+from treeparse.data.conllu import ConlluSentence
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Comparison, GroupScores, OracleScores, Scores
     from treeparse.metrics.advantages import Direction
 

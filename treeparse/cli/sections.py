@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING, TypeVar
 from treeparse.cli.common import counted
 from treeparse.cli.models import load_model
 from treeparse.cli.systems import System, read_system, sound_places
+from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.files import expand_paths
+from treeparse.data.nbest.conllu import key_and_value, split_lines
+from treeparse.data.parses import Parse
+from treeparse.data.text.tokenised import read_text
 from treeparse.errors import TreeparseError
+from treeparse.pictures.arcs import Tree, arcs_of, count_marks
+from treeparse.pictures.matrix import draw_marginals
+from treeparse.pictures.page import Figure, Section
+from treeparse.pictures.tree import draw_tree
+from treeparse.progress import parsing_bar
 from treeparse.sentence import Sentence, tree_problem
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.data.parses import Parse
     from treeparse.model import Parser
-    from treeparse.pictures.arcs import Tree
-    from treeparse.pictures.page import Figure, Section
 
 ROW_WIDTH = 1200  # pixels
 
@@ -117,10 +123,6 @@ def _listed(
 
 def figure_of(tree: "Tree", reference: "Tree | None", caption: str, wrap: float | None = ROW_WIDTH) -> "Figure":
     """A tree's picture, with what differs from the reference in its caption; ``wrap`` None is one row."""
-    from treeparse.pictures.arcs import arcs_of, count_marks
-    from treeparse.pictures.page import Figure
-    from treeparse.pictures.tree import draw_tree
-
     if reference is not None:
         heads, labels = count_marks(arcs_of(tree, reference))
         differences = [counted(number, noun) for number, noun in ((heads, "head"), (labels, "label")) if number]
@@ -135,11 +137,6 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> "list[Section
         DataError: a sentence is faulty.
         TreeparseError: there is no such model or sentence, or the sentence lacks what the model reads.
     """
-    from treeparse.data.conllu import read_conllu
-    from treeparse.data.files import expand_paths
-    from treeparse.data.text.tokenised import read_text
-    from treeparse.progress import parsing_bar
-
     parser = load_model(args.model, args)
     read = read_text if args.format == "text" else read_conllu
     found = list(chosen.of((s for path in expand_paths([args.input]) for s in read(path)), lambda s: s.sent_id))
@@ -156,9 +153,6 @@ def _modelled(
     parser: "Parser", given: "Sentence", words: "Sentence", parse: "Parse", args: argparse.Namespace
 ) -> "list[Figure]":
     """The parse of a sentence without a tree, ``words``, against the tree with which it was given, if any."""
-    from treeparse.pictures.matrix import draw_marginals
-    from treeparse.pictures.page import Figure
-
     gold = tree_of(given) if _has_whole_tree(given, single_root=not args.multi_root) else None
     upos = given.upos if gold else parse.upos or words.upos
     tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
@@ -185,16 +179,11 @@ def _marginals(parser: "Parser", words: "Sentence") -> list[list[float]]:
 
 def tree_of(words: "Sentence") -> "Tree":
     """The tree of a sentence, to draw."""
-    from treeparse.pictures.arcs import Tree
-
     return Tree(words.forms, words.heads or (), words.labels or (), words.upos)
 
 
 def section_of(sentence: "ConlluSentence", place: int, figures: "Sequence[Figure]") -> "Section":
     """A sentence with its pictures, under its id or else its number; ``place`` counts from 0."""
-    from treeparse.data.nbest.conllu import key_and_value, split_lines
-    from treeparse.pictures.page import Section
-
     texts = [value for key, value in map(key_and_value, split_lines(sentence)[0]) if key == "text"]
     text = texts[0] if texts else " ".join(sentence.words.forms)
     return Section(sentence.sent_id or str(place + 1), text, tuple(figures))

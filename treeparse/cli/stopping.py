@@ -1,4 +1,4 @@
-"""How a command ends when it is told to: by Ctrl-C, SIGTERM or SIGHUP; and how training says what resumes it."""
+"""The end of a command by Ctrl-C, SIGTERM or SIGHUP, and the message that says how to resume training."""
 
 import shlex
 import signal
@@ -13,7 +13,7 @@ SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHU
 
 
 class Stopped(SystemExit):
-    """A signal to end, as an exception, so that files are closed and half-written ones removed.
+    """A signal to end, as an exception, so that files are closed and incomplete files are removed.
 
     Attributes:
         exit_code: as the shell reports the signal.
@@ -28,9 +28,9 @@ class Stopped(SystemExit):
 
 @contextmanager
 def signals_exit() -> Iterator[None]:
-    """Within it the first SIGTERM or SIGHUP raises `Stopped`; those that the process ignores stay ignored.
+    """Raise `Stopped` in the block at the first SIGTERM or SIGHUP; signals that the process ignores stay ignored.
 
-    Whatever fails on the way out, as a worker process does that got the signal too, is part of that end.
+    An error after the signal, such as the error of a worker process that got it too, also becomes `Stopped`.
     """
     if threading.current_thread() is not threading.main_thread():  # no other may set handlers
         yield
@@ -58,7 +58,7 @@ def signals_exit() -> Iterator[None]:
 
 
 def stoppable(work: Callable[[], object], way_on: Callable[[], str] = lambda: "the same command resumes") -> int:
-    """Do work that can be resumed, and return the exit code; a message says how, where a signal stops it."""
+    """Do work that can be resumed, and return the exit code; if a signal stops it, a message says how to resume."""
     try:
         with signals_exit():
             work()
@@ -74,7 +74,7 @@ def stoppable(work: Callable[[], object], way_on: Callable[[], str] = lambda: "t
 
 
 def way_on(output: str | None) -> str:
-    """What to do after a stop, given the folder of the run, if it is known."""
+    """Return what to do after a stop; ``output`` is the folder of the run, None if it is unknown."""
     from treeparse.training.state.run_directory import RunDirectory
 
     run = None if output is None else RunDirectory(output)

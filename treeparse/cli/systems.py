@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from treeparse.data.conllu import ConlluSentence, scan_conllu
+from treeparse.data.files import expand_paths
+from treeparse.data.nbest.conllu import is_ranked, join_trees
+from treeparse.data.nbest.files import NBestList, format_of, read_nbest
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence, tree_problem
-
-if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.data.nbest.files import NBestList
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +42,6 @@ def read_system(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool = 
         DataError: a sentence is faulty and not to be skipped, or it is one of an n-best file.
         TreeparseError: some of the files are n-best files and others are not.
     """
-    from treeparse.data.files import expand_paths
-
     paths = expand_paths([pattern])
     systems = [_read_file(path, args, may_be_nbest) for path in paths]
     if len({system.lists is None for system in systems}) > 1:
@@ -58,9 +55,6 @@ def read_system(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool = 
 
 
 def _read_file(path: Path, args: argparse.Namespace, may_be_nbest: bool) -> System:
-    from treeparse.data.conllu import ConlluSentence, scan_conllu
-    from treeparse.data.nbest.conllu import is_ranked, join_trees
-    from treeparse.data.nbest.files import format_of, read_nbest
 
     if may_be_nbest and format_of(path) == "jsonl":
         return _first_trees(read_nbest(path), args)

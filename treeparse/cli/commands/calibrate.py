@@ -10,15 +10,17 @@ from treeparse.cli.reliability import PARTS, calibration_of
 from treeparse.cli.scores import Table
 from treeparse.cli.tables import aligned, percent
 from treeparse.corpus.output_checks import check_model_folder
+from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
+from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folders import CARD, model_folder
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
     from treeparse.model import Parser, ParserConfig
     from treeparse.model.temperature import LabelTemperatureFit, TemperatureFit
-    from treeparse.sentence import Sentence
 
 HELP = "fit a model's temperatures, so that its probabilities come true"
 EPILOG = """examples:
@@ -64,8 +66,6 @@ def run(args: argparse.Namespace) -> int:
     check_models([args.model], args)
     expand_paths(args.dev)
     from treeparse.batch import pick_device
-    from treeparse.data import load_treebank
-    from treeparse.data.leftovers import remove_all_leftovers
     from treeparse.model import Parser
     from treeparse.model.temperature import fit_label_temperature, fit_temperature
 

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument, import_modules
 from treeparse.cli.models import check_models
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data import load_treebank
+from treeparse.data.files import check_folder
+from treeparse.data.parses import with_parses
 from treeparse.model.folders import CARD, RUN_MODEL
+from treeparse.progress import parsing_bar
 
 if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport
@@ -36,8 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Parse the test files and write the card."""
-    from treeparse.data.files import check_folder
-
     model = Path(args.run, RUN_MODEL)
     check_folder(args.run)
     check_folder(model)
@@ -59,10 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scores(parser: "Parser", path: str, args: argparse.Namespace) -> "AttachmentReport":
-    from treeparse.data import load_treebank
-    from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores
-    from treeparse.progress import parsing_bar
 
     gold = [sentence.words for sentence in load_treebank(path)]
     with parsing_bar(gold, hidden=args.quiet) as progress:

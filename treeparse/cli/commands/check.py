@@ -8,16 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice, permutations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from treeparse.cli.common import add_overwrite_argument, counted, output_file
 from treeparse.cli.tables import aligned
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data.compression import plain_name
+from treeparse.data.conllu import ConlluSentence, scan_conllu
+from treeparse.data.files import expand_paths
+from treeparse.data.outputs import atomic_write
+from treeparse.data.statistics import SentenceIndex, TreebankStatistics
+from treeparse.data.text.formats import WrongFormatError
+from treeparse.data.validation import NO_HEADS, NO_LABELS
 from treeparse.errors import DataError
-
-if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
-    from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 
 HELP = "report the faults of CoNLL-U files and what they hold"
 EPILOG = """examples:
@@ -52,10 +55,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
-    from treeparse.data.files import expand_paths
-    from treeparse.data.outputs import atomic_write
-    from treeparse.data.statistics import SentenceIndex
-
     check_outputs([args.output], inputs=args.files, overwrite_input=args.overwrite_input)
     printed = args.output != "-"
     paths = expand_paths(args.files)
@@ -88,11 +87,6 @@ def _check(
     take: "Callable[[ConlluSentence], object]",
 ) -> _Report:
     """Check a file; ``tell`` is given each fault, ``take`` each sound sentence."""
-    from treeparse.data.conllu import ConlluSentence, scan_conllu
-    from treeparse.data.statistics import TreebankStatistics
-    from treeparse.data.text.formats import WrongFormatError
-    from treeparse.data.validation import NO_HEADS, NO_LABELS
-
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # told of together, at the end
     sentences = left_out = 0
@@ -247,8 +241,6 @@ def _figures(report: _Report) -> dict[str, str]:
 
 def _short_names(paths: Sequence[str]) -> list[str]:
     """The names of files without folders, suffixes and the start that all share: en_ewt-ud-dev is dev beside train."""
-    from treeparse.data.compression import plain_name
-
     names = ["<stdin>" if path == "-" else Path(plain_name(path)).name.removesuffix(".conllu") for path in paths]
     if len(set(names)) < len(names):
         return names if len(set(paths)) < len(paths) else list(paths)

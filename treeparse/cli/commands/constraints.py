@@ -9,6 +9,9 @@ from treeparse.cli.common import add_import_argument, add_overwrite_argument, im
 from treeparse.cli.models import check_models
 from treeparse.cli.tables import aligned
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data import load_treebank
+from treeparse.data.files import expand_paths
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
@@ -56,9 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Extract or report."""
-    from treeparse.data.files import expand_paths
-    from treeparse.data.outputs import atomic_write
-
     if args.action == "extract":
         check_outputs([args.output], inputs=args.inputs, overwrite_input=args.overwrite_input)
         atomic_write(args.output, _extract(args))
@@ -78,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _extract(args: argparse.Namespace) -> str:
     """The text of a file of constraints."""
-    from treeparse.data import load_treebank
     from treeparse.objectives.constraints import constraints_to_yaml, extract_constraints
 
     sentences = [sentence.words for sentence in load_treebank(args.inputs, partial=True, single_root=False)]
@@ -115,7 +114,6 @@ class _Row:
 
 def _report(args: argparse.Namespace) -> list[str]:
     """The table, and the mean of its distances."""
-    from treeparse.data import load_treebank
     from treeparse.objectives.constraints import read_constraints
 
     model, file, *texts = args.inputs

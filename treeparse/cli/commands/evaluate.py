@@ -29,11 +29,14 @@ from treeparse.cli.reliability import calibration_of, calibration_tables
 from treeparse.cli.scores import Table, advantage_tables, comparison_tables, lines_of, oracle_table, report_tables
 from treeparse.cli.systems import System, read_system, sound_places
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data.conllu import ConlluSentence
+from treeparse.data.outputs import atomic_write
+from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
+from treeparse.progress import Announcer, parsing_bar
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
     from treeparse.metrics import AttachmentReport, Calibration, Comparison, OracleScores
     from treeparse.metrics.advantages import Advantage, Direction
     from treeparse.model import Parse
@@ -130,8 +133,6 @@ def _take_files(namespace: argparse.Namespace, files: Sequence[str]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON."""
-    from treeparse.data.outputs import atomic_write
-
     models = [*chain.from_iterable(args.model)]
     check_outputs(
         [args.output, args.html], inputs=[args.gold, *args.systems], others=models, overwrite_input=args.overwrite_input
@@ -164,9 +165,7 @@ class _Evaluation:
 
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
-    from treeparse.data.parses import with_parses
     from treeparse.metrics import attachment_scores, paired_bootstrap, tag_scores
-    from treeparse.progress import Announcer
 
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
@@ -220,7 +219,6 @@ def _oracle(gold: "list[Sentence]", system: System, places: list[int]) -> "list[
 
 
 def _parse(directories: Sequence[str], gold: "list[Sentence]", args: argparse.Namespace) -> "list[Parse]":
-    from treeparse.progress import parsing_bar
 
     model = load_models(directories, args)
     with parsing_bar(gold, hidden=args.quiet) as progress:

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 
 from treeparse.cli.common import add_import_argument, check_modules, import_modules
+from treeparse.data.files import check_folder
+from treeparse.data.outputs import check_output_folder
 
 HELP = "write the parser of a run's best epoch so far"
 EPILOG = """examples:
@@ -24,9 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and say which epoch it is."""
-    from treeparse.data.files import check_folder
-    from treeparse.data.outputs import check_output_folder
-
     if args.output is not None:
         check_output_folder(args.output)
     check_folder(args.run)

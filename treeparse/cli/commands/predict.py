@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _share(text: str) -> float:
     value = number(text)
     if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share of words, above 0 and below 1")
+        raise argparse.ArgumentTypeError(f"must be a share of words above 0 and below 1, got {text!r}")
     return value
 
 

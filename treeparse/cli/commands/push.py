@@ -2,6 +2,8 @@
 
 import argparse
 
+from treeparse.model.hub import push
+
 HELP = "put a model on the Hugging Face hub"
 EPILOG = """examples:
   treeparse push runs/english organisation/english-parser
@@ -22,8 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Push, and print the address."""
-    from treeparse.model.hub import push
-
     address = push(args.model, args.name, private=args.private, revision=args.revision)
     if not args.quiet:
         print(address)

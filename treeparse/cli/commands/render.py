@@ -3,17 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, add_overwrite_argument, output_file, positive
 from treeparse.cli.models import check_models
 from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
-
-if TYPE_CHECKING:
-    from treeparse.pictures.page import Section
+from treeparse.pictures.page import Section, legend, page
+from treeparse.pictures.svg import document, stacked
 
 HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
 EPILOG = """examples:
@@ -74,8 +73,6 @@ def _width(text: str) -> int | None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw the sentences and write the pictures."""
-    from treeparse.data.outputs import atomic_write
-
     _check_options(args)
     check_outputs(
         [args.output], inputs=[args.input, args.system], others=[args.model], overwrite_input=args.overwrite_input
@@ -108,7 +105,6 @@ def _is_svg(args: argparse.Namespace) -> bool:
 
 
 def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
-    from treeparse.pictures.svg import document, stacked
 
     if len(sections) > 1:
         problem = f"An SVG file holds one sentence, but there are more in {args.input}"
@@ -119,7 +115,6 @@ def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
 
 
 def _html(sections: "list[Section]", args: argparse.Namespace) -> str:
-    from treeparse.pictures.page import legend, page
 
     compared = any(len(section.figures) > 1 + args.heat_map for section in sections)
     introduction = legend("gold" if args.system or args.model else "the first tree") if compared else ""

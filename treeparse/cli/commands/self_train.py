@@ -83,5 +83,5 @@ def _log_prob(text: str) -> float:
     """The type of an argument: the log of a probability."""
     value = number(text)
     if not -math.inf < value <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not the log of a probability, a number of 0 or less")
+        raise argparse.ArgumentTypeError(f"must be the log of a probability, a number of at most 0, got {text!r}")
     return value

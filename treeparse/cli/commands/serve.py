@@ -98,18 +98,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def named_folders(arguments: Sequence[str]) -> dict[str, str]:
-    """The folders by the names of their models, in order."""
-    found: dict[str, str] = {}
+    """Return the folders by the names of their models, in order."""
+    folders: dict[str, str] = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or os.path.isdir(argument):
             name, folder = _name_of(argument), argument
         if not name or not folder:
-            raise TreeparseError(f"{argument!r} is no NAME=FOLDER: give a name and a folder, or a folder alone.")
-        if name in found:
-            raise TreeparseError(f"{found[name]} and {folder} are both called {name}: give names, NAME=FOLDER.")
-        found[name] = folder
-    return found
+            raise TreeparseError(f"A model must be NAME=FOLDER or FOLDER, got {argument!r}.")
+        if name in folders:
+            raise TreeparseError(f"{folders[name]} and {folder} are both called {name}: give names, NAME=FOLDER.")
+        folders[name] = folder
+    return folders
 
 
 def _name_of(folder: str) -> str:
@@ -120,5 +120,5 @@ def _name_of(folder: str) -> str:
 def _seconds(text: str) -> float:
     value = number(text)
     if not 0 < value <= LONGEST_TIME:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds, above 0 and up to {LONGEST_TIME}")
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 and up to {LONGEST_TIME}, got {text!r}")
     return value

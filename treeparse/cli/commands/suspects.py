@@ -22,10 +22,14 @@ from treeparse.cli.models import (
 )
 from treeparse.cli.tables import tsv_line
 from treeparse.corpus.output_checks import check_outputs
+from treeparse.data.annotations import figure
+from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.files import expand_paths
+from treeparse.data.outputs import atomic_output
 from treeparse.errors import TreeparseError
+from treeparse.progress import Announcer, parsing_bar
 
 if TYPE_CHECKING:
-    from treeparse.data.conllu import ConlluSentence
     from treeparse.model import Parse
 
 HELP = "list the arcs of a treebank that a model finds improbable"
@@ -36,10 +40,10 @@ EPILOG = f"""examples:
   treeparse suspects runs/english/model 'treebank/*.conllu' --below 0.01 -o suspects.tsv
 
 A TSV has a row for every word whose head and label the model finds less probable than --below, the least probable ones
-first: that probability (exact, among all labelled trees), where the word stands, its head and label, and those of the
-model's parse with theirs. Heads are as in CoNLL-U. Many of the first are errors of annotation, if the model was not
-trained on them: take one that was trained on other parts of the treebank. A label that the model does not know has the
-probability 0.
+first: the probability (exact, among all labelled trees), file and line, head and label, and the head, label and
+probability of the model's parse. Heads are as in CoNLL-U. Many of the first rows are errors of annotation, if the model
+was not trained on these sentences: use a model that was trained on other parts of the treebank. A label that the model
+does not know has the probability 0.
 
 {SEVERAL}"""
 
@@ -56,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--below", type=_probability, default=0.5, metavar="P", help="a probability, from 0 to 1 (default: 0.5)"
     )
-    parser.add_argument("--top", type=positive, metavar="N", help="the first N words alone")
+    parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument(
         "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
@@ -70,20 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _probability(text: str) -> float:
     value = number(text)
     if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a probability, from 0 to 1")
+        raise argparse.ArgumentTypeError(f"must be a probability from 0 to 1, got {text!r}")
     return value
 
 
 def run(args: argparse.Namespace) -> int:
     """List the arcs."""
-    from treeparse.data.conllu import read_conllu
-    from treeparse.data.files import expand_paths
-    from treeparse.data.outputs import atomic_output
-    from treeparse.progress import Announcer, parsing_bar
-
     models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
     if not files:
-        raise TreeparseError(f"There is no treebank behind the folders {', '.join(models)}: name files, GOLD.")
+        raise TreeparseError(f"There is no treebank after the folders {', '.join(models)}: name files, GOLD.")
     check_outputs([args.output], inputs=files, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
     single_root = not args.multi_root
@@ -111,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 def _rows(
     sentence: "ConlluSentence", gold: "Parse", own: "Parse", *, below: float
 ) -> Iterator[tuple[float, *tuple[object, ...]]]:
-    """What is known of each word whose labelled arc is less probable than that."""
+    """Yield a row for each word whose labelled arc is less probable than ``below``."""
     columns: Sequence[Sequence[object]] = (
         *(sentence.word_lines(), gold.tokens, gold.heads, gold.labels),
         *(own.heads, own.labels, own.label_probs or ()),
@@ -123,6 +122,5 @@ def _rows(
 
 
 def _shown(value: object) -> object:
-    from treeparse.data.annotations import figure
 
     return figure(value) if isinstance(value, float) else value

@@ -7,6 +7,7 @@ from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.stopping import stoppable, way_on
 from treeparse.corpus.output_checks import check_new_folder
 from treeparse.errors import TreeparseError
+from treeparse.progress import Announcer
 from treeparse.shipped import file_or_shipped, shipped_file
 
 HELP = "train a parser from CoNLL-U"
@@ -57,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
         print(describe_settings(args.overrides))
         return 0
-    from treeparse.progress import Announcer
 
     output = None
     if args.output is not None:

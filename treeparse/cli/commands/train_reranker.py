@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
 from treeparse.corpus.output_checks import check_model_folder
+from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.data import NBestList
     from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
     from treeparse.rerank.learning import LearningConfig
 
@@ -105,12 +105,10 @@ def _learning(args: argparse.Namespace) -> "LearningConfig":
 
 
 def _gold(pattern: str, args: argparse.Namespace) -> "list[Sentence]":
-    from treeparse.data import load_treebank
 
     return [sentence.words for sentence in load_treebank(pattern, single_root=not args.multi_root)]
 
 
 def _lists(pattern: str) -> "Iterator[NBestList]":
-    from treeparse.data import expand_paths, read_nbest
 
     return chain.from_iterable(map(read_nbest, expand_paths([pattern])))

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from treeparse.cli.common import positive
 from treeparse.errors import TreeparseError
+from treeparse.progress import Bar
 
 HELP = "compile all kernels now, so that nothing has to wait for them later"
 EPILOG = """examples:
@@ -101,8 +102,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Call whatever has kernels of its own, and say how many were compiled."""
-    from treeparse.progress import Bar
-
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         _refuse("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
     started, kernels = time.perf_counter(), Kernels()
