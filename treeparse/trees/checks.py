@@ -108,7 +108,7 @@ def check_heads(heads: Tensor, words: Tensor, name: str = "Heads", *, samples: b
         heads: of any integer dtype.
         words: where words are ``(*batch, n+1)`` bool.
         name: what error messages call the tensor.
-        samples: whether there may be further dimensions before those of the batch.
+        samples: whether further dimensions may precede the batch dimensions.
 
     Raises:
         TreeparseError: for another type, dtype or shape.

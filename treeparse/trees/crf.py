@@ -58,7 +58,7 @@ class TreeCRF(TreeDistribution):
         scores: ``(*batch, n+1, n+1)`` log weights of arcs in any floating dtype; sums over trees are taken in float64.
         lengths: ``(*batch,)`` numbers of words, without the root, in any integer dtype; all ``n`` if None.
         others: scores ``(*batch, ...)`` of the family's further kinds of part, in their order. A subclass with such
-            parts takes their scores as further positional arguments, after those of arcs and before ``lengths``.
+            parts takes their scores as positional arguments between ``scores`` and ``lengths``.
         single_root: whether exactly one word hangs from the root.
         validate_args: whether NaN, +inf and too large scores and items without a tree raise; torch's default if None.
 

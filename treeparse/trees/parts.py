@@ -26,7 +26,7 @@ class PartKind(ABC):
 
     @abstractmethod
     def shape(self, nodes: int) -> tuple[int, ...]:
-        """Return the shape of one sentence's scores, with so many nodes, the root included."""
+        """Return the shape of the scores of a sentence of ``nodes`` nodes, the root included."""
 
     @abstractmethod
     def mask(self, lengths: Tensor, nodes: int) -> Tensor:
@@ -121,7 +121,7 @@ class Parts(tuple[Tensor, ...]):
         return sum(part.shape[1:].numel() for part in self)
 
     def flatten(self, axes: int = 1) -> Tensor:
-        """All values of an item in one row: ``(..., P)`` after so many dimensions of a batch."""
+        """Put all values of an item into one row: ``(..., P)`` after ``axes`` batch dimensions."""
         rows = [part.flatten(axes) for part in self]
         return rows[0] if len(rows) == 1 else torch.cat(rows, -1)
 
