@@ -22,6 +22,8 @@ from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.trees import TreeCRF
 from treeparse.trees.families.family import Family, Tensors
 from treeparse.trees.labels.combined import combined
+from treeparse.trees.labels.means import LabelLogProbs
+from treeparse.trees.labels.sources import LabelTensor
 from treeparse.trees.parts import PartKind, Parts
 
 
@@ -323,12 +325,15 @@ def test_values_of_arcs_alone_may_be_one_tensor(case: ToyCase) -> None:
 
 @every_toy
 def test_log_marginals_and_the_tree_of_least_risk(case: ToyCase) -> None:
-    p, oracle, _ = example(case, forbidden=0.2, seed=4)
-    torch.testing.assert_close(p.log_marginals.exp().flatten(), oracle.marginals[:16])
-    possible = oracle.values[0][oracle.totals > -torch.inf]
-    accuracy = torch.stack([p.expected_uas(tree) for tree in possible])
-    torch.testing.assert_close(p.expected_uas(p.minimum_risk()), accuracy.max())
-    assert p.log_prob(p.minimum_risk()) > -torch.inf
+    for seed in range(10):
+        p, oracle, _ = example(case, seed, forbidden=0.2, scale=2.0)
+        if not oracle.exists:
+            continue
+        torch.testing.assert_close(p.log_marginals.exp().flatten(), oracle.marginals[:16])
+        possible = oracle.values[0][oracle.totals > -torch.inf]
+        accuracy = torch.stack([p.expected_uas(tree) for tree in possible])
+        torch.testing.assert_close(p.expected_uas(p.minimum_risk()), accuracy.max())
+        assert p.log_prob(p.minimum_risk()) > -torch.inf
 
 
 @every_toy
@@ -437,3 +442,15 @@ def test_labels_over_two_kinds_of_part(case: ToyCase) -> None:
     with pytest.raises(TreeparseError, match="trees that score arcs alone"):
         labelled.for_decoder("projective")
     assert labelled.for_decoder("best") is labelled
+
+
+@every_toy
+def test_best_labels_under_bounds_keep_both_kinds(case: ToyCase) -> None:
+    """Label sources with a bound are read only at the arcs of the best trees so far."""
+    for seed in range(10):
+        p, _, _ = example(case, seed, scale=2.0)
+        source = LabelLogProbs(LabelTensor(torch.randn(4, 4, 2, generator=generator(seed), dtype=torch.float64)))
+        labelled = LabeledCRF(p, source)
+        heads, labels = labelled.enumerate_support()
+        best = labelled.score(heads, labels).argmax()
+        assert torch.equal(torch.stack(labelled.mode), torch.stack([heads[best], labels[best]]))
