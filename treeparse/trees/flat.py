@@ -275,8 +275,8 @@ class FlatTrees:
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
         total = torch.where(heads >= 0, values, 0.0).sum(-1)
         trees, repeated = heads.reshape(-1, size), self.lengths.expand(samples, items).reshape(-1)
-        for kind, scores in zip(self.family.kinds, self.parts[1:], strict=True):
-            total = total + sums_of_parts(scores, kind.of_trees(trees, repeated).reshape(samples, items, -1))
+        for index, kind in enumerate(self.family.kinds, 1):
+            total = total + sums_of_parts(self.parts[index], kind.of_trees(trees, repeated).reshape(samples, items, -1))
         are_trees = self.family.are_trees(trees, repeated).reshape(total.shape)
         return total, are_trees & (total > -torch.inf)
 
