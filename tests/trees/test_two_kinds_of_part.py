@@ -16,13 +16,12 @@ from helpers.oracles import all_trees
 from helpers.tree_cases import Case, Enumerated, Kind, generator
 from torch import Tensor
 from torch.distributions import kl_divergence
-from treeparse.trees.labels.means import LabelLogProbs
 from trees import test_contract as contract
 
 from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.trees import TreeCRF
 from treeparse.trees.families.family import Family, Tensors
-from treeparse.trees.labels.combined import combined
+from treeparse.trees.labels.combined import LabelLogProbs, combined
 from treeparse.trees.labels.sources import LabelTensor
 from treeparse.trees.parts import PartKind, Parts
 
