@@ -410,7 +410,7 @@ def test_a_word_without_a_head_has_no_label_loss() -> None:
 
 def test_the_loss_needs_trees() -> None:
     parser = random_parser()
-    with pytest.raises(TreeparseError, match="holds no trees"):
+    with pytest.raises(TreeparseError, match="training batch must hold trees, got none"):
         parser.loss(parser.collate([Sentence(("a", "b"))]), HeadSelection())
 
 
