@@ -12,6 +12,7 @@ import own_encoder
 import pytest
 import torch
 import yaml
+from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 from torch import Tensor, nn
 
@@ -22,10 +23,10 @@ from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import OwnEncoder, OwnEncoderConfig, Parser, ParserConfig, encoders
 from treeparse.model.config import ENCODERS
-from treeparse.model.encoders import encoder_kind, scorer_size
-from treeparse.model.encoders.kind import EncoderKind
+from treeparse.model.encoders import encoder_kind
+from treeparse.model.encoders.kind import EncoderKind, EncoderSize
+from treeparse.model.scorers import scorer_kind
 from treeparse.nn import BiLSTMConfig, Encoder, EncoderConfig
-from treeparse.nn.size import EncoderSize
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
 from treeparse.training.settings.reading import describe_settings
@@ -51,7 +52,7 @@ def test_every_kind_has_its_settings() -> None:
 
 def test_only_its_own_files_know_the_bilstm() -> None:
     naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("BiLSTM", path.read_text())}
-    files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py", "nn/size.py")
+    files = ("nn/__init__.py", "nn/config.py", "nn/bilstm.py", "nn/embedding.py")
     over = ("nn/transformer.py", "nn/transformer_config.py")  # of which one may lie over another encoder
     kinds = ("model/config.py", "model/encoders/bilstm.py", "model/encoders/__init__.py")
     default = ("rerank/tree_network.py",)  # the neural reranker's, if its config names none
@@ -145,7 +146,7 @@ def test_a_kind_of_another_sort(tmp_path: Path) -> None:
     assert parser.config.encoder == LengthConfig(longest=3, revision="abc")  # completed by what was built
     table = parser.get_parameter("scorer.encoder.table.weight")
     assert table.shape == (4, 4) and (table == 7).all()
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     nn.init.constant_(table, 8.0)
     parser.save_pretrained(tmp_path / "model")
     loaded = Parser.from_pretrained(tmp_path / "model")
@@ -192,8 +193,8 @@ def test_there_is_no_such_encoder(tmp_path: Path) -> None:
 def test_an_encoder_of_ones_own_is_built_saved_and_loaded(tmp_path: Path) -> None:
     torch.manual_seed(1)
     parser = Parser.build(own(size=6, min_count=1), TRAIN).eval()
-    assert isinstance(parser.scorer.encoder, own_encoder.Windows)
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    assert isinstance(parser_encoder(parser), own_encoder.Windows)
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     for parameter in parser.parameters():
         nn.init.normal_(parameter)
     parser.save_pretrained(tmp_path / "model")
@@ -209,7 +210,7 @@ def test_no_word_of_the_example_sees_padding() -> None:
     alone, longer = TRAIN[0], max(TRAIN, key=len)
     assert len(longer) > len(alone)
     with torch.inference_mode():
-        [expected], both = (parser.scorer.encoder(parser.collate(batch)) for batch in ([alone], [alone, longer]))
+        [expected], both = (parser_encoder(parser)(parser.collate(batch)) for batch in ([alone], [alone, longer]))
     torch.testing.assert_close(both[0, : len(alone) + 1], expected)
 
 
@@ -344,7 +345,7 @@ def test_ones_own_encoder_beyond_the_machine_names_its_setting() -> None:
 def test_counting_weights_leaves_the_generator_alone() -> None:
     parser = Parser.build(own(), TRAIN)
     state = torch.get_rng_state()
-    scorer_size(parser.config, parser.indexer).weights()
+    scorer_kind(parser.config).size(parser.indexer)
     assert torch.equal(torch.get_rng_state(), state)
 
 

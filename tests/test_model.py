@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 import torch
 from helpers.oracles import all_trees, tree_scores
-from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
+from helpers.parsers import CONFIG, ENCODER, TRAINING, label_vectors, random_parser
 from helpers.sentences import learnable_sentences
 
 from treeparse.data.mapping import Words
 from treeparse.errors import TreeparseError
-from treeparse.model import Parse, Parser, ParserConfig, labels
+from treeparse.model import Parse, Parser, ParserConfig
+from treeparse.model.scorers import biaffine_labels
 from treeparse.names import Decoder
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 from treeparse.sentence import Sentence, nonprojective_words, tree_problem
@@ -93,11 +94,11 @@ def test_parses_by_enumeration(single_root: bool) -> None:
 @torch.no_grad()
 def label_log_probs(parser: Parser, sentence: Sentence) -> np.ndarray:
     """The log probabilities of the labels of every arc, arc by arc; -inf for those that are not allowed."""
-    scores = parser.scorer(parser.collate([sentence]))
+    vectors = label_vectors(parser, parser.collate([sentence]))
     nodes, root = len(sentence) + 1, parser.indexer.root_label
     result = np.full((nodes, nodes, len(parser.indexer.labels)), -np.inf)
     for head, dependent in itertools.product(range(nodes), range(1, nodes)):
-        options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, dependent])[0]
+        options = vectors.biaffine(vectors.heads[:, head], vectors.dependents[:, dependent])[0]
         allowed = [place for place in range(len(options)) if (place == root) == (head == 0)]
         result[head, dependent, allowed] = options[allowed].log_softmax(-1)
     return result
@@ -149,8 +150,8 @@ def labelled_trees(parser: Parser, sentence: Sentence, *, projective: bool = Fal
 def test_best_labels_do_not_depend_on_how_many_arcs_are_scored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     parser = random_parser()
     expected = parser.parse(UNSEEN)
-    monkeypatch.setattr(labels, "MIXED", 1)
-    monkeypatch.setattr(labels, "TABLE", 1)
+    monkeypatch.setattr(biaffine_labels, "MIXED", 1)
+    monkeypatch.setattr(biaffine_labels, "TABLE", 1)
     for found, parse in zip(parser.parse(UNSEEN), expected, strict=True):
         assert same(found, parse)
 
@@ -163,11 +164,11 @@ def test_labels_are_the_best_of_each_arc_and_root_is_for_the_root(single_root: b
     changed = 0
     for sentence, parse in zip(UNSEEN, parser.parse(UNSEEN), strict=True):
         with torch.no_grad():
-            scores = parser.scorer(parser.collate([sentence]))
+            vectors = label_vectors(parser, parser.collate([sentence]))
         for word, (head, label) in enumerate(zip(parse.heads, parse.labels, strict=True), 1):
             assert (label == "root") == (head == 0)
-            ends = scores.label_heads[0, [head]], scores.label_dependents[0, [word]]
-            ranked = scores.label_biaffine(*ends)[0].argsort(descending=True).tolist()
+            ends = vectors.heads[0, [head]], vectors.dependents[0, [word]]
+            ranked = vectors.biaffine(*ends)[0].argsort(descending=True).tolist()
             changed += (ranked[0] == root) != (head == 0)
             assert label == next(names[place] for place in ranked if (place == root) == (head == 0))
     assert changed > 0
@@ -384,7 +385,7 @@ def test_the_loss_word_by_word(objective: Objective) -> None:
         total = 0.0
         for sentence in TRAINING:
             batch = parser.collate([sentence])
-            scores = parser.scorer(batch)
+            vectors = label_vectors(parser, batch)
             assert batch.heads is not None and sentence.heads is not None and sentence.labels is not None
             p = parser.distribution(batch).base
             if isinstance(objective, TreeLikelihood):
@@ -393,7 +394,7 @@ def test_the_loss_word_by_word(objective: Objective) -> None:
                 if isinstance(objective, HeadSelection):
                     others = [node for node in range(len(sentence) + 1) if node != word]
                     total += (p.scores[0, others, word].logsumexp(0) - p.scores[0, head, word]).item()
-                options = scores.label_biaffine(scores.label_heads[:, head], scores.label_dependents[:, word])[0]
+                options = vectors.biaffine(vectors.heads[:, head], vectors.dependents[:, word])[0]
                 place, root = parser.indexer.labels.index(label), parser.indexer.root_label
                 allowed = [each for each in range(len(options)) if (each == root) == (head == 0)]
                 total += (options[allowed].logsumexp(0) - options[place]).item()

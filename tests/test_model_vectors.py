@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 from torch import nn
 
@@ -30,7 +31,7 @@ def parser() -> Parser:
 
 
 def vectors_of(parser: Parser, *forms: str) -> torch.Tensor:
-    encoder = parser.scorer.encoder
+    encoder = parser_encoder(parser)
     assert isinstance(encoder, BiLSTMEncoder)
     table = encoder.embedding.vectors
     assert isinstance(table, nn.Embedding)
@@ -51,7 +52,7 @@ def test_every_word_of_the_file_gets_its_vector_and_others_the_mean(parser: Pars
 def test_unseen_words_differ_by_their_vectors_alone(parser: Parser) -> None:
     with torch.inference_mode():
         known, other, another = (
-            parser.scorer.encoder(parser.collate([Sentence((form,))])) for form in ("unseen", "other", "another")
+            parser_encoder(parser)(parser.collate([Sentence((form,))])) for form in ("unseen", "other", "another")
         )
     assert torch.equal(other, another) and not torch.allclose(known, other)
 

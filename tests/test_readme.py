@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
+from helpers.parsers import parser_encoder
 from helpers.sentences import learnable_sentences
 
 from treeparse.cli import main as cli
@@ -66,7 +67,7 @@ def test_the_encoder_trains_and_its_model_parses(
         capsys.readouterr()
         assert cli.main(["predict", run, words, *shlex.split(imported)]) == 0
         parsed = capsys.readouterr().out
-        assert Parser.from_pretrained(run).scorer.encoder.output_size == 50
+        assert parser_encoder(Parser.from_pretrained(run)).output_size == 50
     finally:
         sys.modules.pop("mine", None)
     (tmp_path / "parsed.conllu").write_text(parsed, encoding="utf-8")

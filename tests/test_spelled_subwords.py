@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from helpers.parsers import parser_encoder
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 
@@ -17,7 +18,7 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import scorer_size
+from treeparse.model.scorers import scorer_kind
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 
@@ -41,13 +42,13 @@ def built(folder: Path, **settings: Any) -> Parser:
 
 def encoded(parser: Parser, batch: Batch) -> torch.Tensor:
     with torch.inference_mode():
-        return parser.scorer.encoder(batch)
+        return parser_encoder(parser)(batch)
 
 
 def test_they_stand_beside_the_pooled_subwords(folder: Path) -> None:
     """Character n-grams of all places, their maximum, by hand; the embedding of the tag; the subwords' as without."""
     parser, plain = built(folder, **BESIDE, window=16), built(folder, window=16)
-    encoder = parser.scorer.encoder
+    encoder = parser_encoder(parser)
     assert isinstance(encoder, TransformerEncoder) and encoder.output_size == 16 + 2 * 3 + 5
     assert encoder.characters is not None
     sentences = [*TRAIN[:3], replace(TRAIN[3], forms=tuple(f"{form}-{form}é" for form in TRAIN[3].forms))]
@@ -74,7 +75,7 @@ def test_they_stand_beside_the_pooled_subwords(folder: Path) -> None:
 
 def test_a_saved_model(folder: Path, tmp_path: Path) -> None:
     parser = built(folder, **BESIDE, hidden_size=4, min_count=1)
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     parser.save_pretrained(tmp_path / "model")
     loaded = Parser.from_pretrained(tmp_path / "model")
     assert loaded.config == parser.config and loaded.indexer.to_json() == parser.indexer.to_json()
@@ -88,8 +89,8 @@ def test_one_of_them_alone(folder: Path, settings: dict[str, Any]) -> None:
     sentences = [replace(s, xpos=s.forms, feats=s.forms, allowed=None) for s in TRAIN]
     encoder = TransformerConfig(model=str(folder), **settings)
     parser = Parser.build(ParserConfig(encoder, arc_size=8, label_size=8), sentences)
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
-    assert parser.scorer.encoder.output_size == 16 + (8 if "char_filters" in settings else 100)
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
+    assert parser_encoder(parser).output_size == 16 + (8 if "char_filters" in settings else 100)
     assert len(parser.parse(sentences[:2])) == 2
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from helpers.parsers import CONFIG, TRAINING
+from helpers.parsers import CONFIG, TRAINING, parser_encoder
 from torch import Tensor
 from torch.nn import functional
 
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
-from treeparse.model.encoders import scorer_size
+from treeparse.model.scorers import scorer_kind
 from treeparse.model.tagging import Tagging, TagWeights, check_tags, shared_tags
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
@@ -36,7 +36,7 @@ def tagger(sentences: list[Sentence] = TAGGED, seed: int = 6, **weights: float) 
 def logits(parser: Parser, sentences: list[Sentence] | list[list[str]], column: str) -> Tensor:
     """``(B, n+1, tags)``, from the weights."""
     weights = parser.state_dict()
-    nodes = parser.scorer.encoder(parser.collate(sentences))
+    nodes = parser_encoder(parser)(parser.collate(sentences))
     return nodes @ weights[f"scorer.tags.columns.{column}.weight"].T + weights[f"scorer.tags.columns.{column}.bias"]
 
 
@@ -82,7 +82,7 @@ def test_sentences_without_tags_are_passed_over() -> None:
     )
     torch.testing.assert_close(together[1].mean, alone[1].mean)
     loss.backward()
-    assert all(weights.grad is None for weights in parser.scorer.tags.parameters())
+    assert all(weights.grad is None for weights in parser.get_submodule("scorer.tags").parameters())
 
 
 def test_parses_have_the_likeliest_tags() -> None:
@@ -130,7 +130,7 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_the_number_of_weights() -> None:
     parser = tagger()
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
 
 
 def test_weights_of_tags() -> None:

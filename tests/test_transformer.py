@@ -11,6 +11,7 @@ import pytest
 import torch
 from helpers.broken_runs import break_off
 from helpers.forked import Forks
+from helpers.parsers import parser_encoder
 from helpers.pretrained import LETTERS, bert_folder, roberta_folder
 from helpers.sentences import learnable_sentences
 from huggingface_hub import constants
@@ -23,7 +24,7 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import scorer_size
+from treeparse.model.scorers import scorer_kind
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
@@ -62,8 +63,9 @@ def built(folder: Path, *, std: float = 0.3, **settings: Any) -> Parser:
 
 
 def encoder_of(parser: Parser) -> TransformerEncoder:
-    assert isinstance(parser.scorer.encoder, TransformerEncoder)
-    return parser.scorer.encoder
+    found = parser_encoder(parser)
+    assert isinstance(found, TransformerEncoder)
+    return found
 
 
 @pytest.mark.parametrize("name", ["bert", "roberta"])
@@ -93,7 +95,7 @@ def test_a_sentence_of_2000_words(folders: Folders) -> None:
     batch = parser.collate([words])
     assert len(batch.features["subwords"]) > 60
     with torch.inference_mode():
-        vectors = parser.scorer.encoder(batch)
+        vectors = parser_encoder(parser)(batch)
     assert vectors.shape == (1, 2001, 16) and vectors.isfinite().all() and vectors.std(1).min() > 0.01
 
 
@@ -101,7 +103,7 @@ def test_a_sentence_that_fits_does_not_see_the_others(folders: Folders) -> None:
     parser = built(folders["roberta"], mixed_layers=2, hidden_size=4)
     alone, long = TRAIN[0], Sentence(tuple(["the", "noun", "and", "the", "verb"] * 20))
     with torch.inference_mode():
-        [expected], both = (parser.scorer.encoder(parser.collate(each)) for each in ([alone], [long, alone]))
+        [expected], both = (parser_encoder(parser)(parser.collate(each)) for each in ([alone], [long, alone]))
     torch.testing.assert_close(both[1, : len(alone) + 1], expected, atol=1e-5, rtol=1e-4)
 
 
@@ -160,7 +162,7 @@ def test_a_saved_model_loads_without_the_original_files_and_the_network(
 
 def test_size_and_settings_of_a_saved_model(folders: Folders, tmp_path: Path) -> None:
     parser = built(folders["bert"], mixed_layers=0, hidden_size=4, layers=2)
-    assert scorer_size(parser.config, parser.indexer).weights() == sum(p.numel() for p in parser.parameters())
+    assert scorer_kind(parser.config).size(parser.indexer) == sum(p.numel() for p in parser.parameters())
     assert not any("pooler" in name for name, _ in parser.named_parameters())
     originals = load_file(folders["bert"] / "model.safetensors")
     for name, weight in encoder_of(parser).transformer.state_dict().items():

@@ -3,8 +3,12 @@
 import torch
 from helpers.sentences import learnable_sentences
 
+from treeparse.batch import Batch
 from treeparse.model import Parser, ParserConfig
-from treeparse.nn import BiLSTMConfig
+from treeparse.model.scorers.biaffine_labels import BiaffineLabels
+from treeparse.model.scorers.scorer import encoder_of
+from treeparse.nn import BiLSTMConfig, Encoder
+from treeparse.nn.biaffine import LabelVectors
 
 TRAINING = learnable_sentences(40, seed=1)
 ENCODER = BiLSTMConfig(
@@ -20,6 +24,18 @@ ENCODER = BiLSTMConfig(
     dropout=0.1,
 )
 CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12, dropout=0.1)
+
+
+def parser_encoder(parser: Parser) -> Encoder:
+    """The encoder of a parser's scorer."""
+    return encoder_of(parser.scorer)
+
+
+def label_vectors(parser: Parser, batch: Batch) -> LabelVectors:
+    """The vectors between which a parser's biaffine scorer scores labels."""
+    labels = parser.scorer(batch).labels
+    assert isinstance(labels, BiaffineLabels)
+    return labels.vectors
 
 
 def random_parser(config: ParserConfig = CONFIG) -> Parser:

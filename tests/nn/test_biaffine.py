@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.nn import ArcBiaffine, BiaffineScores, LabelBiaffine
-from treeparse.nn.biaffine import Projection, Projections
+from treeparse.nn import ArcBiaffine, LabelBiaffine
+from treeparse.nn.biaffine import LabelVectors, Projection, Projections
 
 
 def randomise(module: nn.Module) -> None:
@@ -59,21 +59,21 @@ def test_labels_are_scored_for_the_chosen_arcs_in_order() -> None:
     biaffine = LabelBiaffine(3, 5)
     randomise(biaffine)
     label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
-    scores = BiaffineScores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
+    vectors = LabelVectors(label_heads, label_dependents, biaffine)
     arcs = [(0, 2, 1), (0, 0, 2), (0, 1, 3), (1, 0, 1), (1, 1, 2)]
     expected = torch.cat([biaffine(label_heads[b, None, h], label_dependents[b, None, d]) for b, h, d in arcs])
-    torch.testing.assert_close(scores.labels_of(*torch.tensor(arcs).T), expected)
+    torch.testing.assert_close(vectors.scores_at(*torch.tensor(arcs).T), expected)
 
 
 def test_scores_of_pairs_are_those_of_arcs() -> None:
     biaffine = LabelBiaffine(3, 5)
     randomise(biaffine)
     label_heads, label_dependents = torch.randn(2, 2, 4, 3, dtype=torch.float64)
-    scores = BiaffineScores(torch.zeros(2, 4, 4), label_heads, label_dependents, biaffine)
+    vectors = LabelVectors(label_heads, label_dependents, biaffine)
     item, head, dependent = torch.tensor([(0, 2, 1), (0, 1, 2), (0, 2, 3), (1, 1, 1), (1, 2, 0), (0, 2, 1)]).T
-    found = scores.label_terms(1, 3).at(item, head - 1, dependent)
-    torch.testing.assert_close(found, scores.labels_of(item, head, dependent))
-    torch.testing.assert_close(found, scores.labels_from(1, 3)[item, head - 1, dependent])
+    found = vectors.terms(1, 3).at(item, head - 1, dependent)
+    torch.testing.assert_close(found, vectors.scores_at(item, head, dependent))
+    torch.testing.assert_close(found, vectors.scores_from(1, 3)[item, head - 1, dependent])
 
 
 @pytest.mark.parametrize("count", [0, 1, 9])
@@ -82,12 +82,12 @@ def test_scores_without_gradients_are_those_with(count: int) -> None:
     randomise(biaffine)
     biaffine.float()
     label_heads, label_dependents = torch.randn(2, 3, 4, 5, dtype=torch.float32)
-    scores = BiaffineScores(torch.zeros(3, 4, 4), label_heads, label_dependents, biaffine)
+    vectors = LabelVectors(label_heads, label_dependents, biaffine)
     item, head, dependent = (torch.randint(end, (count,)) for end in (3, 2, 4))  # heads with several dependents
-    expected = scores.labels_of(item, head, dependent).detach()
+    expected = vectors.scores_at(item, head, dependent).detach()
     assert expected.shape == (count, 6)
     with torch.no_grad():
-        torch.testing.assert_close(scores.labels_of(item, head, dependent), expected)
+        torch.testing.assert_close(vectors.scores_at(item, head, dependent), expected)
 
 
 def test_projection_starts_orthogonal_and_drops_dimensions_of_a_whole_sentence() -> None:

@@ -11,9 +11,9 @@ from helpers.sentences import learnable_sentences
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import scorer_size
-from treeparse.nn import BiLSTMConfig, size
-from treeparse.nn.size import check_memory, machine_memory
+from treeparse.model.scorers import scorer_kind, size
+from treeparse.model.scorers.size import check_memory, machine_memory
+from treeparse.nn import BiLSTMConfig
 
 TRAINING = learnable_sentences(20, seed=1)
 CONFIGS = [
@@ -29,8 +29,8 @@ def test_weights_are_those_of_the_module(encoder: BiLSTMConfig, vectors: WordVec
     tagged = [replace(s, upos=("X",) * len(s), xpos=("Y",) * len(s), feats=("A=B",) * len(s)) for s in TRAINING]
     parser = Parser.build(ParserConfig(encoder=encoder, arc_size=11, label_size=13), tagged, vectors)
     counted = sum(parameter.numel() for parameter in parser.scorer.parameters())
-    assert scorer_size(parser.config, parser.indexer).weights() == counted
-    assert scorer_size(parser.config).weights() < counted
+    assert scorer_kind(parser.config).size(parser.indexer) == counted
+    assert scorer_kind(parser.config).size(None) < counted
 
 
 BIG = 10**9
@@ -62,8 +62,8 @@ def test_the_memory_of_the_machine_and_of_its_container(tmp_path: Path, monkeypa
     for text, expected in (("max\n", own), ("1048576\n", 2**20)):
         (tmp_path / "memory.max").write_text(text)
         assert machine_memory() == expected
-    needed = scorer_size(ParserConfig())
+    needed = scorer_kind(ParserConfig())
     with pytest.raises(TreeparseError, match=r"there are 0\.0 GB on this machine: lower encoder.hidden_size \(256\)"):
-        check_memory(needed, copies=1)
+        check_memory(needed, None, copies=1)
     monkeypatch.setattr(size, "machine_memory", lambda: None)
-    check_memory(needed, copies=1)
+    check_memory(needed, None, copies=1)

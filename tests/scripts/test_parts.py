@@ -7,7 +7,7 @@ import torch
 from helpers.parsers import TRAINING, random_parser
 from support.training.parts import Clock, Parts, parsing_parts, step_parts, waiting_clock, whole_steps
 
-from treeparse.nn import BiaffineScores
+from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood
 
 BATCHES = [TRAINING[:4], TRAINING[4:7]]
@@ -36,7 +36,7 @@ def test_a_block_within_another_has_its_own_time() -> None:
 
 @pytest.mark.parametrize("objective", [TreeLikelihood(), HeadSelection()], ids=["trees", "heads"])
 def test_gradients_through_the_parts_are_those_of_the_whole(objective: Objective) -> None:
-    parser, method = random_parser(), BiaffineScores.labels_of
+    parser, method = random_parser(), LabelVectors.scores_at
     batch = parser.collate(TRAINING[:4])
     parser.loss(batch, objective).backward()
     expected = {name: weight.grad for name, weight in parser.named_parameters()}
@@ -48,7 +48,7 @@ def test_gradients_through_the_parts_are_those_of_the_whole(objective: Objective
     for name, weight in parser.named_parameters():
         torch.testing.assert_close(weight.grad, expected[name], rtol=1e-9, atol=1e-12)
     assert {"encoder", "scorer", "labels"} <= parts.clock.seconds.keys()
-    assert BiaffineScores.labels_of is method and "forward" not in vars(parser.scorer)
+    assert LabelVectors.scores_at is method and "forward" not in vars(parser.scorer)
 
 
 def test_all_parts_are_timed() -> None:

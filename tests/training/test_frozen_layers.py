@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from helpers.broken_runs import break_off
+from helpers.parsers import parser_encoder
 from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 from safetensors.torch import load_file
@@ -57,8 +58,9 @@ def config_of(parser: Parser, cache: Path, dtype: CacheDtype = "float16") -> Res
 
 
 def encoder_of(parser: Parser) -> TransformerEncoder:
-    assert isinstance(parser.scorer.encoder, TransformerEncoder)
-    return parser.scorer.encoder
+    found = parser_encoder(parser)
+    assert isinstance(found, TransformerEncoder)
+    return found
 
 
 def test_a_new_frozen_model_has_no_dropout(folder: Path) -> None:
@@ -94,7 +96,7 @@ def test_the_encoder_gives_the_same_by_the_cache(
         plain, cached = parser.collate(sentences), indexer.collate(sentences)
         assert {*cached.features} == {WORD_LAYERS} and WORD_LAYERS not in plain.features
         with torch.inference_mode():
-            expected, found = (parser.scorer.encoder(batch) for batch in (plain, cached))
+            expected, found = (parser_encoder(parser)(batch) for batch in (plain, cached))
         words = plain.word_mask()
         words[:, 0] = True
         torch.testing.assert_close(found[words], expected[words], atol=error, rtol=0)
@@ -110,7 +112,7 @@ def test_characters_and_tags_stand_beside_what_is_cached(folder: Path, tmp_path:
     batch = indexer.collate(sentences)
     assert WORD_LAYERS in batch.features and "subwords" not in batch.features
     with torch.inference_mode():
-        expected, found = (parser.scorer.encoder(each) for each in (parser.collate(sentences), batch))
+        expected, found = (parser_encoder(parser)(each) for each in (parser.collate(sentences), batch))
     words = batch.word_mask()
     torch.testing.assert_close(found[words], expected[words], atol=1e-5, rtol=0)
     with pytest.raises(TreeparseError, match="The model reads UPOS, so it cannot learn to predict it"):

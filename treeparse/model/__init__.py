@@ -11,15 +11,21 @@ if TYPE_CHECKING:
     from treeparse.model.encoders.own import OwnEncoderConfig as OwnEncoderConfig
     from treeparse.model.ensemble import Ensemble as Ensemble
     from treeparse.model.parser import Parser as Parser
+    from treeparse.model.scorers.own import OwnScorer as OwnScorer
+    from treeparse.model.scorers.own import OwnScorerConfig as OwnScorerConfig
+    from treeparse.model.scorers.scorer import Scores as Scores
     from treeparse.model.teacher import Teacher as Teacher
 
 _HOMES = {
     "Ensemble": "treeparse.model.ensemble",
     "OwnEncoder": "treeparse.model.encoders.own",
     "OwnEncoderConfig": "treeparse.model.encoders.own",
+    "OwnScorer": "treeparse.model.scorers.own",
+    "OwnScorerConfig": "treeparse.model.scorers.own",
     "Parse": "treeparse.data.parses",
     "Parser": "treeparse.model.parser",
     "ParserConfig": "treeparse.model.config",
+    "Scores": "treeparse.model.scorers.scorer",
     "Teacher": "treeparse.model.teacher",
 }
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from typing import Literal
 
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder, TreeKind, decoder_named
@@ -14,6 +15,27 @@ from treeparse.setting_fields import added_setting
 ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
 DEFAULT_ENCODER = "bilstm"
 TEMPERATURES = (1e-3, 1e3)  # the lowest and the highest
+
+
+@dataclass(frozen=True)
+class ScorerConfig:
+    """The base of the settings of every scorer, which say which one it is: by ``type``, or by the path of a class."""
+
+
+@dataclass(frozen=True)
+class BiaffineConfig(ScorerConfig):
+    """Biaffine scores of arcs and labels (Dozat and Manning 2017), of the parser's ``arc_size`` and ``label_size``.
+
+    Attributes:
+        type: names this kind of scorer.
+    """
+
+    type: Literal["biaffine"] = "biaffine"
+
+
+# The settings of the package's scorers, by their ``type``.
+SCORERS: Mapping[str, type[ScorerConfig]] = {"biaffine": BiaffineConfig}
+DEFAULT_SCORER = "biaffine"
 
 
 @dataclass(frozen=True)
@@ -67,6 +89,7 @@ class ParserConfig:
         label_temperature: what log probabilities of labels given their arcs are divided by instead, where the
             probabilities of a parse's labels are written; None: ``temperature``. Nothing else depends on it.
             ``treeparse calibrate`` fits it too.
+        scorer: the scorer's settings, whose class says which scorer it is.
     """
 
     encoder: EncoderConfig = field(default_factory=ENCODERS[DEFAULT_ENCODER])
@@ -79,6 +102,7 @@ class ParserConfig:
     tags: TagWeights = added_setting(TagWeights(), before=TagWeights())
     temperature: float = added_setting(1.0, before=1.0)
     label_temperature: float | None = added_setting(None, before=None)
+    scorer: ScorerConfig = added_setting(BiaffineConfig(), before=BiaffineConfig())
 
     def __post_init__(self) -> None:
         for name in ("arc_size", "label_size"):

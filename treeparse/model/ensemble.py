@@ -15,9 +15,8 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
 from treeparse.model.given_trees import GivenTrees, as_given
-from treeparse.model.labels import with_label_names
 from treeparse.model.lists import BestLists
-from treeparse.model.parser import Parser
+from treeparse.model.parser import Parser, with_label_names
 from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.samples import SampledLists
 from treeparse.model.streaming import annotated, stream_of

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Self, Unpack
@@ -20,30 +20,27 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
-from treeparse.model.encoders import encoder_kind, scorer_size
 from treeparse.model.folders import CONFIG, WEIGHTS, model_folder
 from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
-from treeparse.model.labels import BiaffineLabels
 from treeparse.model.lists import BestLists, ChosenTree
 from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.samples import SampledLists
+from treeparse.model.scorers import scorer_kind
+from treeparse.model.scorers.scorer import Scores
+from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder, DecoderName, Precision, decoder_named, precision_named
-from treeparse.nn import BiaffineScorer, BiaffineScores
-from treeparse.nn.encoder import weights_with
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
-from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledCRF
+from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.registry import DISTRIBUTIONS
 
-ENCODER = "scorer.encoder."  # in front of the names of the encoder's weights
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
 
@@ -57,18 +54,12 @@ class Parser(nn.Module):
                 f"The config has weights of the tags {', '.join(config.tags.columns()) or 'none'}, but there are "
                 f"vocabularies of {', '.join(indexer.tags) or 'none'}."
             )
-        check_memory(scorer_size(config, indexer), copies=1)
+        kind = scorer_kind(config)
+        check_memory(kind, indexer, copies=1)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
         self.raw_text = RawTextCheck(indexer.features.known_words(), indexer.multiword_tokens)
-        self.scorer = BiaffineScorer(
-            encoder_kind(config.encoder).module(indexer.features),
-            labels=len(indexer.labels),
-            arc_size=config.arc_size,
-            label_size=config.label_size,
-            dropout=config.dropout,
-            tags={column: len(tags) for column, tags in indexer.tags.items()},
-        )
+        self.scorer = kind.module(indexer)
         self._in_int8 = Int8Copy(self.scorer)
 
     @classmethod
@@ -86,13 +77,12 @@ class Parser(nn.Module):
         the model. Raises where ``config`` has a ``vector_size`` already that is not theirs, and where the encoder reads
         no vectors.
         """
-        kind = encoder_kind(config.encoder).completed(vectors)
-        config = replace(config, encoder=kind.config)
+        kind = scorer_kind(config).completed(vectors)
         features = kind.features([*sentences, *unlabelled], vectors)
         indexer = Indexer.build(sentences, features, config.tags.columns())
-        check_memory(scorer_size(config, indexer), copies=TRAINING_COPIES)
-        parser = cls(config, indexer)
-        kind.initialise(parser.scorer.encoder, vectors)
+        check_memory(kind, indexer, copies=TRAINING_COPIES)
+        parser = cls(kind.config, indexer)
+        kind.initialise(parser.scorer, vectors)
         return parser
 
     @classmethod
@@ -110,13 +100,13 @@ class Parser(nn.Module):
         config, vocabulary, weights = read_model(directory)
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with restoring("parser", directory):
-            indexer = Indexer.from_json(vocabulary, encoder_kind(settings.encoder).restored)
-            size = scorer_size(settings, indexer)
-            wanted, held = size.weights(), sum(tensor.numel() for tensor in weights.values())
-        if wanted > 2 * held + WEIGHTS_AMISS:  # not to be allocated only to find that they do not fit
+            kind = scorer_kind(settings)
+            indexer = Indexer.from_json(vocabulary, kind.restored)
+            needed, saved = kind.size(indexer), sum(tensor.numel() for tensor in weights.values())
+        if needed > 2 * saved + WEIGHTS_AMISS:  # not to be allocated only to find that they do not fit
             raise TreeparseError(
-                f"The weights in {directory} do not fit its config: {WEIGHTS} holds {held:,} numbers and {CONFIG} "
-                f"asks for {wanted:,}, see {size.excess(held)}: the files are not of one model."
+                f"The weights in {directory} do not fit its config: {WEIGHTS} holds {saved:,} numbers and {CONFIG} "
+                f"asks for {needed:,}, see {excess(kind, indexer, saved)}: the files are not of one model."
             )
         with restoring("parser", directory):
             parser = cls(settings, indexer)
@@ -135,15 +125,15 @@ class Parser(nn.Module):
         rewrite_config(directory, self._saved_config())
 
     def _saved_config(self) -> dict[str, Any]:
-        return asdict(replace(self.config, encoder=encoder_kind(self.config.encoder).merged()))
+        return asdict(scorer_kind(self.config).merged())
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without what adapters add, by the names of a parser without adapters: no copies."""
-        return weights_with(self, ENCODER, self.scorer.encoder.base_weights())
+        return {f"scorer.{name}": tensor for name, tensor in self.scorer.base_weights().items()}
 
     def merged_weights(self) -> dict[str, Tensor]:
         """The weights of a parser without adapters that computes the same: those that are saved."""
-        return weights_with(self, ENCODER, self.scorer.encoder.merged_weights())
+        return {f"scorer.{name}": tensor for name, tensor in self.scorer.merged_weights().items()}
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
         """Put the parser on the Hugging Face hub as ``organisation/name`` and say its address; see `hub.push`.
@@ -209,7 +199,7 @@ class Parser(nn.Module):
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
-    def distribution(self, batch: Batch, scores: BiaffineScores | None = None) -> LabeledCRF:
+    def distribution(self, batch: Batch, scores: Scores | None = None) -> LabeledCRF:
         """The distribution of each sentence's labelled trees, in float64: what all else is made of.
 
         Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
@@ -219,11 +209,11 @@ class Parser(nn.Module):
         those of the scorer, where they are there already. On a device they are not validated, for which it would have
         to be waited for.
         """
-        found = self._scores(batch) if scores is None else scores
-        family = DISTRIBUTIONS[self.config.trees]
-        validate = None if found.arcs.device.type == "cpu" else False
-        trees = family(found.arcs.double(), batch.lengths, single_root=self.config.single_root, validate_args=validate)
-        p = LabeledCRF(trees, BiaffineLabels(found, self.indexer.root_label))
+        scores = self._scores(batch) if scores is None else scores
+        family, validate = DISTRIBUTIONS[self.config.trees], None if scores.arcs.device.type == "cpu" else False
+        arguments = [*(part.double() for part in (scores.arcs, *scores.others)), batch.lengths]
+        trees = family(*arguments, single_root=self.config.single_root, validate_args=validate)
+        p = LabeledCRF(trees, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
@@ -231,15 +221,24 @@ class Parser(nn.Module):
         scores = self._scores(batch)
         return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
 
-    def _scores(self, batch: Batch) -> BiaffineScores:
+    def _scores(self, batch: Batch) -> Scores:
         if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
             with torch.autocast("cpu", enabled=False):
                 return self._in_int8.get()(batch)
         if self.training:
             return self.scorer(batch)
         with scoring_in(self.precision, self.device):
-            scores = self.scorer(batch)
-        return scores if torch.is_autocast_enabled(self.device.type) else scores.label_vectors_in(scores.arcs.dtype)
+            return self.scorer(batch)
+
+    def _log_probs_of(self, labels: Tensor | LabelSource) -> Tensor | LabelSource:
+        """Normalise label scores ``(B, n+1, n+1, L)``, of which "root" is for arcs from the root alone."""
+        if not isinstance(labels, Tensor):
+            return labels
+        labels, root = labels.double(), self.indexer.root_label
+        if root >= 0 and labels.shape[-1] > 1:
+            heads, names = (torch.arange(labels.shape[axis], device=labels.device) for axis in (1, 3))
+            labels = labels.masked_fill((heads == 0).view(-1, 1, 1) != (names == root), -torch.inf)
+        return labels.log_softmax(-1)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective, a scalar, the mean over the words of the sentences that it is for; and the loss of tags."""
@@ -447,3 +446,11 @@ class Parser(nn.Module):
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """The decoder of that name, or the config's."""
         return decoder_named(self.config.decoder if name is None else name)
+
+
+def with_label_names(p: LabeledCRF, names: Sequence[str], others: Sequence[str]) -> LabeledCRF:
+    """Return a distribution over the labels ``others`` instead of ``names``; a label of one alone is impossible."""
+    if tuple(names) == tuple(others):
+        return p
+    ids = {name: index for index, name in enumerate(names)}
+    return p.relabelled([ids.get(name, -1) for name in others])

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 
 from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders import KINDS, settings_class
+from treeparse.model import encoders, scorers
+from treeparse.model.config import ScorerConfig
 from treeparse.model.folders import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.nn import EncoderConfig
 from treeparse.setting_fields import values_of_before
@@ -33,6 +34,8 @@ from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings
 from treeparse.version import installed_version
 
 DIGESTED = (VOCABULARY, WEIGHTS)
+# What the config of a part of the parser may be: the class of its settings by plain data, and the known types.
+PARTS: Mapping[type, Any] = {EncoderConfig: encoders, ScorerConfig: scorers}
 VERSION = "treeparse"  # the key of the version that wrote a file
 
 T = TypeVar("T")
@@ -168,7 +171,7 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise TreeparseError(f"{where} should hold a mapping with settings, but holds {value!r:.100}.")
-        found: Any = _encoder_class(value, where, writer) if kind is EncoderConfig else kind
+        found: Any = _settings_class(kind, value, where, writer) if kind in PARTS else kind
         return _from_mapping(found, value, where, writer)
     may_be_null = NoneType in get_args(kind)
     if may_be_null and value is None:
@@ -192,11 +195,11 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     return value
 
 
-def _encoder_class(data: Mapping[str, Any], where: str, writer: str) -> type[EncoderConfig]:
-    """The class of an encoder's settings."""
-    if (found := settings_class(data)) is not None:
+def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str) -> type:
+    """Return the class of the settings of an encoder or a scorer."""
+    if (found := PARTS[kind].settings_class(data)) is not None:
         return found
-    known = " or ".join(map(json.dumps, KINDS))
+    known = " or ".join(map(json.dumps, PARTS[kind].KINDS))
     raise TreeparseError(
         f"{where}, type is {json.dumps(data['type']):.100}, but must be {known}: the file was written by {writer}."
     )

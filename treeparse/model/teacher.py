@@ -6,8 +6,7 @@ import torch
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.model.labels import with_label_names
-from treeparse.model.parser import Parser
+from treeparse.model.parser import Parser, with_label_names
 from treeparse.objectives import Reference, check_temperature
 from treeparse.trees import LabeledCRF, TreeDistribution
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from treeparse.nn.config import EncoderConfig as EncoderConfig
     from treeparse.nn.dropout import SharedDropout as SharedDropout
     from treeparse.nn.encoder import Encoder as Encoder
-    from treeparse.nn.scorer import BiaffineScorer as BiaffineScorer
-    from treeparse.nn.scorer import BiaffineScores as BiaffineScores
     from treeparse.nn.tags import TagScorer as TagScorer
     from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
     from treeparse.nn.transformer_config import TransformerConfig as TransformerConfig
@@ -22,8 +20,6 @@ _HOMES = {
     "ArcBiaffine": "treeparse.nn.biaffine",
     "BiLSTMConfig": "treeparse.nn.config",
     "BiLSTMEncoder": "treeparse.nn.bilstm",
-    "BiaffineScorer": "treeparse.nn.scorer",
-    "BiaffineScores": "treeparse.nn.scorer",
     "Encoder": "treeparse.nn.encoder",
     "EncoderConfig": "treeparse.nn.config",
     "LabelBiaffine": "treeparse.nn.biaffine",

@@ -121,6 +121,29 @@ class PairTerms:
         return pairs + of_heads + self.dependents.flatten(0, 1).index_select(0, column)
 
 
+@dataclass(frozen=True)
+class LabelVectors:
+    """The vectors of all nodes, as heads and as dependents, by which labels of arcs are scored when asked for."""
+
+    heads: Tensor  # (B, n+1, size)
+    dependents: Tensor  # (B, n+1, size)
+    biaffine: LabelBiaffine
+
+    def scores_at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
+        first = item * self.heads.shape[1]
+        heads, dependents = self.heads.flatten(0, 1), self.dependents.flatten(0, 1)
+        return self.biaffine.of_pairs(heads, dependents, first + head, first + dependent)
+
+    def scores_from(self, first: int, last: int) -> Tensor:
+        """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""
+        return self.biaffine.all_pairs(self.heads[:, first:last], self.dependents)
+
+    def terms(self, first: int, last: int) -> PairTerms:
+        """The terms of the same scores, for many of the arcs; ``at`` counts heads from ``first``."""
+        return self.biaffine.pair_terms(self.heads[:, first:last], self.dependents)
+
+
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """A product in the weights' precision under autocast too: scores in bfloat16 have only two or three digits."""
     with torch.autocast(left.device.type, enabled=False):

@@ -16,13 +16,14 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.model import Parser
 from treeparse.model.lists import TreeLists
-from treeparse.nn import BiaffineScores
+from treeparse.model.scorers.biaffine_labels import BiaffineLabels
+from treeparse.model.scorers.scorer import Scores, encoder_of
+from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence
 
 Times = dict[str, float]
-VECTORS = ("arcs", "label_heads", "label_dependents")  # of a scorer's output
-LABELS = ("labels_of", "labels_from", "label_terms")  # what asks it for label scores
+LABELS = ("scores_at", "scores_from", "terms")  # the methods of `LabelVectors` that give label scores
 
 
 def waiting_clock(device: torch.device) -> Callable[[], float]:
@@ -87,16 +88,16 @@ class Parts:
     @contextmanager
     def timed(self, parser: Parser) -> Iterator[None]:
         """Within it the parser's encoder, scorer and label scores, and the making of parses, are parts."""
-        scorer = parser.scorer
+        scorer, encoder = parser.scorer, encoder_of(parser.scorer)
         with (
-            patch.object(scorer.encoder, "forward", self._through("encoder", scorer.encoder.forward, self._cut_nodes)),
+            patch.object(encoder, "forward", self._through("encoder", encoder.forward, self._cut_nodes)),
             patch.object(scorer, "forward", self._through("scorer", scorer.forward, self._cut_scores)),
             patch.object(TreeLists, "parses", self._through("parses", TreeLists.parses, _as_it_is)),
             ExitStack() as labels,
         ):
             for name in LABELS:
-                method = self._through("labels", getattr(BiaffineScores, name), self._cut_labels)
-                labels.enter_context(patch.object(BiaffineScores, name, method))
+                method = self._through("labels", getattr(LabelVectors, name), self._cut_labels)
+                labels.enter_context(patch.object(LabelVectors, name, method))
             yield
 
     def _through(self, part: str, function: Callable[..., Any], finish: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -110,8 +111,14 @@ class Parts:
     def _cut_nodes(self, nodes: Tensor) -> Tensor:
         return self.cut("encoder", nodes)
 
-    def _cut_scores(self, scores: BiaffineScores) -> BiaffineScores:
-        return replace(scores, **{name: self.cut("scorer", getattr(scores, name)) for name in VECTORS})
+    def _cut_scores(self, scores: Scores) -> Scores:
+        labels = scores.labels
+        assert isinstance(labels, BiaffineLabels)
+        arcs, heads, dependents = (
+            self.cut("scorer", each) for each in (scores.arcs, labels.vectors.heads, labels.vectors.dependents)
+        )
+        vectors = LabelVectors(heads, dependents, labels.vectors.biaffine)
+        return replace(scores, arcs=arcs, labels=BiaffineLabels(vectors, labels.root_label))
 
     def _cut_labels(self, found: Any) -> Any:
         if isinstance(found, Tensor):

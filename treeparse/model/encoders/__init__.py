@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
-from treeparse.model.config import DEFAULT_ENCODER, ENCODERS, ParserConfig
+from treeparse.model.config import DEFAULT_ENCODER, ENCODERS
 from treeparse.model.encoders.bilstm import BiLSTM
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.own import Own
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn.config import EncoderConfig
-from treeparse.nn.size import ScorerSize
 
 # By the ``type`` of their settings, as these in `ENCODERS`.
 KINDS: Mapping[str, type[EncoderKind[Any]]] = {"bilstm": BiLSTM, "transformer": Transformer}
@@ -32,19 +30,3 @@ def settings_class(data: Mapping[str, Any]) -> type[EncoderConfig] | None:
         return Own.settings
     name = data.get("type", DEFAULT_ENCODER)
     return ENCODERS.get(name) if isinstance(name, str) else None
-
-
-def scorer_size(config: ParserConfig, indexer: Indexer | None = None) -> ScorerSize:
-    """The size of the scorer that the config describes; without an indexer its least, whatever the vocabularies."""
-    features, labels, tags = None, 1, 0
-    if indexer is not None:
-        features, labels, tags = indexer.features, len(indexer.labels), sum(map(len, indexer.tags.values()))
-    return ScorerSize(
-        config.encoder,
-        lambda encoder: encoder_kind(encoder).size(features),
-        lambda encoder: encoder_kind(encoder).smaller(),
-        config.arc_size,
-        config.label_size,
-        labels,
-        tags,
-    )

@@ -3,16 +3,24 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from treeparse.data.features.words import Features
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.names import TAGS
 from treeparse.nn import Encoder, EncoderConfig
-from treeparse.nn.size import EncoderSize
 from treeparse.sentence import Sentence
 
 C = TypeVar("C", bound=EncoderConfig)
+SMALLEST: Mapping[str, int] = {name: 1 for name in ("words", "characters", "vectors", *TAGS)}  # vocabularies
+
+
+class EncoderSize(NamedTuple):
+    """The number of weights of an encoder, frozen ones included, and the size of its vectors."""
+
+    weights: int
+    output_size: int
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,17 @@
 """Encoders of a user's own: a class in a module of theirs, named by its path, with its settings."""
 
-import inspect
-import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.kind import EncoderKind
+from treeparse.model.class_path import ClassPathConfig
+from treeparse.model.encoders.kind import EncoderKind, EncoderSize
 from treeparse.nn import Encoder, EncoderConfig
-from treeparse.nn.size import EncoderSize
 from treeparse.sentence import Sentence
 
 READING = ("min_count", "tags")  # settings, where a class has them, that `LexicalFeatures` are built by
@@ -44,40 +41,12 @@ class OwnEncoder(Encoder):
 
 
 @dataclass(frozen=True)
-class OwnEncoderConfig(EncoderConfig):
-    """An encoder of one's own; `of` makes it from the class. Raises where that has not been imported.
+class OwnEncoderConfig(ClassPathConfig, EncoderConfig):
+    """A custom encoder, a subclass of `OwnEncoder`, and its settings."""
 
-    Attributes:
-        class_path: the path of its class, a subclass of `OwnEncoder`: mymodule.MyEncoder.
-        init_args: its settings, plain data.
-    """
-
-    class_path: str
-    init_args: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        try:
-            plain = json.loads(json.dumps(dict(self.init_args), allow_nan=False))
-        except (TypeError, ValueError) as error:
-            raise TreeparseError(
-                f"The settings of {self.class_path!r:.100} cannot be saved ({error}): numbers, text and lists can."
-            ) from error
-        object.__setattr__(self, "init_args", plain)
-        _check_settings(imported_encoder(self.class_path), plain)
-
-    @classmethod
-    def of(cls, encoder: type[OwnEncoder], **settings: Any) -> Self:
-        """The class with these settings, and with its defaults for all others.
-
-        Raises where it does not take them, or is not at the top of a module, from which it could be imported again.
-        """
-        path = f"{encoder.__module__}.{encoder.__qualname__}"
-        if encoder.__module__ == "__main__" or "." in encoder.__qualname__:
-            raise TreeparseError(f"{path} could not be found again by a saved model: put it at the top of a module.")
-        _check_settings(encoder, settings)
-        _, *parameters = inspect.signature(encoder).parameters.values()
-        defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
-        return cls(path, defaults | settings)
+    base = OwnEncoder
+    part = "encoder"
+    supplied = ("features",)
 
 
 @dataclass(frozen=True)
@@ -89,7 +58,7 @@ class Own(EncoderKind[OwnEncoderConfig]):
     @property
     def encoder(self) -> type[OwnEncoder]:
         """The class."""
-        return imported_encoder(self.config.class_path)
+        return self.config.imported_class()
 
     @property
     def name(self) -> str:
@@ -124,44 +93,10 @@ class Own(EncoderKind[OwnEncoderConfig]):
         return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
 
     def smaller(self) -> Iterator[tuple[str, OwnEncoderConfig]]:
-        for name, value in self.config.init_args.items():
-            if type(value) is int and value > 1:
-                lowered = replace(self.config, init_args={**self.config.init_args, name: 1})
-                yield f"encoder.init_args.{name} ({value})", lowered
+        return self.config.smaller()
 
     def shaping(self) -> Mapping[str, Any]:
-        settings = {f"init_args.{name}": value for name, value in self.config.init_args.items()}
-        return {"class_path": self.config.class_path, **settings}
-
-
-def imported_encoder(class_path: str) -> type[OwnEncoder]:
-    """The class of that path. Nothing is imported for it, nor run: its module must have been imported."""
-    path, _, name = class_path.rpartition(".")
-    module = sys.modules.get(path)
-    if module is None:
-        raise TreeparseError(
-            f"The encoder {class_path!r:.100} is a class of a module that has not been imported, and a model's folder "
-            f"has no code imported by itself. If you trust it: import {path:.100} first; in commands, "
-            f"--import {path:.100}."
-        )
-    found = vars(module).get(name)  # not getattr, for which a module may have code
-    if not (isinstance(found, type) and issubclass(found, OwnEncoder)):
-        raise TreeparseError(
-            f"The encoder {class_path!r:.100} is none: its module has no class of that name, derived from "
-            "treeparse.model.OwnEncoder."
-        )
-    return found
-
-
-def _check_settings(encoder: type[OwnEncoder], settings: Mapping[str, Any]) -> None:
-    """Raise where a class lacks settings, or does not take them."""
-    try:
-        inspect.signature(encoder).bind(None, **settings)
-    except TypeError as error:
-        raise TreeparseError(
-            f"{encoder.__module__}.{encoder.__qualname__} does not take its settings ({error}): they are the arguments "
-            "of its __init__ behind features."
-        ) from error
+        return self.config.shaping()
 
 
 def _reading(settings: Mapping[str, Any]) -> dict[str, Any]:

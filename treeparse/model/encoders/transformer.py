@@ -11,11 +11,10 @@ from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.kind import EncoderKind
+from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
-from treeparse.nn.size import SMALLEST, EncoderSize
 from treeparse.sentence import Sentence
 
 # Settings on which no weight depends, and those that come with the model: a run may have others than the model that it

@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -16,12 +15,10 @@ from treeparse.data.files import expand_paths
 from treeparse.data.vectors.files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import encoder_kind
+from treeparse.model.scorers import scorer_kind
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import TrainConfig
 
-# Settings that no weight depends on: a run may set them otherwise than the model that it starts from.
-FREE_MODEL_SETTINGS = {"dropout", "single_root", "trees", "decoder", "tags", "temperature", "label_temperature"}
 NAMED_LABELS = 10
 EMPTY = Vocabulary((), ())
 
@@ -67,10 +64,10 @@ def _continued(
         )
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
-    encoder = encoder_kind(config.model.encoder).continuing(source.config.encoder)
-    features = encoder_kind(encoder).extended(source.indexer.features, [*sentences, *unlabelled])
+    model = scorer_kind(config.model).continuing(source.config)
+    features = scorer_kind(model).extended(source.indexer.features, [*sentences, *unlabelled])
     indexer = source.indexer.extended(sentences, features, config.model.tags.columns())
-    parser = Parser(replace(config.model, encoder=encoder), indexer)
+    parser = Parser(model, indexer)
     target = parser.base_weights()
     _copy({name: weights for name, weights in source.state_dict().items() if name in target}, target)
     return parser, f"starting from {directory}: {_added(source.indexer, indexer, sum(map(len, sentences)))}"
@@ -78,12 +75,13 @@ def _continued(
 
 def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> None:
     """Raise if the weights of a model do not fit the config, with all settings that differ."""
-    encoders = [encoder_kind(each.encoder).name for each in (source, config)]
-    if encoders[0] != encoders[1]:
-        raise TreeparseError(
-            f"The weights in {directory} do not fit the model that the config describes: its encoder is {encoders[0]} "
-            f"there and {encoders[1]} here. Give the config the encoder of the other, or train without init_from."
-        )
+    kinds = [scorer_kind(each) for each in (source, config)]
+    for part, names in (("scorer", [kind.name for kind in kinds]), ("encoder", [kind.reader for kind in kinds])):
+        if names[0] != names[1]:
+            raise TreeparseError(
+                f"The weights in {directory} do not fit the model that the config describes: its {part} is {names[0]} "
+                f"there and {names[1]} here. Give the config the {part} of the other, or train without init_from."
+            )
     here, there = _sizes(config), _sizes(source)
     differing = {name: value for name, value in there.items() if here.get(name, value) != value}
     if differing:
@@ -99,9 +97,8 @@ def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> 
 
 def _sizes(config: ParserConfig) -> dict[str, Any]:
     """Return the settings that fix the weights' shapes and meaning, by the names of their options."""
-    sizes = {name: value for name, value in asdict(config).items() if name not in {*FREE_MODEL_SETTINGS, "encoder"}}
-    sizes |= {f"encoder.{name}": value for name, value in encoder_kind(config.encoder).shaping().items()}
-    return {f"model.{name}": json.loads(_shown(value)) for name, value in sizes.items()}  # with lists for tuples
+    sizes = scorer_kind(config).shaping().items()
+    return {f"model.{name}": json.loads(_shown(value)) for name, value in sizes}  # with lists for tuples
 
 
 def _shown(value: Any) -> str:

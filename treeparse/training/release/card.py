@@ -14,8 +14,8 @@ from treeparse.data.outputs import atomic_write
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.encoders import encoder_kind
 from treeparse.model.folders import CARD
+from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.provenance import Provenance, licence_tag
 from treeparse.training.state.run_directory import RunDirectory
@@ -108,8 +108,8 @@ def _description(parser: Parser) -> str:
     tags = [noun.removesuffix(" tag") for noun in features.vocabularies() if noun.endswith(" tag")]
     read = f" and their {' and '.join(tags)}" if tags else ""
     return (
-        f"A graph-based dependency parser by treeparse: an encoder ({encoder_kind(config.encoder).name}) under "
-        f"biaffine scores of arcs and {len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
+        f"A graph-based dependency parser by treeparse: {scorer_kind(config).description} of arcs and "
+        f"{len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
         f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
         f"{read}, split as in the treebanks below.{_predicted(parser)}"
     )

@@ -18,7 +18,6 @@ from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import ENCODERS, ParserConfig
 from treeparse.model.hub import check_local_model
 from treeparse.names import OBJECTIVES
-from treeparse.nn.size import TRAINING_COPIES, check_memory
 from treeparse.nn.transformer_config import TransformerConfig, no_adapters
 from treeparse.setting_fields import values_of_before
 from treeparse.training.settings.arguments import (
@@ -32,14 +31,15 @@ from treeparse.training.settings.arguments import (
     split_options,
     without_replaced_length,
 )
-from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, TrainConfig
-from treeparse.training.settings.encoders import (
-    KEY,
-    add_encoder_arguments,
-    chosen_encoder,
-    encoder_config,
+from treeparse.training.settings.components import (
+    COMPONENTS,
+    Names,
+    are_shipped,
+    chosen_components,
+    component_settings,
     list_settings,
 )
+from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, TrainConfig
 from treeparse.upgrades import upgraded_settings
 from treeparse.user_code import check_module
 
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 
 OBJECTIVES_MODULE = "treeparse.objectives"
 OTHER_ENCODERS = f"""
-The encoders are {", ".join(ENCODERS)}. The settings above are those of one: --help-config --{KEY}.type NAME lists
-another's.
+The encoders are {", ".join(ENCODERS)}. The settings above are those of one: --help-config --model.encoder.type NAME
+lists another's.
 
-A custom encoder is a subclass of treeparse.model.OwnEncoder, named by its class, with its settings as init_args:
---help-config --{KEY}.class_path mymodule.MyEncoder lists them.
+A custom encoder or scorer is a subclass of treeparse.model.OwnEncoder or treeparse.model.OwnScorer, named by its class,
+with its settings as init_args: --help-config --model.encoder.class_path mymodule.MyEncoder lists them.
 """
 SEE = ". See treeparse train --help-config."
 _WRONG_TYPE = re.compile(
@@ -97,9 +97,10 @@ class PendingConfig:
     def checked(self) -> TrainConfig:
         """Check the objective and the size of the model, and return the whole config; raise as `load_config` does."""
         objective = _objective_settings(self.objective, self.path)
-        from treeparse.model.encoders import scorer_size
+        from treeparse.model.scorers import scorer_kind
+        from treeparse.model.scorers.size import TRAINING_COPIES, check_memory
 
-        check_memory(scorer_size(self.config.model), copies=TRAINING_COPIES)
+        check_memory(scorer_kind(self.config.model), None, copies=TRAINING_COPIES)
         return replace(self.config, objective=objective)
 
 
@@ -107,20 +108,20 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
     """Read settings as `load_config` does, without torch unless a custom encoder loads it."""
     options = present_options(options)
     with _faults_as_sentences(path):
-        encoder, settings = chosen_encoder({} if path is None else file_settings(path), options)
+        names, settings = chosen_components({} if path is None else file_settings(path), options)
         settings = settings if of_run else without_replaced_length(settings, options)
         objective_options, others = split_options("objective", options)
         objective = {name: settings.pop(name) for name in ("objective",) if name in settings}
-        parser, keys = (_cached_parser if encoder in ENCODERS else _parser_and_keys)(encoder, of_run)
+        parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names, of_run)
         objective_arguments = file_arguments(objective, keys) + option_arguments(objective_options, keys)
         values = parser.instantiate(parser.parse_args(file_arguments(settings, keys) + option_arguments(others, keys)))
-        sizes = values.model.as_dict()
+        model = values.model.as_dict()
         config = TrainConfig(
             data=values.data,
             output=values.output,
             seed=values.seed,
             init_from=values.init_from,
-            model=ParserConfig(**{**sizes, "encoder": encoder_config(sizes["encoder"])}),
+            model=ParserConfig(**{**model, **{each.name: each.config(model[each.name]) for each in COMPONENTS}}),
             optimization=values.optimization,
             trainer=values.trainer,
         )
@@ -185,8 +186,8 @@ def build_objective(settings: Mapping[str, Any]) -> "Objective":
 
 def describe_settings(options: Sequence[str] = ()) -> str:
     """Return a text that lists every key with its meaning, type and default, for the encoder that the options name."""
-    encoder, _ = chosen_encoder({}, options)
-    parser = _build_parser(encoder)
+    names, _ = chosen_components({}, options)
+    parser = _build_parser(names)
     _add_objective(parser)
     return parser.format_help().partition("\n\n")[2] + OTHER_ENCODERS
 
@@ -216,7 +217,7 @@ def _shown(flat: Mapping[str, Any], key: str) -> str:
     return json.dumps(flat[key], ensure_ascii=False) if key in flat else "absent"
 
 
-def _build_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
+def _build_parser(names: Names, of_run: bool = False) -> ArgumentParser:
     """Build a parser of all settings but the objective's, because those load torch."""
     parser = ArgumentParser(
         prog="treeparse train", exit_on_error=False, add_help=False, allow_abbrev=False, parser_mode=MODE
@@ -226,23 +227,26 @@ def _build_parser(encoder: str, of_run: bool = False) -> ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="seed of the first weights, data order and dropout")
     parser.add_argument("--init_from", type=str | None, default=None, help="a model, or a run, to start from")
     parser.add_class_arguments(SECTIONS["data"], "data")
-    parser.add_class_arguments(ParserConfig, "model", skip={"encoder"}, instantiate=False)
-    add_encoder_arguments(parser, encoder)
+    parser.add_class_arguments(ParserConfig, "model", skip={each.name for each in COMPONENTS}, instantiate=False)
+    for component, kind in zip(COMPONENTS, names, strict=True):
+        component.add_arguments(parser, kind)
     for name in ("optimization", "trainer"):
         parser.add_class_arguments(SECTIONS[name], name)
     if of_run:
-        kinds = {**SECTIONS, "model": ParserConfig, **({KEY: ENCODERS[encoder]} if encoder in ENCODERS else {})}
+        kinds = {**SECTIONS, "model": ParserConfig, **component_settings(names)}
         before = {key: values_of_before(kind) for key, kind in kinds.items()}
+        for component in COMPONENTS:
+            before["model"].pop(component.name, None)  # the defaults of its own arguments hold
         parser.set_defaults(flattened(json.loads(json.dumps(before, default=asdict))))
     return parser
 
 
-def _parser_and_keys(encoder: str, of_run: bool) -> tuple[ArgumentParser, Keys]:
-    parser = _build_parser(encoder, of_run)
-    return parser, Keys(parser.get_defaults(), list_settings(encoder))
+def _parser_and_keys(names: Names, of_run: bool) -> tuple[ArgumentParser, Keys]:
+    parser = _build_parser(names, of_run)
+    return parser, Keys(parser.get_defaults(), list_settings(names))
 
 
-_cached_parser = cache(_parser_and_keys)  # for the package's encoders: building a parser takes longer than reading
+_cached_parser = cache(_parser_and_keys)  # for components of the package: building a parser takes longer than reading
 
 
 @cache

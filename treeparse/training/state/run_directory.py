@@ -23,8 +23,8 @@ from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import encoder_kind
 from treeparse.model.folders import RUN_CHECKPOINTS, RUN_MODEL
+from treeparse.model.scorers import scorer_kind
 from treeparse.model.storage import file_header, from_plain, upgraded
 from treeparse.training.state.history import EpochRecord, best_record, write_csv
 from treeparse.training.state.provenance import Provenance
@@ -102,7 +102,7 @@ class RunDirectory:
             header = {"format": 1} | {name: values[name] for name in file_header() if name in values}
             where = f"{self.parser}, config"
             config = from_plain(ParserConfig, upgraded({**values["config"], **header}, where), where)
-            return Parser(config, Indexer.from_json(values["vocabulary"], encoder_kind(config.encoder).restored))
+            return Parser(config, Indexer.from_json(values["vocabulary"], scorer_kind(config).restored))
         except TreeparseError:
             raise
         except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:

@@ -1,14 +1,11 @@
 """Log probabilities of labels given their arcs, computed from the two ends of an arc when they are asked for."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 from torch import Size, Tensor
 
-from treeparse.nn import BiaffineScores
-from treeparse.nn.biaffine import PairTerms
-from treeparse.trees import LabeledCRF
+from treeparse.nn.biaffine import LabelVectors, PairTerms
 
 MIXED = 2**24  # numbers held at once while labels are scored arc by arc
 TABLE = 2**24  # numbers that are kept of arcs looked up
@@ -21,19 +18,20 @@ class BiaffineLabels:
     gradients the terms of all arcs, if they were asked for.
 
     Args:
-        scores: the scorer's output for a batch.
+        vectors: the label vectors of a batch.
         root_label: the label of arcs from the root, -1 if there is none.
     """
 
     bound = 0.0
     resolution = torch.finfo(torch.float32).eps
 
-    def __init__(self, scores: BiaffineScores, root_label: int) -> None:
-        self.scores, self.root_label = scores, root_label
-        self.count = scores.label_biaffine.heads.out_features
-        self.shape = Size((*scores.arcs.shape, self.count))
-        self.dtype, self.device = scores.label_heads.dtype, scores.arcs.device
-        self.requires_grad = torch.is_grad_enabled() and scores.label_biaffine.weight.requires_grad
+    def __init__(self, vectors: LabelVectors, root_label: int) -> None:
+        self.vectors, self.root_label = vectors, root_label
+        self.count = vectors.biaffine.heads.out_features
+        items, nodes, _ = vectors.heads.shape
+        self.shape = Size((items, nodes, nodes, self.count))
+        self.dtype, self.device = vectors.heads.dtype, vectors.heads.device
+        self.requires_grad = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
         self.support = ("root", root_label, self.count)
         self._terms: PairTerms | None = None  # of all arcs, with gradients
         self._places: Tensor | None = None  # (B, n+1, n+1): the rows of arcs looked up, -1 for others
@@ -41,7 +39,7 @@ class BiaffineLabels:
 
     def from_heads(self, first: int, last: int) -> Tensor:
         with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
-            values = self.scores.labels_from(first, last)
+            values = self.vectors.scores_from(first, last)
             from_root = torch.arange(first, last, device=self.device).reshape(1, -1, 1) == 0
             return self._log_probs(values, from_root)
 
@@ -68,16 +66,15 @@ class BiaffineLabels:
         return torch.zeros(arcs.shape, dtype=torch.float64, device=self.device)
 
     def of_items(self, items: Tensor) -> "BiaffineLabels":
-        scores = self.scores
-        parts = {name: getattr(scores, name)[items] for name in ("arcs", "label_heads", "label_dependents")}
+        vectors = replace(self.vectors, heads=self.vectors.heads[items], dependents=self.vectors.dependents[items])
         with torch.set_grad_enabled(self.requires_grad):
-            return BiaffineLabels(replace(scores, **parts, tags={}), self.root_label)
+            return BiaffineLabels(vectors, self.root_label)
 
     def _terms_from(self, first: int, last: int) -> PairTerms:
         """The terms of all arcs from the heads ``first`` to ``last - 1``; made once where these are all heads."""
         if self._terms is not None and (first, last) == (0, self.shape[1]):
             return self._terms
-        terms = self.scores.label_terms(first, last)
+        terms = self.vectors.terms(first, last)
         if terms.bilinear.requires_grad and (first, last) == (0, self.shape[1]):
             self._terms = terms
         return terms
@@ -96,10 +93,10 @@ class BiaffineLabels:
     @property
     def _step(self) -> int:
         """How many arcs are looked up at once."""
-        return max(1, MIXED // (self.count * self.scores.label_heads.shape[-1]))
+        return max(1, MIXED // (self.count * self.vectors.heads.shape[-1]))
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._log_probs(self.scores.labels_of(item, head, dependent), head == 0)
+        return self._log_probs(self.vectors.scores_at(item, head, dependent), head == 0)
 
     def _rows_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Rows ``(A, L)`` of arcs; those that nobody asked for before are computed."""
@@ -118,14 +115,3 @@ class BiaffineLabels:
             self._places = self._places.index_put((new,), numbers)
             self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
         return self._rows[self._places[arcs]]
-
-
-def with_label_names(p: LabeledCRF, names: Sequence[str], wanted: Sequence[str]) -> LabeledCRF:
-    """A distribution whose labels have some names over other labels, which go by their names too.
-
-    A label that has no place there, or none here, is impossible.
-    """
-    if tuple(names) == tuple(wanted):
-        return p
-    known = {name: place for place, name in enumerate(names)}
-    return p.relabelled([known.get(name, -1) for name in wanted])

@@ -1,0 +1,163 @@
+"""Scorers by registry: a custom scorer is one file, named by its path; without a scorer, a config is biaffine."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from helpers.parsers import CONFIG, TRAINING, random_parser
+
+from treeparse.cli.main import main
+from treeparse.errors import TreeparseError
+from treeparse.model import OwnScorerConfig, Parser, ParserConfig, scorers
+from treeparse.model.config import SCORERS, BiaffineConfig
+from treeparse.model.scorers import scorer_kind
+from treeparse.training import load_config, train
+from treeparse.training.settings.reading import describe_settings
+
+PACKAGE = Path(scorers.__file__).parents[2]
+CUSTOM = '''
+"""Scores of arcs by the distance between two words and of labels by the head, over any encoder."""
+
+import torch
+from torch import nn
+
+from treeparse.model import OwnScorer, Scores
+from treeparse.nn import TagScorer
+
+
+class Distances(OwnScorer):
+    def __init__(self, encoder, indexer, size: int = 8, farthest: int = 5):
+        super().__init__(encoder)
+        self.farthest = farthest
+        self.heads, self.dependents = (nn.Linear(encoder.output_size, size) for _ in range(2))
+        self.distances = nn.Embedding(2 * farthest + 1, 1)
+        self.labels = nn.Linear(encoder.output_size, len(indexer.label_names))
+        self.tags = TagScorer(encoder.output_size, {name: len(tags) for name, tags in indexer.tags.items()})
+
+    def forward(self, batch):
+        nodes = self.encoder(batch)  # (B, n+1, encoder.output_size)
+        places = torch.arange(nodes.shape[1], device=nodes.device)
+        distances = (places - places.unsqueeze(-1)).clamp(-self.farthest, self.farthest) + self.farthest
+        arcs = self.heads(nodes) @ self.dependents(nodes).mT + self.distances(distances).squeeze(-1)
+        labels = self.labels(nodes).unsqueeze(2) + self.labels(nodes).unsqueeze(1)
+        return Scores(arcs, labels, self.tags(nodes))
+'''
+PATH = "my_scorer.Distances"
+
+
+@pytest.fixture
+def custom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The custom scorer as a module that can be imported."""
+    (tmp_path / "my_scorer.py").write_text(CUSTOM, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield PATH
+    sys.modules.pop("my_scorer", None)
+
+
+def test_every_kind_has_its_settings() -> None:
+    assert {name: kind.settings for name, kind in scorers.KINDS.items()} == SCORERS
+
+
+def test_only_its_own_files_know_the_biaffine_scorer() -> None:
+    naming = {path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py") if re.search("Biaffine", path.read_text())}
+    layers = {"nn/__init__.py", "nn/biaffine.py", "nn/int8.py", "cli/commands/warm.py"}
+    own = {"model/config.py", "model/scorers/__init__.py", "model/scorers/biaffine.py"}
+    cited = {"references.py"}  # the title of an article
+    assert naming == {*map(Path, layers | own | cited | {"model/scorers/biaffine_labels.py"})}
+
+
+def test_a_custom_scorer_trains_and_its_model_parses(
+    custom: str, tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--model.scorer.class_path", custom, "--model.scorer.init_args.size=16", "--model.tags.upos=1"]
+    run, words = tmp_path / "run", str(tmp_path / "dev.conllu")
+    assert main(["train", "--config", str(tiny_config), "-q", *options]) == 0
+    saved = json.loads((run / "model" / "config.json").read_bytes())
+    assert saved["scorer"] == {"class_path": custom, "init_args": {"size": 16, "farthest": 5}}
+    settings = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["model"]["scorer"]
+    assert settings == saved["scorer"]
+    assert main(["train", "--resume", str(run), "-q"]) == 0
+    model = Parser.from_pretrained(run)
+    expected = model.parse([["noun1", "verb2"]])
+    assert expected[0].labels[expected[0].heads.index(0)] == "root" and expected[0].upos is not None
+    sys.modules.pop("my_scorer")
+    with pytest.raises(TreeparseError, match=r"config.json, scorer: The scorer 'my_scorer.Distances'.*--import my_sco"):
+        Parser.from_pretrained(run)
+    capsys.readouterr()
+    assert main(["predict", str(run), words, "-q", "--import", "my_scorer"]) == 0
+    assert capsys.readouterr().out.count("\n\n") == 12
+
+
+def test_a_training_starts_from_a_model_of_the_same_scorer(custom: str, tiny_config: Path, tmp_path: Path) -> None:
+    options = ["--model.scorer.class_path", custom, "--optimization.epochs=1"]
+    model = train(load_config(tiny_config, options), quiet=True)
+    more = [f"--init_from={model}", "--optimization.epochs=1"]
+    again = train(load_config(tiny_config, [*options, *more, f"--output={tmp_path / 'more'}"]), quiet=True)
+    assert Parser.from_pretrained(again).config.scorer == Parser.from_pretrained(model).config.scorer
+    other = [*more, f"--output={tmp_path / 'other'}"]
+    with pytest.raises(TreeparseError, match=f"its scorer is {custom} there and biaffine here"):
+        train(load_config(tiny_config, other), quiet=True)
+    with pytest.raises(TreeparseError, match=r"model.scorer.init_args.farthest is 5 there and 3 here"):
+        train(load_config(tiny_config, [*options, *other, "--model.scorer.init_args.farthest=3"]), quiet=True)
+
+
+def test_the_distribution_of_a_custom_scorer_is_that_of_its_scores(custom: str) -> None:
+    config = custom_config(custom)
+    parser = Parser.build(config, TRAINING).double().eval()
+    batch = parser.collate(TRAINING[:3])
+    with torch.no_grad():
+        p, scores = parser.distribution(batch), parser.scorer(batch)
+    assert isinstance(scores.labels, torch.Tensor) and isinstance(p.label_scores, torch.Tensor)
+    root = parser.indexer.root_label
+    labels = scores.labels.clone()
+    labels[:, 0, :, [each for each in range(labels.shape[-1]) if each != root]] = -torch.inf
+    labels[:, 1:, :, root] = -torch.inf
+    words = batch.word_mask().unsqueeze(1).expand_as(scores.arcs)
+    torch.testing.assert_close(p.label_scores[words], labels.log_softmax(-1)[words])
+    torch.testing.assert_close(p.base.scores[words], scores.arcs[words])
+    assert scorer_kind(config).size(parser.indexer) == sum(each.numel() for each in parser.parameters())
+
+
+def custom_config(path: str) -> ParserConfig:
+    """The small config with the custom scorer."""
+    __import__(path.rpartition(".")[0])
+    return replace(CONFIG, scorer=OwnScorerConfig(path))
+
+
+def test_a_custom_scorer_beyond_the_machine_names_its_setting(custom: str) -> None:
+    config = custom_config(custom)
+    huge = replace(config, scorer=replace(config.scorer, init_args={"size": 10**9}))
+    with pytest.raises(TreeparseError, match=r"GB on this machine: lower scorer.init_args.size \(1000000000\)\.$"):
+        Parser.build(huge, TRAINING)
+
+
+@pytest.mark.parametrize("option", ["class_path=my_scorer.Missing", "type=nothing", "class_path=my_scorer.OwnScorer2"])
+def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, option: str, tiny_config: Path) -> None:
+    expected = r"Unknown scorer 'nothing'. Scorers: biaffine, or" if "type" in option else "has no class of that name"
+    with pytest.raises(TreeparseError, match=expected):
+        load_config(tiny_config, [f"--model.scorer.{option}"])
+
+
+def test_settings_of_a_custom_scorer_are_listed(custom: str) -> None:
+    assert "--model.scorer.init_args.farthest " in describe_settings(["--model.scorer.class_path", custom])
+    assert "--model.scorer.type " in describe_settings()
+
+
+def test_a_model_without_a_scorer_is_biaffine(tmp_path: Path) -> None:
+    parser = random_parser().float()
+    parser.save_pretrained(tmp_path / "model")
+    path = tmp_path / "model" / "config.json"
+    config = json.loads(path.read_bytes())
+    assert config.pop("scorer") == {"type": "biaffine"}
+    path.write_text(json.dumps(config), encoding="utf-8")
+    loaded = Parser.from_pretrained(tmp_path / "model")
+    assert loaded.config.scorer == BiaffineConfig() and loaded.parse(TRAINING) == parser.parse(TRAINING)
+    path.write_text(json.dumps({**config, "scorer": {"type": "linear"}}), encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r'scorer, type is "linear", but must be "biaffine"'):
+        Parser.from_pretrained(tmp_path / "model")

@@ -1,0 +1,96 @@
+"""Settings that name a custom class by ``class_path``, with its arguments as ``init_args``."""
+
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+from treeparse.errors import TreeparseError
+
+
+@dataclass(frozen=True)
+class ClassPathConfig:
+    """A custom class and its settings; `of` makes it from the class. Raises unless the class has been imported.
+
+    Attributes:
+        class_path: the path of the class, such as mymodule.MyEncoder.
+        init_args: the settings of the class, plain data.
+    """
+
+    base: ClassVar[type]  # from which the class must be derived
+    part: ClassVar[str]  # of the parser: encoder or scorer
+    supplied: ClassVar[tuple[str, ...]]  # the leading arguments of ``__init__``, which are no settings
+
+    class_path: str
+    init_args: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            plain = json.loads(json.dumps(dict(self.init_args), allow_nan=False))
+        except (TypeError, ValueError) as error:
+            raise TreeparseError(
+                f"The settings of {self.class_path!r:.100} cannot be saved ({error}): numbers, text and lists can."
+            ) from error
+        object.__setattr__(self, "init_args", plain)
+        self._check_settings(self.imported_class(), plain)
+
+    @classmethod
+    def of(cls, custom: type, **settings: Any) -> Self:
+        """Return the config of a class with these settings, and with the class's defaults for all others.
+
+        Raises unless the class takes the settings and is at the top of a module, so that it can be imported again.
+        """
+        path = f"{custom.__module__}.{custom.__qualname__}"
+        if custom.__module__ == "__main__" or "." in custom.__qualname__:
+            raise TreeparseError(f"{path} could not be found again by a saved model: put it at the top of a module.")
+        cls._check_settings(custom, settings)
+        parameters = [*inspect.signature(custom).parameters.values()][len(cls.supplied) :]
+        defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+        return cls(path, defaults | settings)
+
+    def imported_class(self) -> Any:
+        """Return the class; see `find_class`."""
+        return self.find_class(self.class_path)
+
+    @classmethod
+    def find_class(cls, class_path: str) -> Any:
+        """Return the class of a path. Its module must have been imported: this imports nothing and runs nothing."""
+        path, _, name = class_path.rpartition(".")
+        module = sys.modules.get(path)
+        if module is None:
+            raise TreeparseError(
+                f"The {cls.part} {class_path!r:.100} is a class of a module that has not been imported, and loading a "
+                f"model imports no code. If you trust it: import {path:.100} first; in commands, --import {path:.100}."
+            )
+        found = vars(module).get(name)  # not getattr, for which a module may have code
+        if not (isinstance(found, type) and issubclass(found, cls.base)):
+            raise TreeparseError(
+                f"The {cls.part} {class_path!r:.100} is none: its module has no class of that name, derived from "
+                f"treeparse.model.{cls.base.__name__}."
+            )
+        return found
+
+    def smaller(self) -> Iterator[tuple[str, Self]]:
+        """Yield each integer setting above 1, with its value, as text, and the config with this setting at 1."""
+        for name, value in self.init_args.items():
+            if type(value) is int and value > 1:
+                lowered = replace(self, init_args={**self.init_args, name: 1})
+                yield f"{self.part}.init_args.{name} ({value})", lowered
+
+    def shaping(self) -> dict[str, Any]:
+        """Return all settings by the names of their options: any may decide the shapes of weights."""
+        settings = {f"init_args.{name}": value for name, value in self.init_args.items()}
+        return {"class_path": self.class_path, **settings}
+
+    @classmethod
+    def _check_settings(cls, custom: type, settings: Mapping[str, Any]) -> None:
+        """Raise unless the settings are the class's arguments after those that are supplied."""
+        try:
+            inspect.signature(custom).bind(*(None for _ in cls.supplied), **settings)
+        except TypeError as error:
+            raise TreeparseError(
+                f"{custom.__module__}.{custom.__qualname__} does not take its settings ({error}): they are the "
+                f"arguments of its __init__ after {' and '.join(cls.supplied)}."
+            ) from error

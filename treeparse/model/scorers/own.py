@@ -1,0 +1,85 @@
+"""Custom scorers: a class named by its path, with its settings."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+
+from treeparse.data.features.indexer import Indexer
+from treeparse.errors import TreeparseError
+from treeparse.model.class_path import ClassPathConfig
+from treeparse.model.config import ScorerConfig
+from treeparse.model.scorers.kind import EncoderScorerKind
+from treeparse.model.scorers.scorer import EncoderScorer
+
+
+class OwnScorer(EncoderScorer):
+    """The base of a custom scorer: a class at the top of a module that can be imported.
+
+    ``__init__`` takes ``encoder``, the module that ``model.encoder`` chooses; ``indexer``, which has the labels, the
+    tags to predict and the features of the batches; and then its settings: typed arguments of plain values (numbers,
+    text, lists of them). It calls ``super().__init__(encoder)``. ``forward`` returns `Scores`, with the tags of each
+    column of ``indexer.tags``.
+
+    A config names the class by ``model.scorer.class_path`` and gives the settings as ``init_args``; both are saved with
+    the model. Loading a model imports no code: import the class first; commands import it by ``--import``.
+    """
+
+
+@dataclass(frozen=True)
+class OwnScorerConfig(ClassPathConfig, ScorerConfig):
+    """A custom scorer, a subclass of `OwnScorer`, and its settings."""
+
+    base = OwnScorer
+    part = "scorer"
+    supplied = ("encoder", "indexer")
+
+
+@dataclass(frozen=True)
+class Own(EncoderScorerKind):
+    """A custom scorer."""
+
+    settings = OwnScorerConfig
+
+    @property
+    def custom(self) -> OwnScorerConfig:
+        """The class and its settings."""
+        assert isinstance(self.config.scorer, OwnScorerConfig)
+        return self.config.scorer
+
+    @property
+    def name(self) -> str:
+        return self.custom.class_path
+
+    @property
+    def description(self) -> str:
+        return f"an encoder ({self.encoder.name}) under the scores of {self.name}"
+
+    def module(self, indexer: Indexer) -> OwnScorer:
+        encoder = self.encoder.module(indexer.features)
+        scorer = self.custom.imported_class()(encoder, indexer, **self.custom.init_args)
+        if getattr(scorer, "encoder", None) is not encoder:
+            raise TreeparseError(f"{self.name} has no encoder: let its __init__ call super().__init__(encoder).")
+        return scorer
+
+    def size(self, indexer: Indexer | None) -> int:
+        """Count the weights in a module without storage; those of the encoder alone if it cannot be built so."""
+        encoder = self.encoder.size(None if indexer is None else indexer.features)
+        if indexer is None:
+            return encoder.weights
+        try:
+            with torch.random.fork_rng(devices=[]), torch.device("meta"):
+                module = self.module(indexer)
+        except Exception:  # the class's own code may fail on this device; a real fault shows when the parser is built
+            return encoder.weights
+        return sum(tensor.numel() for tensor in module.state_dict().values())
+
+    def smaller(self) -> Iterator[tuple[str, Self]]:
+        yield from super().smaller()
+        for setting, scorer in self.custom.smaller():
+            yield setting, self.of(replace(self.config, scorer=scorer))
+
+    def shaping(self) -> Mapping[str, Any]:
+        scorer = {f"scorer.{name}": value for name, value in self.custom.shaping().items()}
+        return {**scorer, **super().shaping()}

@@ -1,0 +1,88 @@
+"""The interface of scorers: from a batch to the scores of parts of trees, of labels and of tags."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+
+from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
+from treeparse.nn import Encoder
+from treeparse.nn.encoder import weights_with
+from treeparse.trees import LabelSource
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of a batch of B sentences of up to n words.
+
+    Attributes:
+        arcs: ``(B, n+1, n+1)`` log weights, head first; column 0, the diagonal and padding may hold anything.
+        labels: ``(B, n+1, n+1, L)`` scores of any scale, which the parser normalises for each arc; or a source of log
+            probabilities of labels given their arcs, in which "root" is possible for arcs from the root alone, and for
+            these no other label.
+        tags: ``(B, n+1, T)`` log probabilities by column, of the columns that the parser predicts.
+        others: scores of the other kinds of part that the trees have, in the order of their family; mostly none.
+    """
+
+    arcs: Tensor
+    labels: Tensor | LabelSource
+    tags: Mapping[str, Tensor] = field(default_factory=dict)
+    others: tuple[Tensor, ...] = ()
+
+
+class Scorer(nn.Module, ABC):
+    """Scores sentences. What it gives to a sentence does not depend on the rest of the batch, except for rounding.
+
+    Outside training, scores are of the weights' precision, under autocast too.
+    """
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> Scores:
+        """Score a batch, which holds the features of the scorer's kind."""
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """Return the weights without adapters, by the names that a scorer without adapters gives them, uncopied."""
+        return self.state_dict()
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Return the weights of an equivalent scorer without adapters: what a saved model holds."""
+        return self.state_dict()
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        """Return the parameters with a learning rate of their own, each with its factor of the common rate."""
+        return {}
+
+    def advance(self, progress: float) -> None:
+        """Prepare the next step of training, after ``progress`` (0 to 1) of all steps."""
+        return
+
+
+class EncoderScorer(Scorer):
+    """A scorer that reads the vectors of an encoder."""
+
+    encoder: Encoder
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def base_weights(self) -> dict[str, Tensor]:
+        return weights_with(self, "encoder.", self.encoder.base_weights())
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        return weights_with(self, "encoder.", self.encoder.merged_weights())
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        return self.encoder.rates()
+
+    def advance(self, progress: float) -> None:
+        self.encoder.advance(progress)
+
+
+def encoder_of(scorer: Scorer) -> Encoder:
+    """Return the encoder whose vectors a scorer reads; raise if it reads none."""
+    if not isinstance(scorer, EncoderScorer):
+        raise TreeparseError(f"The scorer {type(scorer).__name__} has no encoder.")
+    return scorer.encoder
