@@ -1,33 +1,25 @@
 """Several parsers as one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self, Unpack
+from typing import Self
 
 import torch
 
 from treeparse.batch import Batch
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.data.filling import Held
-from treeparse.data.mapping import Progress, Words, as_sentences
-from treeparse.data.parses import Parse
+from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
-from treeparse.model.given_trees import GivenTrees, as_given
-from treeparse.model.lists import BestLists
+from treeparse.model.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names
-from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
-from treeparse.model.samples import SampledLists
-from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
-from treeparse.names import Combination, Decoder, DecoderName, Precision, combination_named, decoder_named
-from treeparse.rules import Rules, RuleSearch
+from treeparse.names import Combination, Decoder, Precision, combination_named
 from treeparse.sentence import ROOT_LABEL, Sentence
 from treeparse.trees import LabeledDistribution, combined
 
 
-class Ensemble:
+class Ensemble(AnyParser):
     """Several parsers that parse as one, exactly: what is found is best, or drawn, under their combined distribution.
 
     They may differ in everything but their trees: each reads sentences by its own vocabularies, and labels go by their
@@ -40,8 +32,8 @@ class Ensemble:
       place of scores. A tree's score is what it would be if its arcs were independent.
     - "marginals": the mean of the probabilities of labelled arcs. The parse is the tree of the highest expected LAS
       under it, whichever the decoder, which still says among which trees (Kuncoro et al. 2016). A tree's probability is
-      the mean of those under the models; samples are exact; there are no lists of the best, and no temperature. A
-      ``score`` is the expected number of right words, head and label.
+      the mean of those under the models; samples are exact; `kbest`, rules and temperatures other than 1 raise; parses
+      have no entropy and no ``expected_gradient``. A ``score`` is the expected number of right words, head and label.
 
     Under the first two a label or a tree that one model does not know is impossible; under the last it is to that model
     alone. The decoder is by default the first model's. Tags that all models predict are the likeliest by the mean of
@@ -70,7 +62,7 @@ class Ensemble:
         if self.combine != "marginals":
             _check_common_labels(self.parsers)
         names = (name for parser in self.parsers for name in parser.label_names)
-        self.label_names = tuple(dict.fromkeys(names))
+        self._label_names = tuple(dict.fromkeys(names))
         self.tag_names = shared_tags([parser.tag_names for parser in self.parsers])
         self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
 
@@ -80,6 +72,11 @@ class Ensemble:
         if isinstance(directories, str | Path):
             raise TreeparseError(f"{directories} is one folder, but a list of folders is wanted: put it into a list.")
         return cls([Parser.from_pretrained(directory) for directory in directories], combine)
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """The first model's labels by their ids, then the labels that only others have."""
+        return self._label_names
 
     @property
     def networks(self) -> tuple[Parser, ...]:
@@ -107,6 +104,10 @@ class Ensemble:
         for parser in self.parsers:
             parser.use_precision(name)
         return self
+
+    @property
+    def default_decoder(self) -> Decoder:
+        return self.parsers[0].config.decoder
 
     def known_words(self) -> Vocabulary | None:
         """The words of the first model that has a list of those of its training data."""
@@ -142,82 +143,6 @@ class Ensemble:
         named = zip(self.parsers, trees, strict=True)
         same = [with_label_names(p, parser.label_names, self.label_names) for parser, p in named]
         return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
-
-    def parse(self, sentences: Iterable[Words], **options: Unpack[ParseOptions]) -> list[Parse]:
-        """The parse of each sentence, in order, as :meth:`Parser.parse`; all probabilities are the combined ones.
-
-        The ``options`` are those of :meth:`Parser.parse`. For "marginals" rules raise, and there is no exact entropy
-        and no expected gradient: they are None.
-        """
-        request = parse_request(default=self.parsers[0].config.decoder, **options)
-        return [parse for [parse] in lists_of(self, sentences, request)]
-
-    def stream(
-        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
-    ) -> Iterator[Parse]:
-        """:meth:`parse` for sentences without end, as :meth:`Parser.stream`."""
-        return stream_of(self, sentences, parse_request(default=self.parsers[0].config.decoder, **options), ahead)
-
-    def annotate(
-        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
-    ) -> Iterator[Held]:
-        """The sentences themselves, each under its parse, as :meth:`Parser.annotate`."""
-        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
-
-    def kbest(
-        self,
-        sentences: Iterable[Words],
-        k: int,
-        *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        progress: Progress | None = None,
-    ) -> list[list[Parse]]:
-        """The k best labelled trees of each sentence, as :meth:`Parser.kbest`; raises for "marginals"."""
-        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
-
-    def sample(
-        self,
-        sentences: Iterable[Words],
-        k: int,
-        *,
-        replacement: bool = True,
-        seed: int = 0,
-        first: int | Sequence[int] = 0,
-        temperature: float = 1.0,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        progress: Progress | None = None,
-    ) -> list[list[Parse]]:
-        """Labelled trees of each sentence drawn from the combined distribution; arguments as for :meth:`Parser.sample`.
-
-        For "marginals" a temperature other than 1 raises, and so do rules.
-        """
-        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        conditions = conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
-
-    def score_trees(
-        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
-    ) -> list[Parse]:
-        """The trees that sentences have already, as :meth:`Parser.score_trees`; probabilities are the combined ones."""
-        given = as_sentences(sentences)
-        trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
-        return as_given(given, (parse for [parse] in lists))
-
-    def _decoder(self, name: DecoderName | None) -> Decoder:
-        """The decoder of that name, or the first model's."""
-        return decoder_named(self.parsers[0].config.decoder if name is None else name)
 
 
 def _check_same_trees(parsers: Sequence[Parser]) -> None:

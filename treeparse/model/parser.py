@@ -1,11 +1,10 @@
 """The parser itself: it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -13,30 +12,25 @@ from torch import Tensor, nn
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.data.filling import Held
-from treeparse.data.mapping import Progress, Words, as_sentences
+from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
+from treeparse.model.any_parser import AnyParser
 from treeparse.model.config import ParserConfig
 from treeparse.model.folders import CONFIG, WEIGHTS, model_folder
-from treeparse.model.given_trees import GivenTrees, as_given
 from treeparse.model.hub import local_folder, push
-from treeparse.model.lists import BestLists, ChosenTree
-from treeparse.model.parsing import ParseOptions, Request, conditions_of, lists_of, parse_request
-from treeparse.model.samples import SampledLists
+from treeparse.model.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.scorer import Scores
 from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
-from treeparse.model.streaming import annotated, stream_of
 from treeparse.model.tagging import Tagging, TagNames
-from treeparse.names import Decoder, DecoderName, Precision, decoder_named, precision_named
+from treeparse.names import Decoder, DecoderName, Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
-from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.registry import DISTRIBUTIONS
@@ -44,7 +38,7 @@ from treeparse.trees.registry import DISTRIBUTIONS
 WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
 
 
-class Parser(nn.Module):
+class Parser(nn.Module, AnyParser):
     """A graph-based dependency parser. :meth:`build` makes an untrained one, :meth:`from_pretrained` loads one."""
 
     def __init__(self, config: ParserConfig, indexer: Indexer) -> None:
@@ -179,6 +173,10 @@ class Parser(nn.Module):
         """The power of P(label | arc), as the distribution has it, in written probabilities of labels."""
         return (self.config.label_power,)
 
+    @property
+    def default_decoder(self) -> Decoder:
+        return self.config.decoder
+
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, lower-cased, with their counts; None where it has no such list."""
         return self.indexer.features.known_words()
@@ -274,178 +272,6 @@ class Parser(nn.Module):
     ) -> list[Parse]:
         found = ChosenTree(self._decoder(decoder))(p).parses(sentences, self.label_names)
         return [parse for [parse] in tagging.given_to(found)]
-
-    def parse(
-        self,
-        sentences: Iterable[Words],
-        *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        head_threshold: float | None = None,
-        gradient: bool = False,
-        progress: Progress | None = None,
-    ) -> list[Parse]:
-        """The parse of each sentence, in order: the labelled tree that the decoder, or the config's, chooses.
-
-        Labels have a say in which arcs are best. Log probabilities are among all trees, whichever the decoder. A
-        sentence is a :class:`~treeparse.sentence.Sentence`, a list of words, or what else
-        :func:`~treeparse.data.mapping.as_sentence` takes. Batches hold sentences of like length, about ``batch_words``
-        words each. A model that predicts tags gives them to the parses. A spaCy ``Doc`` counts as its sentences, each
-        of which has its parse; its tokens of white space alone are no words. Raises where a sentence is a string or has
-        no words, and where the model reads tags and a sentence has none.
-
-        Trees may have to agree with what is known of them. All is exact: the parse is the best tree that does.
-
-        Args:
-            sentences: what to parse.
-            batch_words: words of a batch.
-            decoder: as above.
-            keep_heads: keep the heads and labels that a :class:`~treeparse.sentence.Sentence` has; -1 and ``_`` are
-                open. Log probabilities are then given these.
-            within: give a word one of its possible heads, ``Sentence.allowed``, where it has some; likewise.
-            rules: what trees must satisfy (`treeparse.rules`), or the search for such trees, with its bound and its
-                counts. A sentence that has none within the bound gets the best tree; log probabilities are as without
-                rules. The words' UPOS are their own, or else predicted. Not for the decoder minimum_risk.
-            probabilities: whether a parse has those of its arcs and labelled arcs among all trees, and the entropy,
-                exactly.
-            head_threshold: how probable each word's heads in its set of heads are at least, such as
-                :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
-            gradient: whether a parse has the ``expected_gradient`` of its sentence, exactly.
-            progress: called after each batch, with the indices of its sentences, for example to move a progress bar.
-
-        Raises:
-            UnfitSentenceError: no tree agrees with what is known of a sentence.
-        """
-        request = parse_request(
-            default=self.config.decoder,
-            batch_words=batch_words,
-            decoder=decoder,
-            keep_heads=keep_heads,
-            within=within,
-            rules=rules,
-            probabilities=probabilities,
-            head_threshold=head_threshold,
-            gradient=gradient,
-            progress=progress,
-        )
-        return [parse for [parse] in lists_of(self, sentences, request)]
-
-    def stream(
-        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
-    ) -> Iterator[Parse]:
-        """:meth:`parse` for sentences without end: the parses in order, in memory that does not grow with them.
-
-        The ``options`` are those of :meth:`parse`, and so are the parses, but for the rounding of other batches.
-        Sentences are read and parsed ``ahead`` at a time, and the next ones while those before are used, in a thread of
-        its own. What is raised where a sentence is read or parsed, as in :meth:`parse`, is raised behind the parses of
-        the sentences before its ``ahead``.
-        """
-        return stream_of(self, sentences, parse_request(default=self.config.decoder, **options), ahead)
-
-    def annotate(
-        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
-    ) -> Iterator[Held]:
-        """The sentences themselves, in order, as they come, each under its parse: what is not of the tree is kept.
-
-        A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of
-        the ``conllu`` library are given back as copies, the last with ``head``, ``deprel`` and ``deps`` set. So is a
-        row of a data set, as a dict with the columns ``head`` and ``deprel``. A spaCy ``Doc`` is given back itself, as
-        by spaCy's own parsers: each of its sentences has its tree, in ``token.head`` and ``token.dep_``; the root's
-        ``dep_`` is "ROOT". The rest is as in :meth:`stream`; raises a ``TypeError`` for lists of words, which have no
-        place for a tree.
-        """
-        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
-
-    def kbest(
-        self,
-        sentences: Iterable[Words],
-        k: int,
-        *,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        progress: Progress | None = None,
-    ) -> list[list[Parse]]:
-        """The k best labelled trees of each sentence, best first, exact and distinct; fewer where there are fewer.
-
-        Trees that differ in a label alone count too. The decoder, or the config's, says among which trees: all
-        (nonprojective), or those without crossing arcs (projective). With rules they are the k best that satisfy them.
-        Probabilities of arcs are those among all trees, not among the list. The rest is as in :meth:`parse`.
-        """
-        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
-
-    def sample(
-        self,
-        sentences: Iterable[Words],
-        k: int,
-        *,
-        replacement: bool = True,
-        seed: int = 0,
-        first: int | Sequence[int] = 0,
-        temperature: float = 1.0,
-        batch_words: int = 5000,
-        decoder: DecoderName | None = None,
-        keep_heads: bool = False,
-        within: bool = False,
-        rules: Rules | RuleSearch | None = None,
-        probabilities: bool = False,
-        progress: Progress | None = None,
-    ) -> list[list[Parse]]:
-        """Labelled trees of each sentence, drawn with probabilities exactly proportional to exp(score / temperature).
-
-        Lists are in the order drawn; shorter ones by an equal seed are the start of longer ones. The decoder
-        projective, or the config's, draws from the trees without crossing arcs, any other from all. A ``log_prob`` is
-        that by which the tree is drawn, from these trees at this temperature; a ``score`` is the model's own. The rest
-        is as in :meth:`parse`.
-
-        Args:
-            sentences: what to parse.
-            k: trees of a sentence.
-            replacement: whether a tree can be drawn again. If not, trees are different, labels included, and fewer
-                where there are fewer.
-            seed: 0 or more. The trees of sentence ``i`` depend on ``(seed, first + i)`` and its scores alone; the last
-                bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
-            first: 0 or more, the place of the first sentence in a longer list; or the places of all.
-            temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
-            batch_words: as in :meth:`parse`.
-            decoder: as above.
-            keep_heads: as in :meth:`parse`.
-            within: likewise.
-            rules: likewise; trees that break one are drawn anew, up to the bound's number a sentence, so that the
-                others are exact samples of those that satisfy the rules.
-            probabilities: whether a tree has the probabilities of its arcs and labelled arcs, and the entropy: those
-                of the model's own distribution of all trees, whatever the temperature and the decoder.
-            progress: as in :meth:`parse`.
-        """
-        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        conditions = conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
-
-    def score_trees(
-        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
-    ) -> list[Parse]:
-        """The trees that sentences have already, as parses: with the model's log probabilities, scores and marginals.
-
-        A label that the model does not have is impossible, and so are several roots where its trees have one: such a
-        tree has the ``log_prob`` -inf, and its other arcs their own probabilities. The rest is as in :meth:`parse`.
-        Raises where a sentence has no heads and labels, or heads that are no tree.
-        """
-        given = as_sentences(sentences)
-        trees = GivenTrees.of(given, self.label_names)
-        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
-        return as_given(given, (parse for [parse] in lists))
-
-    def _decoder(self, name: DecoderName | None) -> Decoder:
-        """The decoder of that name, or the config's."""
-        return decoder_named(self.config.decoder if name is None else name)
 
 
 def with_label_names(p: LabeledCRF, names: Sequence[str], others: Sequence[str]) -> LabeledCRF:

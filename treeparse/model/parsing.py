@@ -101,7 +101,13 @@ def parse_request(
 
 
 class Model(Protocol):
-    """What gives the distribution of a batch."""
+    """The interface that parsing needs from a parser, or from several as one.
+
+    Attributes:
+        raw_text: checks the first sentences for text that is not split into words.
+    """
+
+    raw_text: RawTextCheck
 
     @property
     def label_names(self) -> Sequence[str]:
@@ -116,11 +122,6 @@ class Model(Protocol):
     @property
     def label_powers(self) -> Sequence[float]:
         """The power of P(label | arc) in written probabilities of labels, of each network."""
-        ...
-
-    @property
-    def raw_text(self) -> RawTextCheck:
-        """What looks at the first sentences of all that it is given."""
         ...
 
     @property

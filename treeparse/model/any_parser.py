@@ -1,0 +1,203 @@
+"""The interface of one parser and of several as one: parses, lists, samples and scores of trees."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Unpack
+
+from treeparse.data.filling import Held
+from treeparse.data.mapping import Progress, Words, as_sentences
+from treeparse.data.parses import Parse
+from treeparse.model.given_trees import GivenTrees, as_given
+from treeparse.model.lists import BestLists
+from treeparse.model.parsing import Model, ParseOptions, Request, conditions_of, lists_of, parse_request
+from treeparse.model.samples import SampledLists
+from treeparse.model.streaming import annotated, stream_of
+from treeparse.names import Decoder, DecoderName, decoder_named
+from treeparse.rules import Rules, RuleSearch
+
+
+class AnyParser(Model):
+    """Parses sentences by the distributions of labelled trees that a subclass gives them."""
+
+    @property
+    @abstractmethod
+    def default_decoder(self) -> Decoder:
+        """The decoder that is used if none is named."""
+
+    def parse(
+        self,
+        sentences: Iterable[Words],
+        *,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
+        head_threshold: float | None = None,
+        gradient: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Parse]:
+        """Return the parse of each sentence, in order: the labelled tree that the decoder chooses.
+
+        Labels count in the choice of arcs. Log probabilities are among all trees, whatever the decoder. A sentence is a
+        :class:`~treeparse.sentence.Sentence`, a list of words, or anything else that
+        :func:`~treeparse.data.mapping.as_sentence` takes. A spaCy ``Doc`` counts as its sentences, each with a parse of
+        its own; tokens of white space alone are no words. A model that predicts tags adds them to the parses. Batches
+        hold sentences of similar length.
+
+        Known heads, possible heads and rules restrict the trees, exactly: the parse is the best tree that satisfies
+        them.
+
+        Args:
+            sentences: the sentences to parse.
+            batch_words: words of a batch, about.
+            decoder: best, nonprojective, projective or minimum_risk; None for the config's.
+            keep_heads: keep the heads and labels that a :class:`~treeparse.sentence.Sentence` has; -1 and ``_`` leave
+                them open. Log probabilities are conditional on the known ones.
+            within: choose each word's head among its possible ones, ``Sentence.allowed``, if it has some. Log
+                probabilities are conditional on these.
+            rules: rules that trees must satisfy (`treeparse.rules`), or a search for such trees, with its bound and its
+                counts. A sentence without such a tree within the bound gets the best tree; log probabilities are as
+                without rules. A word's UPOS is its own, or else predicted. Not for the decoder minimum_risk.
+            probabilities: add the exact probabilities of arcs and labelled arcs among all trees, and the entropy.
+            head_threshold: add to each word the set of heads of at least this probability, such as
+                :func:`treeparse.metrics.conformal_threshold` finds; None for no sets.
+            gradient: add the exact ``expected_gradient`` of each sentence.
+            progress: called after each batch with the indices of its sentences, for example to move a progress bar.
+
+        Raises:
+            UnfitSentenceError: no tree agrees with what is known of a sentence.
+            TreeparseError: a sentence is a string or has no words, or lacks tags that the model reads.
+        """
+        request = parse_request(
+            default=self.default_decoder,
+            batch_words=batch_words,
+            decoder=decoder,
+            keep_heads=keep_heads,
+            within=within,
+            rules=rules,
+            probabilities=probabilities,
+            head_threshold=head_threshold,
+            gradient=gradient,
+            progress=progress,
+        )
+        return [parse for [parse] in lists_of(self, sentences, request)]
+
+    def stream(
+        self, sentences: Iterable[Words], *, ahead: int = 4000, **options: Unpack[ParseOptions]
+    ) -> Iterator[Parse]:
+        """Yield the parse of each sentence, in order, in memory that does not grow with their number.
+
+        The ``options`` are those of :meth:`parse`. Parses are equal to its parses, except for the rounding of other
+        batches. The method reads and parses ``ahead`` sentences at a time, the next ones in another thread while the
+        caller uses the last ones. An error in reading or parsing is raised after the parses of the earlier sentences,
+        up to the last multiple of ``ahead``.
+        """
+        return stream_of(self, sentences, parse_request(default=self.default_decoder, **options), ahead)
+
+    def annotate(
+        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
+    ) -> Iterator[Held]:
+        """Yield the sentences themselves, in order, each with its parse; everything besides the tree is unchanged.
+
+        A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of
+        the ``conllu`` library come back as copies, the last with ``head``, ``deprel`` and ``deps`` set. A row of a data
+        set comes back as a dict with the columns ``head`` and ``deprel``. A spaCy ``Doc`` comes back itself, as from
+        spaCy's own parsers: each of its sentences has its tree, in ``token.head`` and ``token.dep_``; the root's
+        ``dep_`` is "ROOT". The rest is as in :meth:`stream`.
+
+        Raises:
+            TypeError: a sentence is a list of words, which cannot hold a tree.
+        """
+        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
+
+    def kbest(
+        self,
+        sentences: Iterable[Words],
+        k: int,
+        *,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
+        progress: Progress | None = None,
+    ) -> list[list[Parse]]:
+        """Return the k best labelled trees of each sentence, best first, exact and distinct; fewer if fewer exist.
+
+        Trees that differ in one label count as different. The decoder chooses among all trees (nonprojective) or among
+        those without crossing arcs (projective). With rules, the list has the k best trees that satisfy them.
+        Probabilities of arcs are among all trees, not among the list. The rest is as in :meth:`parse`.
+        """
+        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
+
+    def sample(
+        self,
+        sentences: Iterable[Words],
+        k: int,
+        *,
+        replacement: bool = True,
+        seed: int = 0,
+        first: int | Sequence[int] = 0,
+        temperature: float = 1.0,
+        batch_words: int = 5000,
+        decoder: DecoderName | None = None,
+        keep_heads: bool = False,
+        within: bool = False,
+        rules: Rules | RuleSearch | None = None,
+        probabilities: bool = False,
+        progress: Progress | None = None,
+    ) -> list[list[Parse]]:
+        """Draw k labelled trees of each sentence, with probabilities exactly proportional to exp(score / temperature).
+
+        Lists are in the order of the draws; a shorter list by the same seed is the start of a longer one. The decoder
+        projective draws from the trees without crossing arcs, any other from all. A ``log_prob`` is the log probability
+        of the draw, from these trees at this temperature; a ``score`` is the model's own. The rest is as in
+        :meth:`parse`.
+
+        Args:
+            sentences: the sentences to draw trees for.
+            k: trees of a sentence.
+            replacement: whether a tree can be drawn again. If not, trees are different, labels included, and fewer if
+                fewer exist.
+            seed: 0 or more. The trees of sentence ``i`` depend only on ``(seed, first + i)`` and its scores; the last
+                bits of scores in single precision depend on the batch. Without replacement, a GPU draws other trees.
+            first: index of the first sentence in a longer list, 0 or more; or the indices of all.
+            temperature: from 1e-6 up; 1 draws from the model's distribution, lower ones favour better trees.
+            batch_words: as in :meth:`parse`.
+            decoder: as above; None for the config's.
+            keep_heads: as in :meth:`parse`.
+            within: as in :meth:`parse`.
+            rules: as in :meth:`parse`. Trees that break a rule are drawn again, up to the bound's number a sentence, so
+                that the others are exact samples of the trees that satisfy the rules.
+            probabilities: add the probabilities of arcs and labelled arcs, and the entropy, of the model's own
+                distribution of all trees, whatever the temperature and the decoder.
+            progress: as in :meth:`parse`.
+        """
+        finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
+        conditions = conditions_of(keep_heads, within, rules)
+        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
+
+    def score_trees(
+        self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
+    ) -> list[Parse]:
+        """Return the sentences' own trees as parses, with the model's log probabilities, scores and marginals.
+
+        A label that the model does not know is impossible, and so are several roots where its trees have one: such a
+        tree has the ``log_prob`` -inf, and its other arcs their probabilities. The rest is as in :meth:`parse`.
+
+        Raises:
+            TreeparseError: a sentence has no heads and labels, or its heads form no tree.
+        """
+        given = as_sentences(sentences)
+        trees = GivenTrees.of(given, self.label_names)
+        lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
+        return as_given(given, (parse for [parse] in lists))
+
+    def _decoder(self, name: DecoderName | None) -> Decoder:
+        """Return the decoder of a name, or the default one."""
+        return self.default_decoder if name is None else decoder_named(name)
