@@ -15,7 +15,8 @@ from helpers.parsers import CONFIG, ENCODER, TRAINING, random_parser
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.errors import TreeparseError
-from treeparse.model import Ensemble, Parse, Parser, ParserConfig, parsing
+from treeparse.model import Ensemble, Parse, Parser, ParserConfig
+from treeparse.model.inference import parsing
 from treeparse.names import COMBINATIONS, Combination, Decoder
 from treeparse.sentence import Sentence, nonprojective_words
 

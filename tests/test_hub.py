@@ -12,7 +12,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from treeparse import Parser
 from treeparse.cli.main import main
 from treeparse.errors import TreeparseError
-from treeparse.model import hub
+from treeparse.model.folder import hub
 
 MODEL = ["config.json", "model.safetensors", "vocabulary.json"]
 WORDS = [["det1", "noun2", "verb1"]]

@@ -280,7 +280,7 @@ def test_lists_do_not_depend_on_the_batch(monkeypatch: pytest.MonkeyPatch) -> No
     for batch_words in (1, 20):
         for found, alone in zip(parser.kbest(sentences, 12, batch_words=batch_words), expected, strict=True):
             assert len(found) == len(alone) and all(map(same, found, alone))
-    monkeypatch.setattr("treeparse.model.parsing.LABEL_SCORES", 1)
+    monkeypatch.setattr("treeparse.model.inference.parsing.LABEL_SCORES", 1)
     assert [len(found) for found in parser.kbest(sentences, 12)] == list(map(len, expected))
 
 

@@ -13,7 +13,8 @@ from helpers.drawn_orders import assert_sequence_law
 from helpers.parsers import CONFIG, TRAINING, random_parser
 
 from treeparse.errors import TreeparseError
-from treeparse.model import Parse, Parser, parsing
+from treeparse.model import Parse, Parser
+from treeparse.model.inference import parsing
 from treeparse.names import Decoder
 from treeparse.sentence import Sentence, nonprojective_words
 

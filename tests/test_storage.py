@@ -20,8 +20,9 @@ from safetensors.torch import load, save_file
 from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
-from treeparse.model import Parser, ParserConfig, storage
-from treeparse.model.storage import from_plain
+from treeparse.model import Parser, ParserConfig
+from treeparse.model.folder import storage
+from treeparse.model.folder.storage import from_plain
 from treeparse.nn import BiLSTMConfig
 from treeparse.setting_fields import added_setting
 from treeparse.version import installed_version
@@ -99,7 +100,7 @@ def test_failed_save_leaves_the_old_model(folder: Path, step: str, monkeypatch: 
 
     parser = Parser.from_pretrained(folder)
     before = {name: (folder / name).read_bytes() for name in FILES}
-    monkeypatch.setattr(f"treeparse.model.storage.{step}", fail)
+    monkeypatch.setattr(f"treeparse.model.folder.storage.{step}", fail)
     with pytest.raises(OSError, match="disk full"):
         parser.save_pretrained(folder)
     assert {name: (folder / name).read_bytes() for name in os.listdir(folder)} == before

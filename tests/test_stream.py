@@ -14,8 +14,8 @@ from helpers.parsers import TRAINING, random_parser
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble
-from treeparse.model.given import UnfitSentenceError
-from treeparse.model.parsing import ParseOptions
+from treeparse.model.inference.given import UnfitSentenceError
+from treeparse.model.inference.parsing import ParseOptions
 from treeparse.rules import Rules, RuleSearch
 from treeparse.sentence import Sentence
 

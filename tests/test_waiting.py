@@ -11,7 +11,8 @@ from helpers.pretended import Pretended, Waits, pretended_device, to_device
 
 from treeparse.batch import Batch
 from treeparse.errors import NoTreeError
-from treeparse.model import Parser, parsing
+from treeparse.model import Parser
+from treeparse.model.inference import parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted

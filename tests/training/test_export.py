@@ -203,7 +203,7 @@ def test_a_failed_export_leaves_nothing_behind(copied: RunDirectory, monkeypatch
         raise OSError("disk full")
 
     before = snapshot(copied.path)
-    monkeypatch.setattr("treeparse.model.storage.save_file", fail)
+    monkeypatch.setattr("treeparse.model.folder.storage.save_file", fail)
     with pytest.raises(OSError, match="disk full"):
         export_model(copied)
     assert snapshot(copied.path).keys() == before.keys()

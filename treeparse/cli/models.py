@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import check_modules, import_modules, named
-from treeparse.model.hub import check_local_model
+from treeparse.model.folder.hub import check_local_model
 from treeparse.names import (
     COMBINATIONS,
     LISTING_COMBINATIONS,

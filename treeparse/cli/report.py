@@ -10,7 +10,7 @@ from treeparse.cli.scores import AHEAD, Table
 from treeparse.cli.sections import figure_of, section_of, tree_of
 from treeparse.cli.tables import percent
 from treeparse.data.conllu import ConlluSentence
-from treeparse.model.folders import RUN_MODEL
+from treeparse.model.folder.files import RUN_MODEL
 from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves
 from treeparse.pictures.page import Figure, Section, figure, html_page, legend, part, sections_html, table
 from treeparse.pictures.text import escaped

@@ -11,7 +11,7 @@ from treeparse.data.files import STANDARD_STREAM, expand_paths
 from treeparse.data.leftovers import remove_all_leftovers, remove_leftovers
 from treeparse.data.outputs import check_output, check_output_folder
 from treeparse.errors import TreeparseError
-from treeparse.model.folders import FILES, RUN_MODEL
+from treeparse.model.folder.files import FILES, RUN_MODEL
 
 
 def check_outputs(

@@ -17,8 +17,8 @@ from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import DataError
 from treeparse.model import Ensemble, Parser, tagging
-from treeparse.model.given import UnfitSentenceError
-from treeparse.model.streaming import made_ahead
+from treeparse.model.inference.given import UnfitSentenceError
+from treeparse.model.inference.streaming import made_ahead
 from treeparse.sentence import Sentence
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share

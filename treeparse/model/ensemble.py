@@ -11,7 +11,7 @@ from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
-from treeparse.model.any_parser import AnyParser
+from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names
 from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
 from treeparse.names import Combination, Decoder, Precision, combination_named

@@ -17,15 +17,15 @@ from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.any_parser import AnyParser
 from treeparse.model.config import ParserConfig
-from treeparse.model.folders import CONFIG, WEIGHTS, model_folder
-from treeparse.model.hub import local_folder, push
-from treeparse.model.lists import ChosenTree
+from treeparse.model.folder.files import CONFIG, WEIGHTS, model_folder
+from treeparse.model.folder.hub import local_folder, push
+from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
+from treeparse.model.inference.any_parser import AnyParser
+from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.scorer import Scores
 from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
-from treeparse.model.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder, DecoderName, Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
@@ -84,7 +84,7 @@ class Parser(nn.Module, AnyParser):
         """The parser that :meth:`save_pretrained` wrote, or a run's, from its folder; on the CPU and ready to parse.
 
         ``organisation/name`` is a model of the Hugging Face hub, of the branch, tag or commit ``revision``: see
-        `treeparse.model.hub`.
+        `treeparse.model.folder.hub`.
 
         Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
         in its shape, and no other. Nothing in the directory is run, and nothing imported for it: where it names an

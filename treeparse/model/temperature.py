@@ -17,9 +17,9 @@ from torch import Tensor
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.errors import TreeparseError
 from treeparse.model.config import TEMPERATURES
-from treeparse.model.given_trees import GivenTrees
+from treeparse.model.inference.given_trees import GivenTrees
+from treeparse.model.inference.parsing import evaluating
 from treeparse.model.parser import Parser
-from treeparse.model.parsing import evaluating
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels import sums

@@ -10,8 +10,8 @@ import torch
 from treeparse.data.files import check_folder
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.model.folders import CONFIG
-from treeparse.model.storage import from_plain, load_weights, read_model, restoring, write_model
+from treeparse.model.folder.files import CONFIG
+from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, write_model
 from treeparse.rerank.examples import example, model_scores, tune
 from treeparse.rerank.learning import LearningConfig, fit
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig

@@ -16,7 +16,7 @@ from treeparse.data.outputs import atomic_write
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Parser
-from treeparse.model.storage import file_digest
+from treeparse.model.folder.storage import file_digest
 from treeparse.progress import Console
 from treeparse.training.data.treebanks import listed
 from treeparse.training.release.export import export_model

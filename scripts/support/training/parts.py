@@ -15,7 +15,7 @@ from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.model import Parser
-from treeparse.model.lists import TreeLists
+from treeparse.model.inference.lists import TreeLists
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
 from treeparse.model.scorers.scorer import Scores, encoder_of
 from treeparse.nn.biaffine import LabelVectors

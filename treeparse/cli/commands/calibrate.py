@@ -14,7 +14,7 @@ from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
-from treeparse.model.folders import CARD, model_folder
+from treeparse.model.folder.files import CARD, model_folder
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:

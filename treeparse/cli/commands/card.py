@@ -11,7 +11,7 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.files import check_folder
 from treeparse.data.parses import with_parses
-from treeparse.model.folders import CARD, RUN_MODEL
+from treeparse.model.folder.files import CARD, RUN_MODEL
 from treeparse.progress import parsing_bar
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from treeparse.model.hub import push
+from treeparse.model.folder.hub import push
 
 HELP = "put a model on the Hugging Face hub"
 EPILOG = """examples:

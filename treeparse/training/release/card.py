@@ -14,7 +14,7 @@ from treeparse.data.outputs import atomic_write
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.folders import CARD
+from treeparse.model.folder.files import CARD
 from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.provenance import Provenance, licence_tag

@@ -10,7 +10,7 @@ from treeparse.data.files import check_folder
 from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.folders import CARD, FILES
+from treeparse.model.folder.files import CARD, FILES
 from treeparse.training.release.card import write_card
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.run_directory import RunDirectory

@@ -16,7 +16,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import ENCODERS, ParserConfig
-from treeparse.model.hub import check_local_model
+from treeparse.model.folder.hub import check_local_model
 from treeparse.names import OBJECTIVES
 from treeparse.nn.transformer_config import TransformerConfig, no_adapters
 from treeparse.setting_fields import values_of_before

@@ -13,7 +13,7 @@ import torch
 
 from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
-from treeparse.model.storage import file_header, from_plain, upgraded
+from treeparse.model.folder.storage import file_header, from_plain, upgraded
 from treeparse.sentence import Sentence
 from treeparse.setting_fields import added_setting
 from treeparse.version import installed_version

@@ -23,9 +23,9 @@ from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.folders import RUN_CHECKPOINTS, RUN_MODEL
+from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
+from treeparse.model.folder.storage import file_header, from_plain, upgraded
 from treeparse.model.scorers import scorer_kind
-from treeparse.model.storage import file_header, from_plain, upgraded
 from treeparse.training.state.history import EpochRecord, best_record, write_csv
 from treeparse.training.state.provenance import Provenance
 from treeparse.training.state.run_state import RunState as RunState

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from treeparse.model.storage import VERSION
+from treeparse.model.folder.storage import VERSION
 from treeparse.training.state.history import EpochRecord
 from treeparse.version import installed_version
 

@@ -12,7 +12,7 @@ from torch.optim import AdamW
 
 from treeparse.errors import TreeparseError
 from treeparse.metrics.tags import TAG_SCORES
-from treeparse.model.storage import VERSION, file_writer
+from treeparse.model.folder.storage import VERSION, file_writer
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_state import STATE_FORMAT, RunState
 from treeparse.version import installed_version

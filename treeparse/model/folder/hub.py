@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from treeparse.errors import TreeparseError
-from treeparse.model.folders import CARD, FILES, check_model_files, model_folder
-from treeparse.model.snapshots import first_line, snapshot
+from treeparse.model.folder.files import CARD, FILES, check_model_files, model_folder
+from treeparse.model.folder.snapshots import first_line, snapshot
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -59,7 +59,7 @@ def push(folder: str | Path, name: str, *, private: bool = False, revision: str 
     check_model_files(source)
     from huggingface_hub import HfApi  # slow to import
 
-    from treeparse.model.storage import read_model
+    from treeparse.model.folder.storage import read_model
 
     read_model(source)
 

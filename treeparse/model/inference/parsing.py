@@ -16,10 +16,10 @@ from treeparse.data.mapping import Progress, Words, as_sentences, check_several,
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
 from treeparse.errors import NoTreeError
-from treeparse.model.given import Given, UnfitSentenceError
-from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
-from treeparse.model.probabilities import with_expected_gradients, with_head_sets, with_probabilities
-from treeparse.model.ruled import RuledBatch
+from treeparse.model.inference.given import Given, UnfitSentenceError
+from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
+from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
+from treeparse.model.inference.ruled import RuledBatch
 from treeparse.model.tagging import Tagging
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search

@@ -8,11 +8,11 @@ from typing import Unpack
 from treeparse.data.filling import Held
 from treeparse.data.mapping import Progress, Words, as_sentences
 from treeparse.data.parses import Parse
-from treeparse.model.given_trees import GivenTrees, as_given
-from treeparse.model.lists import BestLists
-from treeparse.model.parsing import Model, ParseOptions, Request, conditions_of, lists_of, parse_request
-from treeparse.model.samples import SampledLists
-from treeparse.model.streaming import annotated, stream_of
+from treeparse.model.inference.given_trees import GivenTrees, as_given
+from treeparse.model.inference.lists import BestLists
+from treeparse.model.inference.parsing import Model, ParseOptions, Request, conditions_of, lists_of, parse_request
+from treeparse.model.inference.samples import SampledLists
+from treeparse.model.inference.streaming import annotated, stream_of
 from treeparse.names import Decoder, DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch
 

@@ -13,7 +13,7 @@ LONGEST_ROUND = 1024
 Row = tuple[list[int], list[int]]  # heads and labels of one tree, of all nodes and padding
 
 
-class Drawing:
+class IndependentDraws:
     """Independent trees.
 
     Args:
@@ -31,7 +31,7 @@ class Drawing:
         return _rows(heads.transpose(0, 1), labels.transpose(0, 1))
 
 
-class DifferentDrawing:
+class DistinctDraws:
     """Trees without replacement: each round draws those of before again, and more.
 
     Args:

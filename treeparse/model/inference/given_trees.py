@@ -8,8 +8,8 @@ import torch
 
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
-from treeparse.model.lists import ChosenTree, ListFinder, TreeLists
-from treeparse.model.ruled import RuledBatch
+from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
+from treeparse.model.inference.ruled import RuledBatch
 from treeparse.names import Decoder
 from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from treeparse.data.parses import Parse
-from treeparse.model.lists import TreeLists
+from treeparse.model.inference.lists import TreeLists
 from treeparse.trees import LabeledDistribution
 
 

@@ -12,7 +12,7 @@ from treeparse.data.mapping import Words, check_several, each_sentence
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.errors import TreeparseError
-from treeparse.model.parsing import Model, Request, lists_of
+from treeparse.model.inference.parsing import Model, Request, lists_of
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from treeparse.model.drawing import DifferentDrawing, Drawing, Row
+from treeparse.model.inference.draws import DistinctDraws, IndependentDraws, Row
 from treeparse.rules import NamedWords, RuleSearch, RuleTally, SatisfyingTree, satisfying_trees
 from treeparse.sentence import EMPTY, Sentence
 from treeparse.trees import LabeledCRF
@@ -63,7 +63,7 @@ def mended_lists(lists: Sequence[ItemList], p: LabeledCRF, count: int, batch: Ru
     return result
 
 
-def accepted_lists(drawing: Drawing | DifferentDrawing, count: int, batch: RuledBatch) -> list[list[Row]]:
+def accepted_lists(drawing: IndependentDraws | DistinctDraws, count: int, batch: RuledBatch) -> list[list[Row]]:
     """Of the trees drawn for each item, in order, the first ones that satisfy the rules, up to ``count``.
 
     There are fewer where as many are rejected as are to be opened. Where all are, the first is kept.

@@ -15,7 +15,7 @@ from torch import Tensor
 from treeparse.batch import fetched
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
-from treeparse.model.ruled import ItemList, Row, RuledBatch, mended_lists
+from treeparse.model.inference.ruled import ItemList, Row, RuledBatch, mended_lists
 from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
 from treeparse.sentence import Sentence

@@ -8,9 +8,9 @@ import numpy as np
 from torch import Generator, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.model.drawing import DifferentDrawing, Drawing
-from treeparse.model.lists import ListFinder, TreeLists, list_length
-from treeparse.model.ruled import ItemList, RuledBatch, accepted_lists
+from treeparse.model.inference.draws import DistinctDraws, IndependentDraws
+from treeparse.model.inference.lists import ListFinder, TreeLists, list_length
+from treeparse.model.inference.ruled import ItemList, RuledBatch, accepted_lists
 from treeparse.trees import LabeledCRF, LabeledDistribution
 
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
@@ -68,9 +68,9 @@ class SampledLists(ListFinder):
         drawn_from = p if self.temperature == 1 else self._tempered(p)
         most = list_length(batch.search.opened + self.k, p, different=not self.replacement)
         drawing = (
-            Drawing(drawn_from, self._generators(places))
+            IndependentDraws(drawn_from, self._generators(places))
             if self.replacement
-            else DifferentDrawing(drawn_from, lambda items: self._generators([places[item] for item in items]), most)
+            else DistinctDraws(drawn_from, lambda items: self._generators([places[item] for item in items]), most)
         )
         lists = accepted_lists(drawing, self.k, batch)
         found = TreeLists.of([ItemList(rows, []) for rows in lists], p.log_partition, p.scores.shape[-1])

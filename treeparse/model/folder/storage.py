@@ -27,7 +27,7 @@ from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
 from treeparse.model import encoders, scorers
 from treeparse.model.config import ScorerConfig
-from treeparse.model.folders import CONFIG, VOCABULARY, WEIGHTS, check_model_files
+from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.nn import EncoderConfig
 from treeparse.setting_fields import values_of_before
 from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings
