@@ -33,6 +33,7 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
+from treeparse.names import TAGS
 from treeparse.progress import Announcer, parsing_bar
 from treeparse.sentence import Sentence
 
@@ -205,10 +206,8 @@ def _sound(system: System, places: list[int]) -> "list[ConlluSentence]":
 
 def _without_copied_tags(gold: "list[Sentence]", system: "list[Sentence]") -> "list[Sentence]":
     """A file's sentences without the columns of tags that are gold's own: a parser copies what it does not predict."""
-    from treeparse.data.features.words import TAG_COLUMNS
-
     pairs = list(zip(gold, system, strict=True))
-    copied = [name for name in TAG_COLUMNS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
+    copied = [name for name in TAGS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
     return [replace(sentence, **dict.fromkeys(copied)) for sentence in system]
 
 
