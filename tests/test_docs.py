@@ -88,7 +88,7 @@ def test_a_constraint(tiny_config: Path, tmp_path: Path) -> None:
 
 def test_a_latent_tree_in_a_model_of_ones_own() -> None:
     """Learned from the loss of a task that needs the tree: each word is to know the key of the word it hangs from."""
-    block = block_after(trees.__doc__, "A latent tree in a model of one's own")
+    block = block_after(trees.__doc__, "A custom model can learn a latent tree")
     assert lines_of(block) <= 15
     names: dict[str, type[torch.nn.Module]] = {}
     exec(block, {"torch": torch, "NonProjectiveCRF": treeparse.NonProjectiveCRF}, names)
