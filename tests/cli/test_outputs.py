@@ -51,7 +51,6 @@ MODELS = {
     "rank": ["rank", "MODEL", "in.conllu", "-o", "OUT"],
     "suspects": ["suspects", "MODEL", "in.conllu", "-o", "OUT"],
     "rerank": ["rerank", "in.conllu", "--model", "MODEL", "-o", "OUT"],
-    "rerank: parser": ["rerank", "in.conllu", "--model", "more", "--parser", "MODEL", "-o", "OUT"],
     "evaluate": ["evaluate", "in.conllu", "--model", "MODEL", "--output", "OUT"],
     "render": ["render", "--model", "MODEL", "in.conllu", "-o", "OUT"],
     "constraints report": ["constraints", "report", "MODEL", "c.yaml", "in.conllu", "-o", "OUT"],

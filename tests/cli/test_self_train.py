@@ -220,7 +220,7 @@ def test_faults_are_sentences_and_come_before_training(
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [(["--rounds", "0"], "whole number, 1 or more"), (["--least-log-prob", "0.5"], "a number of 0 or less")],
+    [(["--rounds", "0"], "a whole number of 1 or more"), (["--least-log-prob", "0.5"], "a number of at most 0")],
 )
 def test_bad_options_are_refused(options: list[str], problem: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
