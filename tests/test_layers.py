@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -291,3 +292,15 @@ def test_one_function_turns_scores_into_a_distribution() -> None:
     made = {maker for path in above for maker in makers_of_distributions(path)}
     # The command warm compiles kernels by distributions of no sentence.
     assert {maker for maker in made if ".warm." not in maker} == {"treeparse.model.parser.distribution"}
+
+
+def test_no_package_has_more_than_sixteen_modules() -> None:
+    """The commands are excepted: each is a file."""
+    packages = {path.parent for path in PACKAGE.rglob("*.py")} - {PACKAGE / "cli" / "commands"}
+    counts = {str(package): len({*package.glob("*.py")} - {package / "__init__.py"}) for package in packages}
+    assert not {package: count for package, count in counts.items() if count > 16}
+
+
+def test_no_class_name_stands_twice() -> None:
+    names = Counter(node.name for path in MODULES for node in nodes_of(path) if isinstance(node, ast.ClassDef))
+    assert not {name for name, count in names.items() if count > 1}

@@ -9,8 +9,8 @@ import pytest
 from helpers.drawn import read_drawn
 from helpers.parsed_files import SENTENCES, conllu, written
 
+from treeparse.cli.commands import render as render_command
 from treeparse.cli.main import main
-from treeparse.data import outputs
 from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest.files import read_nbest
 from treeparse.errors import TreeparseError
@@ -126,7 +126,7 @@ def test_a_large_page_is_announced(
         raise TreeparseError("the disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(outputs, "atomic_write", fail)
+        patch.setattr(render_command, "atomic_write", fail)
         assert render(many, "-o", target) == 2
     assert warning in capsys.readouterr().err
     assert render(many, "-o", tmp_path / "out.html", "-q") == 0
