@@ -27,7 +27,7 @@ CUSTOM = '''
 import torch
 from torch import nn
 
-from treeparse.model import OwnScorer, Scores
+from treeparse.model import OwnScorer, ScorerOutput
 from treeparse.nn import TagScorer
 
 
@@ -46,7 +46,7 @@ class Distances(OwnScorer):
         distances = (places - places.unsqueeze(-1)).clamp(-self.farthest, self.farthest) + self.farthest
         arcs = self.heads(nodes) @ self.dependents(nodes).mT + self.distances(distances).squeeze(-1)
         labels = self.labels(nodes).unsqueeze(2) + self.labels(nodes).unsqueeze(1)
-        return Scores(arcs, labels, self.tags(nodes))
+        return ScorerOutput(arcs, labels, self.tags(nodes))
 '''
 PATH = "my_scorer.Distances"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from treeparse.model.parser import Parser as Parser
     from treeparse.model.scorers.own import OwnScorer as OwnScorer
     from treeparse.model.scorers.own import OwnScorerConfig as OwnScorerConfig
-    from treeparse.model.scorers.scorer import Scores as Scores
+    from treeparse.model.scorers.scorer import ScorerOutput as ScorerOutput
     from treeparse.model.teacher import Teacher as Teacher
 
 _HOMES = {
@@ -25,7 +25,7 @@ _HOMES = {
     "Parse": "treeparse.data.parses",
     "Parser": "treeparse.model.parser",
     "ParserConfig": "treeparse.model.config",
-    "Scores": "treeparse.model.scorers.scorer",
+    "ScorerOutput": "treeparse.model.scorers.scorer",
     "Teacher": "treeparse.model.teacher",
 }
 

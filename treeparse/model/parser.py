@@ -24,7 +24,7 @@ from treeparse.model.folder.storage import from_plain, load_weights, read_model,
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
-from treeparse.model.scorers.scorer import Scores
+from treeparse.model.scorers.scorer import ScorerOutput
 from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder, DecoderName, Precision, precision_named
@@ -197,7 +197,7 @@ class Parser(nn.Module, AnyParser):
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
-    def distribution(self, batch: Batch, scores: Scores | None = None) -> LabeledCRF:
+    def distribution(self, batch: Batch, scores: ScorerOutput | None = None) -> LabeledCRF:
         """The distribution of each sentence's labelled trees, in float64: what all else is made of.
 
         Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
@@ -219,7 +219,7 @@ class Parser(nn.Module, AnyParser):
         scores = self._scores(batch)
         return self.distribution(batch, scores), Tagging(scores.tags, self.tag_names)
 
-    def _scores(self, batch: Batch) -> Scores:
+    def _scores(self, batch: Batch) -> ScorerOutput:
         if self.precision == "int8" and not (self.training or torch.is_grad_enabled()):
             with torch.autocast("cpu", enabled=False):
                 return self._in_int8.get()(batch)

@@ -17,7 +17,7 @@ from treeparse.batch import Batch
 from treeparse.model import Parser
 from treeparse.model.inference.lists import TreeLists
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
-from treeparse.model.scorers.scorer import Scores, encoder_of
+from treeparse.model.scorers.scorer import ScorerOutput, encoder_of
 from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence
@@ -111,7 +111,7 @@ class Parts:
     def _cut_nodes(self, nodes: Tensor) -> Tensor:
         return self.cut("encoder", nodes)
 
-    def _cut_scores(self, scores: Scores) -> Scores:
+    def _cut_scores(self, scores: ScorerOutput) -> ScorerOutput:
         labels = scores.labels
         assert isinstance(labels, BiaffineLabels)
         arcs, heads, dependents = (

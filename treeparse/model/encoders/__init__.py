@@ -7,7 +7,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.config import DEFAULT_ENCODER, ENCODERS
 from treeparse.model.encoders.bilstm import BiLSTM
 from treeparse.model.encoders.kind import EncoderKind
-from treeparse.model.encoders.own import Own
+from treeparse.model.encoders.own import CustomEncoderKind
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn.config import EncoderConfig
 
@@ -17,7 +17,7 @@ KINDS: Mapping[str, type[EncoderKind[Any]]] = {"bilstm": BiLSTM, "transformer": 
 
 def encoder_kind(config: EncoderConfig) -> EncoderKind[Any]:
     """The encoder that the settings describe."""
-    own: type[EncoderKind[Any]] = Own
+    own: type[EncoderKind[Any]] = CustomEncoderKind
     for kind in [*KINDS.values(), own]:
         if isinstance(config, kind.settings):
             return kind(config)
@@ -27,6 +27,6 @@ def encoder_kind(config: EncoderConfig) -> EncoderKind[Any]:
 def settings_class(data: Mapping[str, Any]) -> type[EncoderConfig] | None:
     """The class of the settings that plain data are of, by their ``class_path`` or ``type``; None for no type known."""
     if "class_path" in data:
-        return Own.settings
+        return CustomEncoderKind.settings
     name = data.get("type", DEFAULT_ENCODER)
     return ENCODERS.get(name) if isinstance(name, str) else None

@@ -50,7 +50,7 @@ class OwnEncoderConfig(ClassPathConfig, EncoderConfig):
 
 
 @dataclass(frozen=True)
-class Own(EncoderKind[OwnEncoderConfig]):
+class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
     """An encoder of one's own."""
 
     settings = OwnEncoderConfig

@@ -9,7 +9,7 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.model.config import BiaffineConfig
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
 from treeparse.model.scorers.kind import EncoderScorerKind
-from treeparse.model.scorers.scorer import EncoderScorer, Scores
+from treeparse.model.scorers.scorer import EncoderScorer, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
 
@@ -45,13 +45,13 @@ class BiaffineScorer(EncoderScorer):
         self.labels = LabelBiaffine(label_size, labels)
         self.tags = TagScorer(encoder.output_size, tags)
 
-    def forward(self, batch: Batch) -> Scores:
+    def forward(self, batch: Batch) -> ScorerOutput:
         nodes = self.encoder(batch)
         arc_heads, arc_dependents, heads, dependents = self.projections(nodes)
         arcs, tags = self.arcs(arc_heads, arc_dependents), self.tags(nodes)
         if not self.training:  # labels are scored later, maybe outside this autocast
             heads, dependents = heads.to(arcs.dtype), dependents.to(arcs.dtype)
-        return Scores(arcs, BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label), tags)
+        return ScorerOutput(arcs, BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label), tags)
 
 
 @dataclass(frozen=True)

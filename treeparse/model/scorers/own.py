@@ -19,8 +19,8 @@ class OwnScorer(EncoderScorer):
 
     ``__init__`` takes ``encoder``, the module that ``model.encoder`` chooses; ``indexer``, which has the labels, the
     tags to predict and the features of the batches; and then its settings: typed arguments of plain values (numbers,
-    text, lists of them). It calls ``super().__init__(encoder)``. ``forward`` returns `Scores`, with the tags of each
-    column of ``indexer.tags``.
+    text, lists of them). It calls ``super().__init__(encoder)``. ``forward`` returns `ScorerOutput`, with the tags of
+    each column of ``indexer.tags``.
 
     A config names the class by ``model.scorer.class_path`` and gives the settings as ``init_args``; both are saved with
     the model. Loading a model imports no code: import the class first; commands import it by ``--import``.
@@ -37,7 +37,7 @@ class OwnScorerConfig(ClassPathConfig, ScorerConfig):
 
 
 @dataclass(frozen=True)
-class Own(EncoderScorerKind):
+class CustomScorerKind(EncoderScorerKind):
     """A custom scorer."""
 
     settings = OwnScorerConfig

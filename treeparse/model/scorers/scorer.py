@@ -14,7 +14,7 @@ from treeparse.trees import LabelSource
 
 
 @dataclass(frozen=True)
-class Scores:
+class ScorerOutput:
     """The scores of a batch of B sentences of up to n words.
 
     Attributes:
@@ -39,7 +39,7 @@ class Scorer(nn.Module, ABC):
     """
 
     @abstractmethod
-    def forward(self, batch: Batch) -> Scores:
+    def forward(self, batch: Batch) -> ScorerOutput:
         """Score a batch, which holds the features of the scorer's kind."""
 
     def base_weights(self) -> dict[str, Tensor]:
