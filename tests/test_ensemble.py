@@ -224,7 +224,7 @@ def test_what_cannot_be_asked_of_an_ensemble() -> None:
         Ensemble([parser, other_parser(single_root=False)])
     with pytest.raises(TreeparseError, match="model 2 has trees: projective, single_root: true"):
         Ensemble([parser, other_parser(trees="projective")])
-    with pytest.raises(TreeparseError, match="one folder, but a list of folders"):
+    with pytest.raises(TreeparseError, match="one folder; put it into a list of folders"):
         Ensemble.from_pretrained("model")
     mixture = Ensemble([parser, other_parser()], "marginals")
     with pytest.raises(

@@ -172,7 +172,7 @@ def test_several_models_by_the_mean_of_log_probabilities() -> None:
 def test_models_without_tags_in_common() -> None:
     ensemble = Ensemble([tagger(upos=1.0), tagger(feats=1.0)])
     assert ensemble.parse(SENTENCES)[0].tags == {}
-    with pytest.raises(TreeparseError, match="several as one have none in common"):
+    with pytest.raises(TreeparseError, match="models of an ensemble have none in common"):
         check_tags(ensemble)
     assert shared_tags([{"upos": ["A", "B"]}, {"upos": ["C"]}]) == {}
 
@@ -181,5 +181,5 @@ def test_some_of_the_tags_under_other_ids() -> None:
     tagging = Tagging(
         {"upos": torch.tensor([[[0.0, -1.0, -2.0]]]), "feats": torch.zeros(1, 1, 1)}, {"upos": "ABC", "feats": "_"}
     )
-    chosen = tagging.among({"upos": ["C", "A"]})
+    chosen = tagging.restrict_to({"upos": ["C", "A"]})
     assert chosen.log_probs.keys() == {"upos"} and chosen.log_probs["upos"].tolist() == [[[-2.0, 0.0]]]

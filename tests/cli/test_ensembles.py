@@ -100,7 +100,7 @@ def test_what_is_refused(
     config = json.loads((tmp_path / "model" / "config.json").read_text())
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"single_root": False}))
     problem = error_of(capsys, "predict", model, tmp_path / "model", source)
-    assert "The models are of different trees: the first has trees: nonprojective, single_root: true" in problem
+    assert "The models have different trees: the first has trees: nonprojective, single_root: true" in problem
 
 
 @pytest.mark.parametrize("how", COMBINATIONS)

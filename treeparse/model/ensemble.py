@@ -1,4 +1,4 @@
-"""Several parsers as one."""
+"""`Ensemble`: several parsers that parse by their combined distribution."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,25 +20,23 @@ from treeparse.trees import LabeledDistribution, combined
 
 
 class Ensemble(AnyParser):
-    """Several parsers that parse as one, exactly: what is found is best, or drawn, under their combined distribution.
+    """Several parsers that parse by their combined distribution, exactly.
 
-    They may differ in everything but their trees: each reads sentences by its own vocabularies, and labels go by their
-    names. ``combine`` is one of:
+    The parsers may differ in everything but their trees: each has its own vocabularies, and labels are matched by name.
+    ``combine`` is one of:
 
-    - "scores": the mean of the scores of arcs, and of the log probabilities of labels given their arcs. A labelled
-      tree's probability is proportional to the geometric mean of those under the models, a product of experts; one
-      model alone is itself.
-    - "log_probs": the mean of the log probabilities of labelled arcs, so of the logs of the models' marginals, in the
-      place of scores. A tree's score is what it would be if its arcs were independent.
-    - "marginals": the mean of the probabilities of labelled arcs. The parse is the tree of the highest expected LAS
-      under it, whichever the decoder, which still says among which trees (Kuncoro et al. 2016). A tree's probability is
-      the mean of those under the models; samples are exact; `kbest`, rules and temperatures other than 1 raise; parses
-      have no entropy and no ``expected_gradient``. A ``score`` is the expected number of right words, head and label.
+    - "scores": the mean of arc scores, and of log P(label | arc). The probability of a labelled tree is proportional to
+      the geometric mean of its probabilities under the models (a product of experts).
+    - "log_probs": arcs are scored by the mean of the models' log marginals of labelled arcs.
+    - "marginals": the mean of the marginals of labelled arcs. Every decoder returns the tree of the highest expected
+      LAS (Kuncoro et al. 2016), projective or not as the decoder's trees are. The probability of a tree is its mean
+      over the models; samples are exact. `kbest`, rules and temperatures other than 1 raise; parses have no entropy
+      and no ``expected_gradient``. A ``score`` is the expected number of words with the right head and label.
 
-    Under the first two a label or a tree that one model does not know is impossible; under the last it is to that model
-    alone. The decoder is by default the first model's. Tags that all models predict are the likeliest by the mean of
-    their log probabilities, of those tags that all know. In written probabilities of labels, P(label | arc) gets the
-    power temperature / label_temperature: by marginals each model's own, otherwise the geometric mean of the models'.
+    A label or tree that one model does not know is impossible under the first two; under "marginals" it has probability
+    0 in that model alone. The default decoder is the first model's. Predicted tags are those of the highest mean log
+    probability, of the tags that all models know. Written probabilities of labels use P(label | arc) to the power
+    temperature / label_temperature: of each model with "marginals", otherwise of the models' geometric mean.
 
     Args:
         parsers: one or more, on one device.
@@ -47,12 +45,12 @@ class Ensemble(AnyParser):
     Attributes:
         parsers: in order.
         combine: as above.
-        label_names: the first model's labels by their ids, and behind them those that the others have besides.
+        label_names: the first model's labels by their ids, then the labels that only others have.
         tag_names: the tags that all models know of the columns that all predict.
 
     Raises:
-        TreeparseError: without parsers; where their ``trees`` or ``single_root`` differ; and where they have no label
-            in common for some arcs, unless they are combined by marginals.
+        TreeparseError: without parsers; if their ``trees`` or ``single_root`` differ; and if they have no label in
+            common for some arcs, unless ``combine`` is "marginals".
     """
 
     def __init__(self, parsers: Sequence[Parser], combine: Combination | str = "scores") -> None:
@@ -68,9 +66,9 @@ class Ensemble(AnyParser):
 
     @classmethod
     def from_pretrained(cls, directories: Sequence[str | Path], combine: Combination | str = "scores") -> Self:
-        """The ensemble of saved parsers, as :meth:`Parser.from_pretrained` loads them."""
+        """Load each parser by :meth:`Parser.from_pretrained` and return their ensemble."""
         if isinstance(directories, str | Path):
-            raise TreeparseError(f"{directories} is one folder, but a list of folders is wanted: put it into a list.")
+            raise TreeparseError(f"{directories} is one folder; put it into a list of folders.")
         return cls([Parser.from_pretrained(directory) for directory in directories], combine)
 
     @property
@@ -80,27 +78,27 @@ class Ensemble(AnyParser):
 
     @property
     def networks(self) -> tuple[Parser, ...]:
-        """What scores the sentences."""
+        """The networks that score sentences."""
         return self.parsers
 
     @property
     def label_powers(self) -> tuple[float, ...]:
-        """As `Parser.label_powers`, of each of the parsers."""
+        """`Parser.label_powers` of each parser."""
         return tuple(parser.config.label_power for parser in self.parsers)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return self.parsers[0].device
 
     def to(self, device: torch.device | str) -> Self:
-        """The ensemble itself, moved to a device."""
+        """Move the parsers to a device and return the ensemble."""
         for parser in self.parsers:
             parser.to(device)
         return self
 
     def use_precision(self, name: Precision | str) -> Self:
-        """As `Parser.use_precision`, each of the parsers."""
+        """Call `Parser.use_precision` of each parser and return the ensemble."""
         for parser in self.parsers:
             parser.use_precision(name)
         return self
@@ -110,27 +108,27 @@ class Ensemble(AnyParser):
         return self.parsers[0].config.decoder
 
     def known_words(self) -> Vocabulary | None:
-        """The words of the first model that has a list of those of its training data."""
-        found = (parser.known_words() for parser in self.parsers)
-        return next((words for words in found if words is not None), None)
+        """`Parser.known_words` of the first model that has them."""
+        lists = (parser.known_words() for parser in self.parsers)
+        return next((words for words in lists if words is not None), None)
 
     def multiword_tokens(self) -> Mapping[str, str]:
-        """As `Parser.multiword_tokens`, of the first model that knows some."""
-        return next((found for parser in self.parsers if (found := parser.multiword_tokens())), {})
+        """`Parser.multiword_tokens` of the first model that has some."""
+        return next((tokens for parser in self.parsers if (tokens := parser.multiword_tokens())), {})
 
     def check(self, sentence: Sentence) -> None:
-        """Raise where one of the models reads tags that the sentence lacks."""
+        """Raise if the sentence lacks tags that a model reads."""
         for parser in self.parsers:
             parser.check(sentence)
 
     def length(self, sentence: Sentence) -> int:
-        """What the sentence counts for in the bounds of a batch: what it does for the model for which it is longest."""
+        """The greatest `Parser.length` of the sentence among the models."""
         return max(parser.length(sentence) for parser in self.parsers)
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> tuple[Batch, ...]:
-        """The sentences as a batch of each model; ``indices`` are their places."""
-        given = as_sentences(sentences)
-        return tuple(parser.collate(given, indices) for parser in self.parsers)
+        """A batch of the sentences for each model; ``indices`` are theirs in a treebank."""
+        sentences = as_sentences(sentences)
+        return tuple(parser.collate(sentences, indices) for parser in self.parsers)
 
     def distribution(self, batches: Sequence[Batch]) -> LabeledDistribution:
         """The combined distribution of each sentence's labelled trees, in float64, from a batch of each model."""
@@ -138,39 +136,40 @@ class Ensemble(AnyParser):
 
     def distribution_and_tags(self, batches: Sequence[Batch]) -> tuple[LabeledDistribution, Tagging]:
         """:meth:`distribution`, and the combined probabilities of the tags that all models predict."""
-        found = [parser.distribution_and_tags(batch) for parser, batch in zip(self.parsers, batches, strict=True)]
-        trees, taggings = zip(*found, strict=True)
-        named = zip(self.parsers, trees, strict=True)
-        same = [with_label_names(p, parser.label_names, self.label_names) for parser, p in named]
-        return combined(same, self.combine), mean_tagging(taggings, self.tag_names)
+        pairs = [parser.distribution_and_tags(batch) for parser, batch in zip(self.parsers, batches, strict=True)]
+        distributions = [
+            with_label_names(p, parser.label_names, self.label_names)
+            for parser, (p, _) in zip(self.parsers, pairs, strict=True)
+        ]
+        return combined(distributions, self.combine), mean_tagging([tagging for _, tagging in pairs], self.tag_names)
 
 
 def _check_same_trees(parsers: Sequence[Parser]) -> None:
-    """Raise unless there are parsers, and all of the same trees."""
+    """Raise if there are no parsers, or if their trees differ."""
     if not parsers:
         raise TreeparseError("An ensemble needs at least one model: name its folder.")
     settings = [f"trees: {p.config.trees}, single_root: {str(p.config.single_root).lower()}" for p in parsers]
     for number, text in enumerate(settings, 1):
         if text != settings[0]:
             raise TreeparseError(
-                f"The models are of different trees: the first has {settings[0]}, model {number} has {text}. Combine "
+                f"The models have different trees: the first has {settings[0]}, model {number} has {text}. Combine "
                 "models that were trained with the same model.trees and model.single_root."
             )
 
 
 def _check_common_labels(parsers: Sequence[Parser]) -> None:
-    """Raise where all labels of some arcs are impossible, each to some model."""
+    """Raise if no label is common to all models, for arcs from the root or for arcs between words."""
     for from_root, arcs in ((True, "arcs from the root"), (False, "arcs between words")):
         if not set.intersection(*(_labels(parser, from_root) for parser in parsers)):
             some = "; ".join(f"model {n}: {_shown(parser)}" for n, parser in enumerate(parsers, 1))
             raise TreeparseError(
-                f"The models have no label in common for {arcs} ({some}), so that every tree is impossible to one of "
-                "them: combine them by marginals."
+                f"The models have no label in common for {arcs} ({some}), so that every tree is impossible under one "
+                "of them: combine them by marginals."
             )
 
 
 def _labels(parser: Parser, from_root: bool) -> set[str]:
-    """The labels that arcs can have: "root" is for those from the root, and for no others."""
+    """The labels of arcs from the root, or of arcs between words; "root" is for arcs from the root alone."""
     names = set(parser.label_names)
     if ROOT_LABEL not in names or len(names) == 1:
         return names

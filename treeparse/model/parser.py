@@ -1,4 +1,4 @@
-"""The parser itself: it is built or loaded, scores sentences and finds their trees."""
+"""`Parser`: a scorer and vocabularies; it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.registry import DISTRIBUTIONS
 
-WEIGHTS_AMISS = 10**6  # that a damaged model may have too many and still be built, to say which
+SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
 
 class Parser(nn.Module, AnyParser):
@@ -65,11 +65,13 @@ class Parser(nn.Module, AnyParser):
         *,
         unlabelled: Sequence[Sentence] = (),
     ) -> Self:
-        """An untrained parser with the vocabularies of the training sentences; ``unlabelled`` ones give no labels.
+        """Return an untrained parser with the vocabularies of the training sentences.
 
-        ``vectors`` give the encoder its frozen table of pretrained vectors and its ``vector_size``; they are saved with
-        the model. Raises where ``config`` has a ``vector_size`` already that is not theirs, and where the encoder reads
-        no vectors.
+        ``unlabelled`` sentences add words to the vocabularies, but no labels. ``vectors`` become the encoder's frozen
+        table of pretrained vectors, set its ``vector_size`` and are saved with the model.
+
+        Raises:
+            TreeparseError: if ``config`` has another ``vector_size``, or if the encoder reads no vectors.
         """
         kind = scorer_kind(config).completed(vectors)
         features = kind.features([*sentences, *unlabelled], vectors)
@@ -81,14 +83,14 @@ class Parser(nn.Module, AnyParser):
 
     @classmethod
     def from_pretrained(cls, directory: str | Path, *, revision: str | None = None) -> Self:
-        """The parser that :meth:`save_pretrained` wrote, or a run's, from its folder; on the CPU and ready to parse.
+        """Load a parser from the folder of a model or of a training run; it is on the CPU and in evaluation mode.
 
-        ``organisation/name`` is a model of the Hugging Face hub, of the branch, tag or commit ``revision``: see
-        `treeparse.model.folder.hub`.
+        ``organisation/name`` is a model on the Hugging Face hub, at the branch, tag or commit ``revision``: see
+        `treeparse.model.folder.hub`. Loading runs and imports no code from the folder: import the class of a custom
+        encoder (:class:`~treeparse.model.OwnEncoder`) before.
 
-        Raises a ``TreeparseError`` where a file is missing or does not fit the others: every weight must be there,
-        in its shape, and no other. Nothing in the directory is run, and nothing imported for it: where it names an
-        encoder of one's own (:class:`~treeparse.model.OwnEncoder`), that class must have been imported before.
+        Raises:
+            TreeparseError: if a file is missing, or if a weight is missing, unknown or of another shape.
         """
         directory = model_folder(local_folder(directory, revision))
         config, vocabulary, weights = read_model(directory)
@@ -97,7 +99,7 @@ class Parser(nn.Module, AnyParser):
             kind = scorer_kind(settings)
             indexer = Indexer.from_json(vocabulary, kind.restored)
             needed, saved = kind.size(indexer), sum(tensor.numel() for tensor in weights.values())
-        if needed > 2 * saved + WEIGHTS_AMISS:  # not to be allocated only to find that they do not fit
+        if needed > 2 * saved + SPARE_WEIGHTS:  # refuse before memory is allocated
             raise TreeparseError(
                 f"The weights in {directory} do not fit its config: {WEIGHTS} holds {saved:,} numbers and {CONFIG} "
                 f"asks for {needed:,}, see {excess(kind, indexer, saved)}: the files are not of one model."
@@ -108,31 +110,31 @@ class Parser(nn.Module, AnyParser):
         return parser.eval()
 
     def save_pretrained(self, directory: str | Path) -> None:
-        """Writes ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none.
+        """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none.
 
-        Adapters are saved as part of the weights beside which they stand.
+        Adapters are merged into the weights that they adapt.
         """
         write_model(directory, self._saved_config(), self.indexer.to_json(), self.merged_weights())
 
     def save_config(self, directory: str | Path) -> None:
-        """Writes ``config.json`` alone, into the folder where this very parser was saved: for another temperature."""
+        """Write ``config.json`` alone, into a folder where this parser was saved, as for a new temperature."""
         rewrite_config(directory, self._saved_config())
 
     def _saved_config(self) -> dict[str, Any]:
         return asdict(scorer_kind(self.config).merged())
 
     def base_weights(self) -> dict[str, Tensor]:
-        """The weights without what adapters add, by the names of a parser without adapters: no copies."""
+        """The weights without adapters, by the names of a parser without adapters; they are not copied."""
         return {f"scorer.{name}": tensor for name, tensor in self.scorer.base_weights().items()}
 
     def merged_weights(self) -> dict[str, Tensor]:
-        """The weights of a parser without adapters that computes the same: those that are saved."""
+        """The weights with adapters merged into them, as `save_pretrained` saves them."""
         return {f"scorer.{name}": tensor for name, tensor in self.scorer.merged_weights().items()}
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
-        """Put the parser on the Hugging Face hub as ``organisation/name`` and say its address; see `hub.push`.
+        """Upload the parser to the Hugging Face hub as ``organisation/name`` and return its address; see `hub.push`.
 
-        A run's model has a card; ``treeparse push`` takes it along.
+        This uploads no model card; ``treeparse push`` uploads that of a training run.
         """
         with tempfile.TemporaryDirectory() as folder:
             self.save_pretrained(Path(folder) / "model")
@@ -140,15 +142,15 @@ class Parser(nn.Module, AnyParser):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         return next(self.parameters()).device
 
     def use_precision(self, name: Precision | str) -> Self:
-        """From now on sentences are scored so, in training excepted: 32, bf16, int8, or auto; the parser itself.
+        """Set the precision in which sentences are scored outside training: 32, bf16, int8 or auto. Return the parser.
 
-        With bf16 the encoder's products are in bfloat16, those of the arc and label scores in float32. With int8, which
-        is for CPUs, weights and what they are multiplied with are rounded to eight bits where no gradients are asked
-        for. ``auto`` is bf16 where the device has instructions for it. It is no part of the model that is saved.
+        "bf16" computes the encoder in bfloat16, and arc and label scores in float32. "int8" is for CPUs: it rounds
+        weights and activations to eight bits, unless gradients are needed. "auto" is bf16 on a device that has
+        instructions for it. The precision is not saved with the model.
         """
         self.precision = precision_named(name)
         return self
@@ -160,17 +162,17 @@ class Parser(nn.Module, AnyParser):
 
     @property
     def tag_names(self) -> TagNames:
-        """The tags of each column that it predicts beside the tree, by their ids."""
+        """The tags of each column that the parser predicts with the tree, by their ids."""
         return {column: tags.items for column, tags in self.indexer.tags.items()}
 
     @property
     def networks(self) -> tuple[Self, ...]:
-        """What scores the sentences: itself."""
+        """The networks that score sentences: the parser alone."""
         return (self,)
 
     @property
     def label_powers(self) -> tuple[float]:
-        """The power of P(label | arc), as the distribution has it, in written probabilities of labels."""
+        """The power to which P(label | arc) of the distribution is raised for written probabilities of labels."""
         return (self.config.label_power,)
 
     @property
@@ -178,34 +180,33 @@ class Parser(nn.Module, AnyParser):
         return self.config.decoder
 
     def known_words(self) -> Vocabulary | None:
-        """The words of the training data, lower-cased, with their counts; None where it has no such list."""
+        """The words of the training data, in lower case, with their counts; None if the encoder has no list."""
         return self.indexer.features.known_words()
 
     def multiword_tokens(self) -> Mapping[str, str]:
-        """The multiword tokens of the training data, lower-cased, with their words; none where it is not known."""
+        """The multiword tokens of the training data, in lower case, with their words; may be empty."""
         return self.indexer.multiword_tokens
 
     def check(self, sentence: Sentence) -> None:
-        """Raise where the model reads tags that the sentence lacks."""
+        """Raise if the sentence lacks tags that the model reads."""
         self.indexer.features.check(sentence)
 
     def length(self, sentence: Sentence) -> int:
-        """What the sentence counts for in the bounds of a batch."""
+        """The length of the sentence that counts towards the size of a batch: words, or subwords."""
         return self.indexer.features.length(sentence)
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
-        """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are their places."""
+        """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are theirs in a treebank."""
         return self.indexer.collate(as_sentences(sentences), indices).to(self.device)
 
     def distribution(self, batch: Batch, scores: ScorerOutput | None = None) -> LabeledCRF:
-        """The distribution of each sentence's labelled trees, in float64: what all else is made of.
+        """The distribution of each sentence's labelled trees, in float64; every other result comes from it.
 
-        Its trees are those of the config's ``trees`` and ``single_root``. Label scores are log probabilities of labels
-        given their arcs, so that its ``base`` is the distribution of the trees; they are computed where they are needed
-        and take little memory. The label "root" is for arcs from the root, and for no others. Where the config has a
-        ``temperature`` other than 1, all scores are divided by it, and labels of all arcs are looked at. ``scores`` are
-        those of the scorer, where they are there already. On a device they are not validated, for which it would have
-        to be waited for.
+        The config's ``trees`` and ``single_root`` choose the trees. Label scores are log P(label | arc), so that
+        ``base`` is the distribution of the unlabelled trees. They are computed when they are needed and take little
+        memory. Arcs from the root have the label "root", and no other arcs have it. All scores are divided by the
+        config's ``temperature``; one other than 1 needs the label scores of all arcs. ``scores`` are those of the
+        scorer if the caller has them. Scores on a GPU are not validated, because that would sync the device.
         """
         scores = self._scores(batch) if scores is None else scores
         family, validate = DISTRIBUTIONS[self.config.trees], None if scores.arcs.device.type == "cpu" else False
@@ -229,7 +230,7 @@ class Parser(nn.Module, AnyParser):
             return self.scorer(batch)
 
     def _log_probs_of(self, labels: Tensor | LabelSource) -> Tensor | LabelSource:
-        """Normalise label scores ``(B, n+1, n+1, L)``, of which "root" is for arcs from the root alone."""
+        """Normalise label scores ``(B, n+1, n+1, L)`` to log P(label | arc); only arcs from the root have "root"."""
         if not isinstance(labels, Tensor):
             return labels
         labels, root = labels.double(), self.indexer.root_label
@@ -239,11 +240,11 @@ class Parser(nn.Module, AnyParser):
         return labels.log_softmax(-1)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
-        """The objective, a scalar, the mean over the words of the sentences that it is for; and the loss of tags."""
+        """The objective and the loss of tags: a scalar, in nats, the mean over the words of sentences that have it."""
         return self.loss_and_terms(batch, objective)[0]
 
     def loss_and_terms(self, batch: Batch, objective: Objective) -> tuple[Tensor, Sequence[Term]]:
-        """:meth:`loss`, and what it is made of."""
+        """Return :meth:`loss` and its terms."""
         p, tagging = self.distribution_and_tags(batch)
         return self._loss(p, tagging, batch, objective)
 
@@ -262,7 +263,7 @@ class Parser(nn.Module, AnyParser):
 
     @torch.inference_mode()
     def measure(self, batch: Batch, sentences: Sequence[Sentence], objective: Objective) -> tuple[list[Parse], float]:
-        """The parses of a batch with gold trees, and :meth:`loss`; the sentences are scored once for both."""
+        """Return the parses of a batch with gold trees, and :meth:`loss`; both come from the same scores."""
         p, tagging = self.distribution_and_tags(batch)
         loss, _ = self._loss(p, tagging, batch, objective)
         return self._parses(p, tagging, sentences), float(loss)
@@ -270,12 +271,12 @@ class Parser(nn.Module, AnyParser):
     def _parses(
         self, p: LabeledCRF, tagging: Tagging, sentences: Sequence[Sentence], decoder: DecoderName | None = None
     ) -> list[Parse]:
-        found = ChosenTree(self._decoder(decoder))(p).parses(sentences, self.label_names)
-        return [parse for [parse] in tagging.given_to(found)]
+        parses = ChosenTree(self._decoder(decoder))(p).parses(sentences, self.label_names)
+        return [parse for [parse] in tagging.add_to(parses)]
 
 
 def with_label_names(p: LabeledCRF, names: Sequence[str], others: Sequence[str]) -> LabeledCRF:
-    """Return a distribution over the labels ``others`` instead of ``names``; a label of one alone is impossible."""
+    """Return the distribution over the labels ``others`` instead of ``names``; a label in one list is impossible."""
     if tuple(names) == tuple(others):
         return p
     ids = {name: index for index, name in enumerate(names)}

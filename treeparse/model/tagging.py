@@ -1,4 +1,4 @@
-"""Tags beside trees: which are predicted and how much they count, their loss, and parses that have them."""
+"""`Tagging`: probabilities of the tags of a batch, their loss, and parses with tags."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,42 +19,42 @@ TagNames = Mapping[str, Sequence[str]]  # the tags of each column by their ids
 
 @dataclass(frozen=True)
 class Tagging:
-    """What a model says of the tags of a batch.
+    """Log probabilities of the tags of a batch.
 
-    ``log_probs`` are ``(B, n+1, tags)`` by column, of words; the root and padding have some, too.
+    ``log_probs`` are ``(B, n+1, tags)`` by column. Those of the root and of padding have no meaning.
     """
 
     log_probs: Mapping[str, Tensor]
     names: TagNames
 
     def terms(self, batch: Batch, weights: TagWeights) -> list[Term]:
-        """Their part of the loss: for each column the mean over the words of the batch whose tag is known."""
+        """Return a loss term for each column: the mean over the words of the batch whose gold tag is known."""
         return [_term(column, weight, self.log_probs[column], batch) for column, weight in weights.columns().items()]
 
     def likeliest(self, column: str) -> list[Sequence[str]] | None:
-        """The likeliest tags of all nodes of each item, the root first, with padding; None without such a column."""
+        """The likeliest tags of each item's nodes, the root first, with padding; None for a column without tags."""
         if column not in self.log_probs:
             return None
         names = self.names[column]
         return [tuple(names[int(tag)] for tag in row) for row in self.log_probs[column].argmax(-1).tolist()]
 
-    def given_to(self, lists: list[list[Parse]]) -> list[list[Parse]]:
-        """The parses of each sentence of the batch, with its likeliest tags."""
+    def add_to(self, lists: list[list[Parse]]) -> list[list[Parse]]:
+        """Return the parses of each sentence of the batch with its likeliest tags."""
         if not self.log_probs:
             return lists
-        found = {column: self.likeliest(column) or () for column in self.log_probs}
+        tags = {column: self.likeliest(column) or () for column in self.log_probs}
         return [
-            [replace(p, **{c: rows[place][1 : len(p.tokens) + 1] for c, rows in found.items()}) for p in parses]
-            for place, parses in enumerate(lists)
+            [replace(p, **{c: rows[item][1 : len(p.tokens) + 1] for c, rows in tags.items()}) for p in parses]
+            for item, parses in enumerate(lists)
         ]
 
-    def among(self, names: TagNames) -> "Tagging":
-        """The same of some of the columns, and some of their tags, under other ids."""
-        places = {column: {tag: place for place, tag in enumerate(self.names[column])} for column in names}
-        chosen = {
-            column: self.log_probs[column][..., [places[column][tag] for tag in tags]] for column, tags in names.items()
+    def restrict_to(self, names: TagNames) -> "Tagging":
+        """Return the log probabilities of these columns and tags alone, without normalising them again."""
+        ids = {column: {tag: index for index, tag in enumerate(self.names[column])} for column in names}
+        log_probs = {
+            column: self.log_probs[column][..., [ids[column][tag] for tag in tags]] for column, tags in names.items()
         }
-        return Tagging(chosen, names)
+        return Tagging(log_probs, names)
 
 
 def _term(column: str, weight: float, log_probs: Tensor, batch: Batch) -> Term:
@@ -69,31 +69,31 @@ def _term(column: str, weight: float, log_probs: Tensor, batch: Batch) -> Term:
 def shared_tags(models: Sequence[TagNames]) -> dict[str, list[str]]:
     """The tags that all models know of the columns that all predict, in the first one's order."""
     first, *others = models
-    found = {
+    shared = {
         column: [tag for tag in tags if all(tag in o.get(column, ()) for o in others)] for column, tags in first.items()
     }
-    return {column: tags for column, tags in found.items() if tags}
+    return {column: tags for column, tags in shared.items() if tags}
 
 
 def mean_tagging(taggings: Sequence[Tagging], names: TagNames) -> Tagging:
-    """The mean of the models' log probabilities of the tags that all know."""
-    same = [tagging.among(names).log_probs for tagging in taggings]
-    return Tagging({column: torch.stack([each[column] for each in same]).mean(0) for column in names}, names)
+    """Return the mean of the models' log probabilities of the tags that all know."""
+    models = [tagging.restrict_to(names).log_probs for tagging in taggings]
+    return Tagging({column: torch.stack([model[column] for model in models]).mean(0) for column in names}, names)
 
 
 class Tagger(Protocol):
-    """What may predict tags."""
+    """The interface that `check_tags` needs from a parser."""
 
     @property
     def tag_names(self) -> TagNames:
-        """The tags of each column that it predicts, by their ids."""
+        """The tags of each predicted column, by their ids."""
         ...
 
 
 def check_tags(model: Tagger) -> None:
-    """Raise for a model, or several as one, that predicts no tags."""
+    """Raise if a parser, or an ensemble, predicts no tags."""
     if not model.tag_names:
         raise TreeparseError(
-            "The model predicts no tags, or several as one have none in common: train with weights of tags, such as "
-            "--model.tags.upos 1, or do without tags."
+            "The model predicts no tags, or the models of an ensemble have none in common: train with a weight "
+            "for tags, such as --model.tags.upos 1, or do without tags."
         )

@@ -1,4 +1,4 @@
-"""Saved parsers as references for the training of another."""
+"""`Teacher`: saved parsers whose distributions another parser learns from."""
 
 from collections.abc import Sequence
 
@@ -12,14 +12,14 @@ from treeparse.trees import LabeledCRF, TreeDistribution
 
 
 class Teacher(Reference):
-    """One saved parser or several, frozen: neither trained nor saved with the parser that learns from them.
+    """One or more saved parsers; they are neither trained nor saved with the parser that learns from them.
 
-    Each scores the sentences by its own vocabularies. Labels go by their names: what a teacher says of labels that the
-    pupil does not have is left out, and labels that a teacher does not have are impossible to it.
+    Each teacher has its own vocabularies, and labels are matched by name: labels that the pupil lacks are removed, and
+    labels that a teacher lacks have probability 0 under it.
 
     Args:
-        models: their folders.
-        temperature: above 1 the teachers are less sure than they are, below 1 surer.
+        models: the teachers' folders.
+        temperature: a temperature above 1 makes the teachers' distributions flatter, one below 1 makes them sharper.
     """
 
     def __init__(self, models: list[str], temperature: float = 1.0) -> None:
@@ -30,7 +30,7 @@ class Teacher(Reference):
 
     @torch.no_grad()
     def distributions(self, own: LabeledCRF, batch: Batch) -> Sequence[TreeDistribution]:
-        """One of each parser, labelled."""
+        """The distribution of each teacher over the labelled trees of the batch."""
         return [self._distribution(parser.to(own.scores.device), batch) for parser in self.parsers]
 
     def _distribution(self, parser: Parser, batch: Batch) -> LabeledCRF:

@@ -1,9 +1,8 @@
-"""The temperatures at which a parser's probabilities fit trees best that it was not trained on (Guo et al. 2017, §4.2).
+"""Temperature scaling: fit a parser's probabilities to trees that it was not trained on (Guo et al. 2017, §4.2).
 
-The distribution has one for arcs and labels together: any power of it has the same best trees in the same order, so a
-parse stays what it was. Of arcs and labels each at its own temperature, other trees may be best. As labels are mostly
-less overconfident than arcs, or not at all, the probabilities of labels that are written have a temperature of their
-own, which changes nothing else.
+One temperature scales arcs and labels together. It keeps the order of the trees, so that no parse changes; separate
+temperatures of arcs and labels could change parses. Labels are usually less overconfident than arcs. The written
+probabilities of labels therefore have a temperature of their own, which changes nothing else.
 """
 
 import math
@@ -24,80 +23,78 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels import sums
 
-WIDEST = math.log(16)  # of the logs of temperatures that are searched, to either side of what the parser has
+WIDEST = math.log(16)  # the search goes up to this far from the log of the parser's temperature
 PRECISION = 2e-3  # of the log of the temperature
-GRID = 12  # temperatures to either side that are tried before the search is narrowed to the neighbours of the best
+GRID = 12  # temperatures tried on either side; golden sections then search between the neighbours of the best
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
 class TemperatureFit:
-    """A temperature, and what it is worth; losses are minus the mean log probability of a tree a word, in nats.
+    """A fitted temperature, and the loss before and after: minus the log probability of trees per word, in nats.
 
-    Sentences whose tree is impossible, whatever the temperature, are left out: with labels that the parser does not
-    know, or with several roots.
+    Sentences whose tree is impossible under the parser are left out: those with unknown labels, or several roots.
     """
 
     temperature: float
-    before: float  # loss at the temperature that the parser had
-    after: float  # loss at the new one
+    before: float  # loss at the previous temperature
+    after: float  # loss at the fitted temperature
     sentences: int
     words: int
     left_out: int  # sentences
 
 
 def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000) -> TemperatureFit:
-    """Give a parser the temperature at which the sentences' own trees, labels included, are likeliest: exactly.
+    """Set a parser's temperature to the one that maximises the likelihood of the sentences' labelled trees.
 
-    The log likelihood is concave in ``1 / temperature``, so it has one maximum, which is found by golden sections
-    within a factor of 16 of the parser's temperature. The scores of all sentences are held meanwhile. Written
-    probabilities of labels keep the temperature that they have.
+    The log likelihood is concave in ``1 / temperature``, so that golden sections find its maximum; they search within a
+    factor of 16 of the parser's temperature. The scores of all sentences stay in memory during the search. Written
+    probabilities of labels keep their temperature.
 
     Raises:
-        TreeparseError: as `Parser.score_trees` does, and where no tree of the sentences is possible.
+        TreeparseError: as `Parser.score_trees` does, and if every tree is impossible under the parser.
     """
-    found = _given(parser, sentences, batch_words)
-    possible = [each.possible.sum().item() for each in found]
-    words = sum(int(each.p.lengths[each.possible].sum()) for each in found)
+    batches = _gold_batches(parser, sentences, batch_words)
+    scored = sum(int(batch.possible.sum()) for batch in batches)
+    words = sum(int(batch.p.lengths[batch.possible].sum()) for batch in batches)
     if not words:
         raise TreeparseError("No tree of the sentences is possible for the model: are its labels those of the trees?")
 
     def loss(log_factor: float) -> float:
-        return sum(each.loss(math.exp(log_factor)) for each in found) / words
+        return sum(batch.loss(math.exp(log_factor)) for batch in batches) / words
 
     best = golden_section(loss, -WIDEST, WIDEST, PRECISION)
     temperature = parser.config.temperature * math.exp(best)
     temperature = min(max(temperature, TEMPERATURES[0]), TEMPERATURES[1])
     labels = parser.config.label_temperature or parser.config.temperature
     parser.config = replace(parser.config, temperature=temperature, label_temperature=labels)
-    counted = int(sum(possible))
-    return TemperatureFit(temperature, loss(0.0), loss(best), counted, words, len(sentences) - counted)
+    return TemperatureFit(temperature, loss(0.0), loss(best), scored, words, len(sentences) - scored)
 
 
 @dataclass(frozen=True, slots=True)
 class LabelTemperatureFit:
-    """A temperature of P(label | arc), and what it is worth.
+    """A fitted temperature of P(label | arc), and the loss before and after.
 
-    Losses are minus the mean log probability, in nats, of what is true of a label: that it is right, or that it is not.
+    A loss is minus the mean log probability, in nats, of whether the parser's label is right.
     """
 
     temperature: float
-    before: float  # loss at the temperature that labels had
-    after: float  # loss at the new one
-    words: int  # that the losses are of
+    before: float  # loss at the previous temperature
+    after: float  # loss at the fitted temperature
+    words: int  # words that the losses are means over
 
 
 def fit_label_temperature(
     parser: Parser, sentences: Sequence[Sentence], *, batch_words: int = 5000
 ) -> LabelTemperatureFit | None:
-    """Give a parser the ``label_temperature`` at which probabilities of its own parses' labels are likeliest.
+    """Set the ``label_temperature`` that fits the probabilities of labels in the parser's own parses best.
 
-    The probability of a label that is written with a parse says how likely the label is right if its arc is. So the
-    words that count are those whose arc is right, and what counts is whether their label is right too. Words whose arc
-    can have one label alone say nothing. The temperature is searched within a factor of 16 of the present one.
+    The written probability of a label is that of a right label given a right arc. The fit therefore uses the words
+    whose arc is right and whose arc can have several labels. The search covers a factor of 16 around the parser's
+    temperature.
 
     Returns:
-        The fit; None, with the parser as it was, where no word says anything.
+        The fit; None, with the parser unchanged, if there are no such words.
 
     Raises:
         TreeparseError: as `Parser.score_trees` does.
@@ -119,9 +116,9 @@ def fit_label_temperature(
 
 
 def golden_section(function: Callable[[float], float], low: float, high: float, precision: float) -> float:
-    """Where a function of one minimum is least, by a call for each factor of 0.618 of the interval (Kiefer 1953)."""
+    """Return the minimiser of a function with one minimum; each call narrows the interval by 0.618 (Kiefer 1953)."""
     inner = [high - GOLDEN * (high - low), low + GOLDEN * (high - low)]
-    values = [function(place) for place in inner]
+    values = [function(point) for point in inner]
     while high - low > precision:
         if values[0] <= values[1]:
             high = inner[1]
@@ -134,8 +131,8 @@ def golden_section(function: Callable[[float], float], low: float, high: float, 
     return (low + high) / 2
 
 
-class _Given(NamedTuple):
-    """A batch of distributions and the trees that their sentences have."""
+class _GoldBatch(NamedTuple):
+    """A batch of distributions and the trees of their sentences."""
 
     p: LabeledCRF
     heads: Tensor  # (B, n+1)
@@ -143,34 +140,34 @@ class _Given(NamedTuple):
     possible: Tensor  # (B,) bool
 
     def loss(self, factor: float) -> float:
-        """Minus the summed log probability of the possible ones at so many times the temperature."""
+        """Minus the summed log probability of the possible trees, with the temperature times ``factor``."""
         with torch.inference_mode():
             log_probs = self.p.tempered(factor).log_prob(self.heads, self.labels)
         return -float(log_probs[self.possible].sum())
 
 
 @torch.inference_mode()
-def _given(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_Given]:
+def _gold_batches(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> list[_GoldBatch]:
     trees = GivenTrees.of(sentences, parser.label_names)
-    batches: list[_Given] = []
+    batches: list[_GoldBatch] = []
     with evaluating(parser.networks):
-        for places in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
-            p = parser.distribution(parser.collate([sentences[place] for place in places], places))
-            found = trees(p, places)
-            possible = found.log_probs[:, 0] > -torch.inf
-            batches.append(_Given(p, found.heads[:, 0], found.labels[:, 0], possible))
+        for indices in BucketBatchSampler([*map(parser.length, sentences)], max_words=batch_words):
+            p = parser.distribution(parser.collate([sentences[index] for index in indices], indices))
+            gold = trees(p, indices)
+            possible = gold.log_probs[:, 0] > -torch.inf
+            batches.append(_GoldBatch(p, gold.heads[:, 0], gold.labels[:, 0], possible))
     return batches
 
 
 class _Choices(NamedTuple):
-    """Labels of words, the scores from which they were chosen, and whether they are right."""
+    """The parser's labels of words, the scores of all labels, and whether the parser's are right."""
 
-    scores: Tensor  # (A, L) of all labels at the temperature 1, but for a constant a word
+    scores: Tensor  # (A, L) at the temperature 1, up to a constant for each word
     labels: Tensor  # (A,)
     right: Tensor  # (A,) bool
 
     def loss(self, temperature: float) -> float:
-        """Minus the mean log probability of what is true of a label, that it is right or that another one is."""
+        """Minus the mean log probability of the label where it is right, and of all other labels where it is wrong."""
         log_probs, chosen = sums.log_probs(self.scores / temperature), self.labels.unsqueeze(-1)
         others = log_probs.scatter(-1, chosen, -torch.inf).logsumexp(-1)
         return -float(torch.where(self.right, log_probs.gather(-1, chosen).squeeze(-1), others).mean())
@@ -178,11 +175,11 @@ class _Choices(NamedTuple):
 
 @torch.inference_mode()
 def _choices(parser: Parser, sentences: Sequence[Sentence], batch_words: int) -> _Choices:
-    """The labels of the parser's own parses of the sentences where the arc is right and another label is possible."""
+    """The labels of the parser's own parses, for words whose arc is right and can have another label."""
     parts = []
-    for given in _given(parser, sentences, batch_words):
-        heads, labels = given.p.decode(parser.config.decoder)
-        scores = given.p.labels.of_trees(heads) * parser.config.temperature
-        counted = (heads >= 0) & (heads == given.heads) & ((scores > -torch.inf).sum(-1) > 1)
-        parts.append((scores[counted], labels[counted], (labels == given.labels)[counted]))
+    for gold in _gold_batches(parser, sentences, batch_words):
+        heads, labels = gold.p.decode(parser.config.decoder)
+        scores = gold.p.labels.of_trees(heads) * parser.config.temperature
+        used = (heads >= 0) & (heads == gold.heads) & ((scores > -torch.inf).sum(-1) > 1)
+        parts.append((scores[used], labels[used], (labels == gold.labels)[used]))
     return _Choices(*map(torch.cat, zip(*parts, strict=True)))

@@ -181,7 +181,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
         lists = _fitting_lists(finder, p, places, batch, first) if known else _lists(finder, p, places, batch)
-        parses = tagging.given_to(lists.parses(chosen, names))
+        parses = tagging.add_to(lists.parses(chosen, names))
         _check_found(parses, [first + place for place in places])
         if request.probabilities:
             parses = with_probabilities(p, lists, parses, model.label_powers)
