@@ -216,13 +216,13 @@ def test_a_sentence_that_no_tree_fits_is_named(parser: Parser, sentence: Sentenc
     for call in (parser.parse, partial(parser.kbest, k=3), partial(parser.sample, k=3)):
         with pytest.raises(UnfitSentenceError) as raised:
             call(sentences, keep_heads=True, within=True)
-        assert raised.value.place == 1
+        assert raised.value.index == 1
         assert str(raised.value).startswith(f"Sentence 1 (counted from 0): {problem}")
     assert parser.parse([sentence]), "what is not to be kept is not looked at"
 
 
 def test_rules_that_cannot_be_kept_are_refused(parser: Parser) -> None:
-    with pytest.raises(TreeparseError, match=r"Rules are kept by the best tree .* choose best"):
+    with pytest.raises(TreeparseError, match=r"Rules choose the best tree .* choose best"):
         parser.parse(SENTENCES, rules=RULES[0], decoder="minimum_risk")
     with pytest.raises(TreeparseError, match="the label 'subj' is neither one of the model's"):
         parser.parse(SENTENCES, rules=Rules((AtMostOne(LabelSet(("subj",))),)))

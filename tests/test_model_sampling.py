@@ -191,7 +191,7 @@ def test_impossible_wishes_are_refused() -> None:
     with pytest.raises(TreeparseError, match="There is no decoder 'finest'"):
         parser.sample([["a"]], 1, decoder=unknown)
     for k in (0, -1):
-        with pytest.raises(TreeparseError, match=f"A list of parses holds 1 or more, not {k}"):
+        with pytest.raises(TreeparseError, match=f"k must be 1 or more, not {k}"):
             parser.sample([["a"]], k)
     for temperature in (0.0, -1.0, 1e-7, float("inf"), float("nan")):
         with pytest.raises(TreeparseError, match=f"The temperature is {temperature}, but must be finite and at least"):
@@ -199,7 +199,7 @@ def test_impossible_wishes_are_refused() -> None:
     for seed, first in ((-1, 0), (0, -1)):
         with pytest.raises(TreeparseError, match=f"must be 0 or more, not {seed} and {first}"):
             parser.sample([["a"]], 1, seed=seed, first=first)
-    with pytest.raises(TreeparseError, match="1 sentences came with 2 places"):
+    with pytest.raises(TreeparseError, match="1 sentences came with 2 indices"):
         parser.sample([["a"]], 1, first=[0, 1])
     with pytest.raises(TreeparseError, match="1000000000 trees of 1 words are too many: ask for 134217728 or fewer"):
         parser.sample([["a"]], 10**9)

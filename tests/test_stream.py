@@ -111,7 +111,7 @@ def test_faults_come_behind_the_parses_before_them() -> None:
         parser.stream([["a"]], decoder="finest")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="This is one sentence"):
         parser.stream("They saw her")
-    with pytest.raises(TreeparseError, match="1 or more ahead, not 0"):
+    with pytest.raises(TreeparseError, match="ahead must be 1 or more, not 0"):
         parser.stream([["a"]], ahead=0)
 
 

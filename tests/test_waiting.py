@@ -92,7 +92,7 @@ def test_scores_that_are_no_numbers_are_found_in_the_parses(waits: Waits) -> Non
     for weight in parser.parameters():
         weight.data.fill_(math.nan)
     to_device(parser)
-    with pytest.raises(NoTreeError, match=r"Sentence \d \(counted from 0\) has no tree, as the model's scores are not"):
+    with pytest.raises(NoTreeError, match=r"Sentence \d \(counted from 0\) has no tree, because its scores are not"):
         parser.parse(FEW)
 
 

@@ -105,7 +105,7 @@ def test_what_is_whole_before_the_fault_is_written(model: str, monkeypatch: pyte
         (["--keep-heads", "--format", "text"], "--keep-heads and --within read heads of CoNLL-U, but --format is text"),
         (["--opened", "5"], "--opened bounds the search for trees that satisfy rules: give --rules, too."),
         (["--rules", "missing.yaml"], "missing.yaml: No such file or directory."),
-        (["--rules", "RULES", "--decoder", "minimum_risk"], "but the decoder minimum_risk chooses another one"),
+        (["--rules", "RULES", "--decoder", "minimum_risk"], "so that the decoder minimum_risk cannot keep them"),
         (
             ["--rules", "RULES", "--combine", "marginals"],
             "Rules need a tree's log probability to be a sum over its arcs",

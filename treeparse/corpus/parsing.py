@@ -114,7 +114,7 @@ def _parse_chunk(
             ordinals = [item.ordinal for item in items]
             return chunk, request.trees.find(model, words, ordinals, progress) if words else (), fault
         except UnfitSentenceError as error:
-            unfit = items[error.place]
+            unfit = items[error.index]
             index = next(index for index, item in enumerate(chunk) if item is unfit)
             if request.skip_invalid:
                 summary.invalid_sentences += 1

@@ -1,4 +1,4 @@
-"""Random trees in rounds, for as long as more are wanted: what an item gets depends neither on that nor on others."""
+"""Draw trees in growing rounds. The draws of an item do not depend on other items or on the number of rounds."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,34 +10,34 @@ from treeparse.trees import LabeledCRF
 FIRST_ROUND = 16  # trees of an item; rounds double
 LONGEST_ROUND = 1024
 
-Row = tuple[list[int], list[int]]  # heads and labels of one tree, of all nodes and padding
+Row = tuple[list[int], list[int]]  # heads and labels of the nodes of one tree, with padding
 
 
 class IndependentDraws:
-    """Independent trees.
+    """Draw independent trees.
 
     Args:
         p: the distribution of each item of a flat batch.
-        generators: one an item.
+        generators: one for each item.
     """
 
     def __init__(self, p: LabeledCRF, generators: Sequence[Generator]) -> None:
         self._p, self._generators, self._size = p, generators, FIRST_ROUND
 
     def next_round(self, items: Sequence[int]) -> list[list[Row]]:
-        """More trees of some items, which were all among those of the rounds before."""
+        """Draw more trees of some items, all of which took part in the previous rounds."""
         heads, labels = _some(self._p, items).sample((self._size,), generator=[self._generators[i] for i in items])
         self._size = min(2 * self._size, LONGEST_ROUND)
         return _rows(heads.transpose(0, 1), labels.transpose(0, 1))
 
 
 class DistinctDraws:
-    """Trees without replacement: each round draws those of before again, and more.
+    """Draw trees without replacement: each round draws the trees of the previous one again, and more.
 
     Args:
         p: the distribution of each item of a flat batch.
-        generators: new ones of items, in the state in which those of before were.
-        most: trees of an item, at most.
+        generators: new generators of items, always in the same state.
+        most: the greatest number of trees of an item.
     """
 
     def __init__(self, p: LabeledCRF, generators: Callable[[Sequence[int]], list[Generator]], most: int) -> None:
@@ -45,7 +45,7 @@ class DistinctDraws:
         self._drawn, self._size = 0, min(FIRST_ROUND, most)
 
     def next_round(self, items: Sequence[int]) -> list[list[Row]]:
-        """More trees of some items, as above; none where there are no more."""
+        """Draw more trees of some items; none if the items have no more."""
         if self._drawn == self._most:
             return [[] for _ in items]
         lists = _some(self._p, items).sample_without_replacement(self._size, generator=self._generators(items))
@@ -59,7 +59,7 @@ def _some(p: LabeledCRF, items: Sequence[int]) -> LabeledCRF:
 
 
 def _rows(heads: Tensor, labels: Tensor) -> list[list[Row]]:
-    """The trees of each item, from ``(I, T, n+1)``, up to the first of -1."""
+    """The trees of each item, from heads and labels ``(I, T, n+1)``, without the padding trees of -1."""
     counts = (heads[..., 1] >= 0).sum(-1).tolist()
     return [
         list(zip(some[:count], others[:count], strict=True))

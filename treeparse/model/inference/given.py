@@ -1,4 +1,4 @@
-"""What is known of the trees that sentences come with, kept: their distribution, conditioned on it."""
+"""Condition distributions on the heads, labels and possible heads that sentences have."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,20 +15,20 @@ from treeparse.trees import LabeledCRF, LabeledDistribution
 
 
 class UnfitSentenceError(TreeparseError):
-    """A sentence that no tree fits, or that has what the model does not know; ``place`` is that in its list, from 0."""
+    """A sentence that no tree fits, or that has an unknown label; ``index`` is its index in the list, from 0."""
 
-    def __init__(self, problem: str, place: int) -> None:
-        self.problem, self.place = problem, place
-        super().__init__(f"Sentence {place} (counted from 0): {problem}.")
+    def __init__(self, problem: str, index: int) -> None:
+        self.problem, self.index = problem, index
+        super().__init__(f"Sentence {index} (counted from 0): {problem}.")
 
 
 @dataclass(frozen=True)
 class Given:
-    """What is kept of the trees that sentences come with.
+    """What trees must have in common with their sentences.
 
     Attributes:
-        heads: the heads and labels that are known; -1 and ``_`` leave them open.
-        within: that a word's head is one of its possible ones, ``Sentence.allowed``, where it has some.
+        heads: the sentence's heads and labels; -1 and ``_`` leave them open.
+        within: each word's head is one of ``Sentence.allowed``, if the word has possible heads.
     """
 
     heads: bool = False
@@ -37,31 +37,31 @@ class Given:
     def __bool__(self) -> bool:
         return self.heads or self.within
 
-    def check(self, sentence: Sentence, names: Sequence[str], place: int) -> None:
-        """Raise where a sentence has a known head or label that no tree of a model with these labels has."""
+    def check(self, sentence: Sentence, names: Sequence[str], index: int) -> None:
+        """Raise if a sentence has a head or label that no tree of a model with these labels has."""
         if not self.heads:
             return
         heads = sentence.heads or (-1,) * len(sentence)
         for word, (head, label) in enumerate(zip(heads, sentence.labels or (EMPTY,) * len(sentence), strict=True), 1):
             if head > len(sentence) or head == word:
-                raise UnfitSentenceError(f"word {word} cannot have the head {head} that is given", place)
+                raise UnfitSentenceError(f"word {word} cannot have the head {head} that is given", index)
             if label != EMPTY and label not in names:
                 problem = (
                     f"word {word} has the label {label!r}, which the model does not know: write _ to leave it open"
                 )
-                raise UnfitSentenceError(problem, place)
+                raise UnfitSentenceError(problem, index)
             if head >= 0 and label != EMPTY and _has_root_rule(names) and (label == ROOT_LABEL) != (head == 0):
                 problem = f"word {word} has the head {head} and the label {label!r}, but root is for arcs from the root"
-                raise UnfitSentenceError(f"{problem}, and for no others", place)
+                raise UnfitSentenceError(f"{problem}, and for no others", index)
 
     def without_trees(self, sentences: Sequence[Sentence]) -> list[Sentence]:
-        """The sentences as a model scores them, which must not see what is known."""
+        """The sentences without their trees, because the scorer must not see these."""
         return [replace(sentence, heads=None, labels=None, allowed=None) for sentence in sentences]
 
     def conditioned(
         self, p: LabeledDistribution, sentences: Sequence[Sentence], names: Sequence[str]
     ) -> LabeledDistribution:
-        """The distribution given what is known of the sentences, whose labels have these names."""
+        """Return the distribution given the sentences' heads, labels and possible heads; ``names`` are the labels."""
         heads, labels, mask = self._known(sentences, names)
         heads, labels, mask = (moved(part, p.device) for part in (heads, labels, mask))
 
@@ -72,8 +72,8 @@ class Given:
         return p.conditioned(condition)
 
     def _known(self, sentences: Sequence[Sentence], names: Sequence[str]) -> tuple[Tensor, Tensor, Tensor]:
-        """Heads and labels ``(B, n+1)``, and the arcs ``(B, n+1, n+1)`` that are possible."""
-        ids = {name: place for place, name in enumerate(names)}
+        """Known heads and labels ``(B, n+1)``, and possible arcs ``(B, n+1, n+1)``."""
+        ids = {name: index for index, name in enumerate(names)}
         heads = padded([[-1, *(each.heads or [-1] * len(each))] for each in sentences], -1)
         given = ([-1, *(ids.get(label, -1) for label in each.labels or [EMPTY] * len(each))] for each in sentences)
         labels = padded([*given], -1)
@@ -87,5 +87,5 @@ class Given:
 
 
 def _has_root_rule(names: Sequence[str]) -> bool:
-    """Whether the label "root" is for arcs from the root, and for no others."""
+    """Whether arcs from the root, and no others, have the label "root"."""
     return ROOT_LABEL in names and len(names) > 1

@@ -1,4 +1,4 @@
-"""Trees that sentences have already, as lists of one tree: what a model thinks of them."""
+"""`GivenTrees`: the trees that sentences have, as lists of one tree, to be scored by a model."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,11 +17,11 @@ from treeparse.trees import LabeledCRF, LabeledDistribution
 
 @dataclass(frozen=True)
 class GivenTrees(ListFinder):
-    """Lists of one tree, that of the sentence, by its place.
+    """Lists of one tree: that of each sentence.
 
     Attributes:
-        heads: of each sentence, as in CoNLL-U.
-        labels: ids of labels, -1 for one that the model does not have.
+        heads: the heads of each sentence, as in CoNLL-U.
+        labels: ids of its labels; -1 for a label that the model does not have.
     """
 
     holds_labels: ClassVar[bool] = False
@@ -32,7 +32,7 @@ class GivenTrees(ListFinder):
 
     @classmethod
     def of(cls, sentences: Sequence[Sentence], names: Sequence[str]) -> Self:
-        """Those of the sentences, whose labels have these names; raises where one has no tree."""
+        """Return the trees of the sentences; ``names`` are the model's labels. Raise if a sentence has no tree."""
         ids = {name: number for number, name in enumerate(names)}
         for number, sentence in enumerate(sentences, 1):
             if problem := _problem(sentence):
@@ -40,19 +40,20 @@ class GivenTrees(ListFinder):
         heads = [sentence.heads or () for sentence in sentences]
         return cls(heads, [[ids.get(label, -1) for label in sentence.labels or ()] for sentence in sentences])
 
-    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
         heads, labels = (
-            _as_nodes((rows[place] for place in places), p.shape[-2]).to(p.device) for rows in (self.heads, self.labels)
+            _as_nodes((rows[index] for index in indices), p.shape[-2]).to(p.device)
+            for rows in (self.heads, self.labels)
         )
         return ChosenTree.listed(p, heads, labels)
 
-    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
-        """As without rules: the trees are those that were given, whatever rules say of them."""
-        return self(p, places)
+    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """Return the sentences' own trees, because rules change no tree that a sentence has."""
+        return self(p, indices)
 
 
 def as_given(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Parse]:
-    """The parses with the sentences' own labels, those that the model does not have too."""
+    """Give the parses the sentences' own labels, including labels that the model does not have."""
     return [replace(parse, labels=s.labels or ()) for s, parse in zip(sentences, parses, strict=True)]
 
 
@@ -63,5 +64,5 @@ def _problem(sentence: Sentence) -> str | None:
 
 
 def _as_nodes(rows: Iterable[Sequence[int]], nodes: int) -> torch.Tensor:
-    """Values of words as those of nodes ``(B, nodes)``, -1 at the root and at padding."""
+    """Pad values of words to ``(B, nodes)``: -1 at the root and at padding."""
     return torch.tensor([[-1, *row, *[-1] * (nodes - 1 - len(row))] for row in rows])

@@ -1,4 +1,4 @@
-"""Lists of a sentence's labelled trees: how any are made, and those of the best ones."""
+"""Lists of labelled trees: `TreeLists`, the interface `ListFinder`, and the finders of one tree and of the best k."""
 
 import itertools
 import math
@@ -21,11 +21,11 @@ from treeparse.rules import Rules
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabeledDistribution
 
-LONGEST_LIST = 2**27  # words of the trees of one sentence
+LONGEST_LIST = 2**27  # words in the list of one sentence
 
 
 class TreeLists(NamedTuple):
-    """Labelled trees of a batch, K an item in order; past an item's last one -1 and -inf."""
+    """The labelled trees of a batch, up to K for each item, in order; -1 and -inf pad shorter lists."""
 
     heads: Tensor  # (B, K, n+1)
     labels: Tensor  # (B, K, n+1)
@@ -34,7 +34,7 @@ class TreeLists(NamedTuple):
 
     @classmethod
     def of(cls, lists: Sequence[ItemList], log_partition: Tensor, nodes: int) -> Self:
-        """The lists of trees of so many nodes, whose log probabilities are under a log partition ``(B,)``."""
+        """Return the lists of trees of ``nodes`` nodes, with log probabilities from the log partition ``(B,)``."""
         longest = max(len(each.rows) for each in lists)
         columns = ([row[part] for each in lists for row in _filled(each.rows, longest, nodes)] for part in range(2))
         shape, device = (len(lists), longest, nodes), log_partition.device
@@ -54,11 +54,11 @@ class TreeLists(NamedTuple):
         ]
 
     def parses(self, sentences: Sequence[Sentence], names: Sequence[str]) -> list[list[Parse]]:
-        """The trees of each sentence, whose labels have these names."""
+        """The trees of each sentence as parses; ``names`` are the labels by their ids."""
         heads, labels, *values = (column.numpy() for column in fetched(*self))
         real = heads[..., 1] >= 0
-        # Of all items, and words, at once: one by one takes longer. What is behind an item's last tree is left out:
-        # the longest list may be hundreds of times as long as others.
+        # Convert all items at once, because that is faster. Leave out the padding, because the longest list may be
+        # hundreds of times as long as others.
         named = np.array(names, dtype=object)[labels[real]]
         rows = zip(*(column.tolist() for column in (heads[real], named, *(each[real] for each in values))), strict=True)
         return [
@@ -69,12 +69,12 @@ class TreeLists(NamedTuple):
 
 @dataclass(frozen=True)
 class ListFinder(ABC):
-    """How lists are made.
+    """The interface of a way to find lists of trees.
 
     Attributes:
-        k: trees of a sentence, at most.
-        decoder: from which trees.
-        holds_labels: whether the scores of all labels of a batch are held at once.
+        k: the greatest number of trees of a sentence.
+        decoder: names the trees to choose from.
+        holds_labels: whether the scores of all labels of a batch are in memory at once.
     """
 
     holds_labels: ClassVar[bool] = True
@@ -83,46 +83,46 @@ class ListFinder(ABC):
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise TreeparseError(f"A list of parses holds 1 or more, not {self.k}.")
+            raise TreeparseError(f"k must be 1 or more, not {self.k}.")
 
     def check_for(self, sentences: int) -> None:
-        """Raise where lists of so many sentences cannot be made."""
+        """Raise if the finder cannot make lists for this number of sentences."""
         return
 
     def under(self, rules: Rules) -> "ListFinder":
-        """The same for trees that satisfy rules; raises where there is no such search."""
+        """Return the finder of trees that satisfy the rules; raise if there is none."""
         return replace(self, decoder="projective") if rules.trees == "projective" else self
 
     @abstractmethod
-    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
-        """The lists of a batch, of trees that satisfy rules, made :meth:`under` them; the rest as for a call."""
+    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """Return the lists of a batch whose trees satisfy rules; call it on the result of :meth:`under`."""
 
     @abstractmethod
-    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
-        """The lists of a batch.
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
+        """Return the lists of a batch.
 
         Args:
             p: the distribution of labelled trees, in float64.
-            places: ``B``, of the sentences in the list that the batch is from.
+            indices: those of the batch's sentences in the whole list.
 
         Raises:
-            TreeparseError: for lists that are too long to be held.
+            TreeparseError: if the lists are too long for the memory.
         """
 
 
 @dataclass(frozen=True)
 class ChosenTree(ListFinder):
-    """Lists of one tree, that which the decoder chooses; log probabilities are among all trees, whichever it is."""
+    """Lists of one tree, chosen by the decoder. Log probabilities are among all trees."""
 
     holds_labels: ClassVar[bool] = False
     k: int = field(default=1, init=False)
 
-    def __call__(self, p: LabeledDistribution, places: Sequence[int] = ()) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int] = ()) -> TreeLists:
         return self.listed(p, *p.decode(self.decoder))
 
     @staticmethod
     def listed(p: LabeledDistribution, heads: Tensor, labels: Tensor) -> TreeLists:
-        """Lists of one tree from heads and labels ``(B, n+1)``."""
+        """Return lists of one tree from heads and labels ``(B, n+1)``."""
         scores = p.score(heads, labels)
         log_probs = p.log_prob_of_scored(heads, labels, scores)
         return TreeLists(*(column.unsqueeze(1) for column in (heads, labels, log_probs, scores)))
@@ -130,43 +130,43 @@ class ChosenTree(ListFinder):
     def under(self, rules: Rules) -> ListFinder:
         if self.decoder == "minimum_risk":
             raise TreeparseError(
-                "Rules are kept by the best tree that satisfies them, but the decoder minimum_risk chooses another "
-                "one: choose best, nonprojective or projective."
+                "Rules choose the best tree that satisfies them, so that the decoder minimum_risk cannot keep "
+                "them: choose best, nonprojective or projective."
             )
         return super().under(rules)
 
-    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
-        return _mended(self(p, places), p, self, batch)
+    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
+        return _mended(self(p, indices), p, self, batch)
 
 
 @dataclass(frozen=True)
 class BestLists(ListFinder):
-    """The k best labelled trees, best first; log probabilities are among all trees, whichever the decoder."""
+    """The k best labelled trees, best first; log probabilities are among all trees, whatever the decoder."""
 
     def __post_init__(self) -> None:
         listing_decoder_named(self.decoder)
         super().__post_init__()
 
-    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
         crf = p.as_crf("Lists of the best trees")
         heads, labels, scores = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
         return TreeLists(heads, labels, scores - crf.log_partition.unsqueeze(-1), scores)
 
-    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
-        return _mended(self(p, places), p, self, batch)
+    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
+        return _mended(self(p, indices), p, self, batch)
 
 
-def _mended(found: TreeLists, p: LabeledCRF, finder: ListFinder, batch: RuledBatch) -> TreeLists:
-    """The lists of the best trees, those with a tree that breaks a rule by search."""
-    before = found.items()
+def _mended(best: TreeLists, p: LabeledCRF, finder: ListFinder, batch: RuledBatch) -> TreeLists:
+    """Return the lists of the best trees; a search replaces those with a tree that breaks a rule."""
+    before = best.items()
     lists = mended_lists(before, p.for_decoder(finder.decoder), finder.k, batch)
     if all(map(operator.is_, lists, before)):
-        return found
-    return TreeLists.of(lists, p.log_partition, found.heads.shape[-1])
+        return best
+    return TreeLists.of(lists, p.log_partition, best.heads.shape[-1])
 
 
 def list_length(k: int, p: LabeledDistribution, *, different: bool) -> int:
-    """``k``, or the number of labelled trees of the longest sentence if it is smaller and trees must be different."""
+    """Return ``k``; if trees must be different, at most the number of labelled trees of the longest sentence."""
     words, labels = p.shape[1] - 1, p.shape[3]
     if different:
         k = min(k, (words + 1) ** (words - 1) * labels**words)
@@ -181,6 +181,6 @@ def _parse(sentence: Sentence, heads: list[int], labels: list[str], log_prob: fl
 
 
 def _filled(rows: Sequence[Row], count: int, nodes: int) -> Iterator[Row]:
-    """The trees, and trees of -1 behind them."""
+    """Yield the trees, then trees of -1 up to ``count``."""
     nothing = [-1] * nodes
     return itertools.chain(rows, itertools.repeat((nothing, nothing), count - len(rows)))

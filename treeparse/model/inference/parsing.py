@@ -1,6 +1,6 @@
-"""Parses of any number of sentences, in batches, by whatever gives the distribution of a batch: one parser, or several.
+"""Parse sentences in batches, with the distributions of a parser or of an ensemble.
 
-What both offer is made here of their distributions; they say only which trees are wanted.
+A `Request` says which trees to find; `lists_of` finds them.
 """
 
 import warnings
@@ -26,36 +26,36 @@ from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution
 
-LABEL_SCORES = 2**22  # of the arcs of batches of lists that are held at once
-ON_DEVICE = 2  # batches that are in work where a device computes
-CPU_WORDS = 4000  # of a batch at most: larger ones gain little there, and leave threads without work at the end
+LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
+ON_DEVICE = 2  # batches in work at once on a GPU
+CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave threads without work at the end
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What trees must agree with: what is known of their sentences, and rules."""
+    """Conditions on trees: heads and labels that sentences have, and rules."""
 
     given: Given = field(default_factory=Given)
     rules: RuleSearch | None = None
 
 
 def conditions_of(keep_heads: bool, within: bool, rules: Rules | RuleSearch | None) -> Conditions:
-    """The conditions that a user sets."""
+    """Return the conditions of a user's options."""
     return Conditions(Given(keep_heads, within), as_search(rules))
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of sentences.
+    """Which trees to find for each sentence, and what to add to them.
 
     Attributes:
-        finder: how the lists of their trees are made.
-        batch_words: words of a batch, about; fewer where lists are long.
-        conditions: on the trees.
-        probabilities: whether the parses have those of their arcs, and the entropy.
-        head_threshold: the probability from which on a head is in a word's set; None for no sets.
-        gradient: whether the parses have the expected squared length of the gradient.
-        progress: called after each batch, with the indices of its sentences.
+        finder: finds the list of a sentence's trees.
+        batch_words: words of a batch, about; fewer if lists are long.
+        conditions: conditions on the trees.
+        probabilities: whether to add the probabilities of arcs and the entropy.
+        head_threshold: the least probability of a head in a word's set of heads; None for no sets.
+        gradient: whether to add the expected squared length of the gradient.
+        progress: called after each batch with the indices of its sentences.
     """
 
     finder: ListFinder
@@ -68,7 +68,7 @@ class Request:
 
 
 class ParseOptions(TypedDict, total=False):
-    """What ``Parser.parse`` takes beside sentences; all of it is explained there."""
+    """The options of ``Parser.parse``, which explains them."""
 
     batch_words: int
     decoder: DecoderName | None
@@ -94,14 +94,14 @@ def parse_request(
     gradient: bool = False,
     progress: Progress | None = None,
 ) -> Request:
-    """The request of ``Parser.parse``, whose decoder is the ``default`` one unless another is named."""
+    """Return the request of ``Parser.parse``; without a ``decoder`` it has the ``default`` one."""
     tree = ChosenTree(decoder_named(default if decoder is None else decoder))
     conditions = conditions_of(keep_heads, within, rules)
     return Request(tree, batch_words, conditions, probabilities, head_threshold, gradient, progress)
 
 
 class Model(Protocol):
-    """The interface that parsing needs from a parser, or from several as one.
+    """The interface that parsing needs from a parser or an ensemble.
 
     Attributes:
         raw_text: checks the first sentences for text that is not split into words.
@@ -116,25 +116,25 @@ class Model(Protocol):
 
     @property
     def networks(self) -> Sequence[nn.Module]:
-        """What scores the sentences; parsing is without dropout in each."""
+        """The networks that score sentences; parsing sets them to evaluation mode."""
         ...
 
     @property
     def label_powers(self) -> Sequence[float]:
-        """The power of P(label | arc) in written probabilities of labels, of each network."""
+        """The power of P(label | arc) in written probabilities of labels, for each network."""
         ...
 
     @property
     def device(self) -> torch.device:
-        """Where sentences are scored."""
+        """The device on which sentences are scored."""
         ...
 
     def length(self, sentence: Sentence) -> int:
-        """What the sentence counts for in the bounds of a batch."""
+        """The length of the sentence that counts towards the size of a batch."""
         ...
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Any:
-        """What ``distribution_and_tags`` takes."""
+        """The sentences as the argument of ``distribution_and_tags``."""
         ...
 
     def distribution_and_tags(self, batch: Any, /) -> tuple[LabeledDistribution, Tagging]:
@@ -143,55 +143,57 @@ class Model(Protocol):
 
 
 def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: int = 0) -> list[list[Parse]]:
-    """The list of trees of each sentence, in order. Called by what the user calls, at whose place warnings stand.
+    """Return the list of trees of each sentence, in order.
+
+    Call this directly from a public method: warnings use ``stacklevel=3``.
 
     Args:
-        model: whose distributions.
+        model: the parser or ensemble whose distributions are used.
         sentences: as for `as_sentences`.
-        request: what is asked of them.
-        first: the place of the first sentence in a longer list, by which faults are named.
+        request: which trees to find, and what to add to them.
+        first: the index of the first sentence in a longer list; errors name sentences by it.
 
     Raises:
-        UnfitSentenceError: no tree agrees with what is known of a sentence.
+        UnfitSentenceError: no tree agrees with the heads, labels and possible heads of a sentence.
         TreeparseError: as `as_sentences`, the model, the finder and the rules do.
     """
     check_several(sentences)
-    held = list(each_sentence(sentences))
-    given = as_sentences(held, first)
+    inputs = list(each_sentence(sentences))
+    given = as_sentences(inputs, first)
     finder, conditions = request.finder, request.conditions
     finder.check_for(len(given))
     names, known, rules = model.label_names, conditions.given, conditions.rules
-    for place, sentence in enumerate(given, first):
-        known.check(sentence, names, place)
+    for index, sentence in enumerate(given, first):
+        known.check(sentence, names, index)
     if rules is not None:
         rules.rules.check_labels(names)
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
     lists = (
         own.forms
-        for own, words in zip(given[:LOOKED_AT], held, strict=False)
+        for own, words in zip(given[:LOOKED_AT], inputs, strict=False)
         if isinstance(words, list | tuple | Mapping)
     )
     if doubt := model.raw_text.look(lists):
         warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
 
     @torch.inference_mode()
-    def batch_lists(places: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
+    def batch_lists(indices: list[int], chosen: list[Sentence]) -> list[list[Parse]]:
         scored = known.without_trees(chosen) if known else chosen
-        p, tagging = model.distribution_and_tags(model.collate(scored, places))
+        p, tagging = model.distribution_and_tags(model.collate(scored, indices))
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
-        lists = _fitting_lists(finder, p, places, batch, first) if known else _lists(finder, p, places, batch)
+        lists = _fitting_lists(finder, p, indices, batch, first) if known else _lists(finder, p, indices, batch)
         parses = tagging.add_to(lists.parses(chosen, names))
-        _check_found(parses, [first + place for place in places])
+        _check_found(parses, [first + index for index in indices])
         if request.probabilities:
             parses = with_probabilities(p, lists, parses, model.label_powers)
         if request.gradient:
             parses = with_expected_gradients(p, parses)
         return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)
 
-    def report(places: Sequence[int]) -> None:
+    def report(indices: Sequence[int]) -> None:
         if request.progress is not None:
-            request.progress([first + place for place in places])
+            request.progress([first + index for index in indices])
 
     with evaluating(model.networks):
         options = {**_threads(model.device), **_limits(model, finder, request.batch_words)}
@@ -201,29 +203,29 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     return found
 
 
-def _check_found(parses: Sequence[Sequence[Parse]], places: Sequence[int]) -> None:
-    """Raise where a sentence has no tree: on a device nobody has looked at the scores before."""
-    for place, own in zip(places, parses, strict=True):
+def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> None:
+    """Raise if a sentence has no tree; scores on a GPU are not validated before."""
+    for index, own in zip(indices, parses, strict=True):
         if not own:
             raise NoTreeError(
-                f"Sentence {place} (counted from 0) has no tree, as the model's scores are not numbers there: is the "
-                "model damaged, or its precision too low?"
+                f"Sentence {index} (counted from 0) has no tree, because its scores are not numbers: is the model "
+                "damaged, or its precision too low?"
             )
 
 
-def _lists(finder: ListFinder, p: LabeledDistribution, places: Sequence[int], batch: RuledBatch | None) -> TreeLists:
+def _lists(finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None) -> TreeLists:
     if batch is None:
-        return finder(p, places)
-    return finder.ruled(p.as_crf("Rules"), places, batch)
+        return finder(p, indices)
+    return finder.ruled(p.as_crf("Rules"), indices, batch)
 
 
 def _fitting_lists(
-    finder: ListFinder, p: LabeledDistribution, places: Sequence[int], batch: RuledBatch | None, first: int
+    finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None, first: int
 ) -> TreeLists:
-    """The same of a distribution given what is known; the sentence that no tree fits is named, counted from first."""
-    named = [first + place for place in places]
+    """Return the lists of a conditioned distribution; raise for the first sentence that no tree fits."""
+    named = [first + index for index in indices]
     try:
-        lists = _lists(finder, p, places, batch)
+        lists = _lists(finder, p, indices, batch)
     except NoTreeError as error:
         raise _unfit(p, named) or error from error
     if bool((lists.heads[:, 0, 1] < 0).any()):
@@ -231,20 +233,20 @@ def _fitting_lists(
     return lists
 
 
-def _unfit(p: LabeledDistribution, places: Sequence[int]) -> UnfitSentenceError | None:
+def _unfit(p: LabeledDistribution, indices: Sequence[int]) -> UnfitSentenceError | None:
     """The error for the first sentence of a batch without a tree, if there is one."""
     one = p.components[0]
-    for item, place in enumerate(places):
+    for item, index in enumerate(indices):
         heads, _ = one.of_items(torch.tensor([item], device=p.device)).mode
         if bool((heads < 0).all()):
-            return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", place)
+            return UnfitSentenceError("no tree of the model has the heads, labels and possible heads given", index)
     return None
 
 
 def _threads(device: torch.device) -> dict[str, int]:
-    """How many batches are parsed at once; one under autocast, which other threads would not see.
+    """The number of batches that are parsed at once: one under autocast, which holds for one thread only.
 
-    While a device works on one batch, the next is read and asked for, and the trees of the one before are made parses.
+    While a GPU works on one batch, the CPU prepares the next one and turns the trees of the last one into parses.
     """
     at_once = torch.get_num_threads()
     if torch.is_autocast_enabled(device.type):
@@ -253,19 +255,19 @@ def _threads(device: torch.device) -> dict[str, int]:
 
 
 def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:
-    """The size of batches: one holds k trees of all its words and, of lists, the scores of all its labels."""
+    """The size of batches. The k trees of a batch, and the label scores that lists need, must fit into memory."""
     if model.device.type == "cpu":
         batch_words = min(batch_words, CPU_WORDS)
     if not finder.holds_labels:
         return {"max_words": batch_words}
-    held = LABEL_SCORES // len(model.networks)
-    words = min(batch_words, max(1, held // finder.k))
-    return {"max_words": words, "max_squared": max(1, held // len(model.label_names))}
+    scores = LABEL_SCORES // len(model.networks)
+    words = min(batch_words, max(1, scores // finder.k))
+    return {"max_words": words, "max_squared": max(1, scores // len(model.label_names))}
 
 
 @contextmanager
 def evaluating(networks: Sequence[nn.Module]) -> Iterator[None]:
-    """Without dropout, whatever they were in before."""
+    """Set the networks to evaluation mode, and back to their previous modes at the end."""
     were_training = [network.training for network in networks]
     for network in networks:
         network.eval()

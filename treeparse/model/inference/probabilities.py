@@ -1,4 +1,4 @@
-"""Probabilities of the arcs of parses, sets of heads, and what is known of the distributions that they are from."""
+"""Add probabilities of arcs, entropies, expected gradients and sets of heads to parses."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,31 +13,31 @@ from treeparse.trees import LabeledDistribution
 
 
 def with_probabilities(
-    p: LabeledDistribution, found: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
+    p: LabeledDistribution, trees: TreeLists, lists: Sequence[Sequence[Parse]], label_powers: Sequence[float] = (1.0,)
 ) -> list[list[Parse]]:
-    """The parses of a batch with the marginals of their arcs and labelled arcs, and the entropy.
+    """Add the marginals of arcs and labelled arcs, and the entropy, to the parses of a batch.
 
     Args:
         p: the distribution of all trees.
-        found: heads and labels of the parses.
-        lists: the parses of each sentence, as many as there are trees.
-        label_powers: of P(label | arc), of each model, as for `LabeledDistribution.tree_marginals`.
+        trees: heads and labels of the parses.
+        lists: the parses of each sentence, one for each tree.
+        label_powers: the power of P(label | arc) of each model, as in `LabeledDistribution.tree_marginals`.
     """
-    marginals = p.tree_marginals(found.heads.transpose(0, 1), found.labels.transpose(0, 1), label_powers)
+    marginals = p.tree_marginals(trees.heads.transpose(0, 1), trees.labels.transpose(0, 1), label_powers)
     arcs, labeled = (part.clamp_max(1.0).transpose(0, 1).tolist() for part in marginals)
     entropy = p.entropy()
     entropies = repeat(None, len(lists)) if entropy is None else entropy.clamp_min(0.0).tolist()
     return [
         [
             replace(parse, arc_probs=_of_words(arcs, parse), label_probs=_of_words(labels, parse), entropy=entropy)
-            for parse, arcs, labels in zip(parses, *rows, strict=False)  # there are no parses of padding
+            for parse, arcs, labels in zip(parses, *rows, strict=False)  # padding has no parses
         ]
         for parses, entropy, *rows in zip(lists, entropies, arcs, labeled, strict=True)
     ]
 
 
 def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
-    """The parses of a batch with the expected squared length of the gradient, where it is known."""
+    """Add the expected squared length of the gradient to the parses of a batch, if the distribution has it."""
     gradients = p.expected_gradient()
     if gradients is None:
         return [[*parses] for parses in lists]
@@ -49,10 +49,7 @@ def with_expected_gradients(p: LabeledDistribution, lists: Sequence[Sequence[Par
 
 
 def with_head_sets(p: LabeledDistribution, threshold: float, lists: Sequence[Sequence[Parse]]) -> list[list[Parse]]:
-    """The parses of a batch with the set of each word's heads whose probability is the threshold's or more.
-
-    A parse's own heads are in its sets too.
-    """
+    """Add to each word the set of heads whose probability is at least the threshold, and the parse's own head."""
     marginals = p.arc_marginals().transpose(1, 2).cpu()
     return [
         [replace(parse, head_sets=_head_sets(parse, rows >= threshold)) for parse in parses]
@@ -61,7 +58,7 @@ def with_head_sets(p: LabeledDistribution, threshold: float, lists: Sequence[Seq
 
 
 def _head_sets(parse: Parse, chosen: Tensor) -> tuple[tuple[int, ...], ...]:
-    """The sets from what is chosen ``(n+1, n+1)``, dependent first."""
+    """The sets of a boolean matrix ``(n+1, n+1)`` whose rows are dependents."""
     size = len(parse.tokens) + 1
     is_head = chosen[:size, :size] & ~torch.eye(size, dtype=torch.bool)
     is_head[torch.arange(1, size), torch.tensor(parse.heads)] = True
@@ -69,5 +66,5 @@ def _head_sets(parse: Parse, chosen: Tensor) -> tuple[tuple[int, ...], ...]:
 
 
 def _of_words(probs: Sequence[float], parse: Parse) -> tuple[float, ...]:
-    """A value of each word from those of all nodes."""
+    """The values of the words, from those of all nodes."""
     return tuple(probs[1 : len(parse.tokens) + 1])

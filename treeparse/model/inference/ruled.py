@@ -1,4 +1,4 @@
-"""Lists of trees of which each satisfies rules: the best ones by search, drawn ones by rejection."""
+"""Lists of trees that satisfy rules: search finds the best ones, rejection draws random ones."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from treeparse.trees import LabeledCRF
 
 @dataclass(frozen=True)
 class RuledBatch:
-    """The sentences of a batch with what rules read of them, and the search for trees that satisfy the rules."""
+    """The words of a batch, as rules read them, and the search for trees that satisfy the rules."""
 
     search: RuleSearch
     words: Sequence[NamedWords]
@@ -22,12 +22,12 @@ class RuledBatch:
     def of(
         cls, search: RuleSearch, sentences: Sequence[Sentence], names: Sequence[str], tags: list[Sequence[str]] | None
     ) -> "RuledBatch":
-        """The batch of sentences; a word without UPOS gets that of ``tags``, of all nodes and padding."""
-        found = []
-        for place, sentence in enumerate(sentences):
-            likeliest = None if tags is None else tags[place][1 : len(sentence) + 1]
-            found.append(NamedWords(sentence.forms, _upos(sentence, likeliest), names))
-        return cls(search, found)
+        """Return the batch; a word without UPOS gets its tag in ``tags``, whose rows start with the root."""
+        words = []
+        for index, sentence in enumerate(sentences):
+            likeliest = None if tags is None else tags[index][1 : len(sentence) + 1]
+            words.append(NamedWords(sentence.forms, _upos(sentence, likeliest), names))
+        return cls(search, words)
 
     def is_fine(self, item: int, row: Row) -> bool:
         """Whether a tree of an item satisfies the rules."""
@@ -35,25 +35,25 @@ class RuledBatch:
 
 
 class ItemList(NamedTuple):
-    """The trees of an item: heads, labels and scores, one a tree."""
+    """The trees of an item: their heads and labels, and their scores."""
 
     rows: list[Row]
     scores: list[float]
 
 
 def mended_lists(lists: Sequence[ItemList], p: LabeledCRF, count: int, batch: RuledBatch) -> list[ItemList]:
-    """The best trees of each item that satisfy the rules, as many as there are up to ``count``.
+    """Return each item's best trees that satisfy the rules, ``count`` or fewer.
 
-    Where none was found among those that were opened, the best of all is kept.
+    An item for which the search finds none within its bound keeps its best tree.
 
     Args:
         lists: the best of all trees.
-        p: the distribution of all trees among which is searched.
-        count: the trees that are wanted.
+        p: the distribution of all trees.
+        count: the greatest number of trees of an item.
         batch: the sentences and the rules.
     """
     result, search = list(lists), batch.search
-    broken = [i for i, found in enumerate(lists) if not all(batch.is_fine(i, row) for row in found.rows)]
+    broken = [i for i, trees in enumerate(lists) if not all(batch.is_fine(i, row) for row in trees.rows)]
     words = [batch.words[item] for item in broken]
     mended = satisfying_trees(p, broken, words, search.rules, count, opened=search.opened + count)
     for item, (trees, complete) in zip(broken, mended, strict=True):
@@ -64,9 +64,9 @@ def mended_lists(lists: Sequence[ItemList], p: LabeledCRF, count: int, batch: Ru
 
 
 def accepted_lists(drawing: IndependentDraws | DistinctDraws, count: int, batch: RuledBatch) -> list[list[Row]]:
-    """Of the trees drawn for each item, in order, the first ones that satisfy the rules, up to ``count``.
+    """Return each item's first ``count`` draws that satisfy the rules.
 
-    There are fewer where as many are rejected as are to be opened. Where all are, the first is kept.
+    An item gets fewer once the bound of the search is reached, and its first draw if all were rejected.
     """
     items = [_Acceptance() for _ in batch.words]
     search = batch.search
@@ -74,37 +74,37 @@ def accepted_lists(drawing: IndependentDraws | DistinctDraws, count: int, batch:
         for item, rows in zip(left, drawing.next_round(left), strict=True):
             items[item].take(rows, count, search.opened, functools.partial(batch.is_fine, item))
     for each in items:
-        drawn, accepted, broken = len(each.kept) + each.rejected, len(each.kept), each.rejected > 0
+        drawn, accepted, broken = len(each.accepted) + each.rejected, len(each.accepted), each.rejected > 0
         mended = broken and accepted > 0 and each.rejected < search.opened
         search.tally.add(RuleTally(1, int(broken), int(mended), drawn, accepted))
-    return [each.kept or each.first for each in items]
+    return [each.accepted or each.first for each in items]
 
 
 @dataclass
 class _Acceptance:
-    """The trees of an item so far."""
+    """The draws of an item so far."""
 
-    kept: list[Row] = field(default_factory=list)
-    first: list[Row] = field(default_factory=list)  # the first one drawn
+    accepted: list[Row] = field(default_factory=list)
+    first: list[Row] = field(default_factory=list)  # the first draw
     rejected: int = 0
     done: bool = False
 
     def take(self, rows: Sequence[Row], count: int, most: int, is_fine: Callable[[Row], bool]) -> None:
-        """Look at more trees until so many are kept, or as many rejected as may be; no trees are the end, too."""
+        """Take more draws until ``count`` are accepted or ``most`` rejected; no draws end the item's search."""
         self.first = self.first or list(rows[:1])
         for row in rows:
             if is_fine(row):
-                self.kept.append(row)
+                self.accepted.append(row)
             else:
                 self.rejected += 1
-            if len(self.kept) == count or self.rejected == most:
+            if len(self.accepted) == count or self.rejected == most:
                 self.done = True
                 return
         self.done = not rows
 
 
 def _upos(sentence: Sentence, likeliest: Sequence[str] | None) -> Sequence[str] | None:
-    """The tags that a sentence has, and where it has none the likeliest."""
+    """The sentence's tags; the likeliest tag for a word without one."""
     if likeliest is None or sentence.upos is None:
         return sentence.upos if likeliest is None else likeliest
     return [other if tag == EMPTY else tag for tag, other in zip(sentence.upos, likeliest, strict=True)]

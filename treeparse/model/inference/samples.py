@@ -1,4 +1,4 @@
-"""Lists of labelled trees that are drawn at random."""
+"""`SampledLists`: lists of labelled trees drawn at random."""
 
 import math
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature w
 
 @dataclass(frozen=True)
 class SampledLists(ListFinder):
-    """k labelled trees in the order drawn, with probabilities proportional to exp(score / temperature).
+    """Draw k labelled trees with probabilities proportional to exp(score / temperature), in the order of the draws.
 
-    The decoder projective draws from projective trees, any other from all. Log probabilities are those by which trees
-    are drawn; scores do not depend on the temperature.
+    The decoder "projective" draws from projective trees, any other from all. Log probabilities are those of the draws;
+    scores do not depend on the temperature.
 
     Attributes:
         replacement: whether a tree can be drawn again.
-        seed: with a sentence's place it fixes the sentence's trees.
-        first: the place of the first sentence, or the places of all.
+        seed: the seed and a sentence's index fix the sentence's trees.
+        first: the index of the first sentence, or the indices of all.
         temperature: 1 draws from the model's own distribution.
     """
 
@@ -39,7 +39,7 @@ class SampledLists(ListFinder):
         super().__post_init__()
         lowest = self.first if isinstance(self.first, int) else min(self.first, default=0)
         if min(self.seed, lowest) < 0:
-            raise TreeparseError(f"The seed and the first place must be 0 or more, not {self.seed} and {lowest}.")
+            raise TreeparseError(f"The seed and the first index must be 0 or more, not {self.seed} and {lowest}.")
         if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
             raise TreeparseError(
                 f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
@@ -48,13 +48,15 @@ class SampledLists(ListFinder):
 
     def check_for(self, sentences: int) -> None:
         if not isinstance(self.first, int) and len(self.first) != sentences:
-            raise TreeparseError(f"{sentences} sentences came with {len(self.first)} places: give one a sentence.")
+            raise TreeparseError(
+                f"{sentences} sentences came with {len(self.first)} indices: give one for each sentence."
+            )
 
-    def __call__(self, p: LabeledDistribution, places: Sequence[int]) -> TreeLists:
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
         k = list_length(self.k, p, different=not self.replacement)
         p = p.for_decoder(self.decoder)
         drawn_from = p if self.temperature == 1 else self._tempered(p)
-        generators = self._generators(places)
+        generators = self._generators(indices)
         if self.replacement:
             heads, labels = drawn_from.sample((k,), generator=generators)
         else:
@@ -62,37 +64,37 @@ class SampledLists(ListFinder):
             heads, labels = (part.transpose(0, 1) for part in lists[:2])
         return self._lists(p, drawn_from, heads, labels)
 
-    def ruled(self, p: LabeledCRF, places: Sequence[int], batch: RuledBatch) -> TreeLists:
-        """Trees are drawn until enough of them satisfy the rules, in rounds that do not depend on how many that is."""
+    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
+        """Draw trees until k of them satisfy the rules; the rounds do not depend on k."""
         p = p.for_decoder(self.decoder)
         drawn_from = p if self.temperature == 1 else self._tempered(p)
         most = list_length(batch.search.opened + self.k, p, different=not self.replacement)
         drawing = (
-            IndependentDraws(drawn_from, self._generators(places))
+            IndependentDraws(drawn_from, self._generators(indices))
             if self.replacement
-            else DistinctDraws(drawn_from, lambda items: self._generators([places[item] for item in items]), most)
+            else DistinctDraws(drawn_from, lambda items: self._generators([indices[item] for item in items]), most)
         )
         lists = accepted_lists(drawing, self.k, batch)
-        found = TreeLists.of([ItemList(rows, []) for rows in lists], p.log_partition, p.scores.shape[-1])
-        return self._lists(p, drawn_from, *(part.transpose(0, 1) for part in found[:2]))
+        trees = TreeLists.of([ItemList(rows, []) for rows in lists], p.log_partition, p.scores.shape[-1])
+        return self._lists(p, drawn_from, *(part.transpose(0, 1) for part in trees[:2]))
 
     def _lists(
         self, p: LabeledDistribution, drawn_from: LabeledDistribution, heads: Tensor, labels: Tensor
     ) -> TreeLists:
-        """Lists of trees ``(K, B, n+1)`` that were drawn from the distribution, or from that at the temperature."""
+        """Lists of the trees ``(K, B, n+1)`` drawn from ``drawn_from``, scored by ``p``."""
         scores = p.score(heads, labels)
         log_probs = drawn_from.log_prob_of_scored(heads, labels, scores / self.temperature).clamp_max(0.0)
         return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
 
-    def _generators(self, places: Sequence[int]) -> list[Generator]:
-        return [_generator(self.seed, self._place(index)) for index in places]
+    def _generators(self, indices: Sequence[int]) -> list[Generator]:
+        return [_generator(self.seed, self._seed_index(index)) for index in indices]
 
-    def _place(self, index: int) -> int:
-        """The place of a sentence that is the ``index``-th of those given."""
+    def _seed_index(self, index: int) -> int:
+        """The index that, with the seed, fixes the draws of the ``index``-th sentence."""
         return self.first + index if isinstance(self.first, int) else self.first[index]
 
     def _tempered(self, p: LabeledDistribution) -> LabeledCRF:
-        """The distribution at the temperature; raises where scores become so large that rounding would decide."""
+        """The distribution at the temperature; raise if scores become so large that rounding errors would decide."""
         crf = p.as_crf(f"Temperatures other than 1, here {self.temperature},")
         try:
             return crf.tempered(self.temperature)
@@ -100,7 +102,7 @@ class SampledLists(ListFinder):
             raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
 
 
-def _generator(seed: int, place: int) -> Generator:
-    """The generator of a sentence, which depends on the seed and its place alone."""
-    [state] = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1, np.uint64)
+def _generator(seed: int, index: int) -> Generator:
+    """The generator of a sentence; it depends only on the seed and the sentence's index."""
+    [state] = np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)
     return Generator().manual_seed(int(state))

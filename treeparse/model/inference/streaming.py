@@ -1,4 +1,4 @@
-"""Parses of sentences without end, in order, in memory that does not grow with them."""
+"""Parse a stream of sentences, in order, in memory that does not grow with their number."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -18,33 +18,33 @@ T = TypeVar("T")
 
 
 def stream_of(model: Model, sentences: Iterable[Words], request: Request, ahead: int) -> Iterator[Parse]:
-    """The first tree of each sentence, in order, as `lists_of` finds them for ``ahead`` sentences at a time.
+    """Yield the first tree of each sentence, in order; `lists_of` parses ``ahead`` sentences at a time.
 
-    While they are used, those of the next sentences are found.
+    Another thread parses the next sentences while the caller uses the last ones.
     """
     if ahead < 1:
-        raise TreeparseError(f"Sentences are read 1 or more ahead, not {ahead}.")
+        raise TreeparseError(f"ahead must be 1 or more, not {ahead}.")
     check_several(sentences)
 
-    def found() -> Iterator[list[Parse]]:
+    def chunks() -> Iterator[list[Parse]]:
         left, first = iter(each_sentence(sentences)), 0
         while chunk := list(islice(left, ahead)):
             yield [parses[0] for parses in lists_of(model, chunk, request, first)]
             first += len(chunk)
 
-    return chain.from_iterable(made_ahead(found(), model.device))
+    return chain.from_iterable(made_ahead(chunks(), model.device))
 
 
 def made_ahead(parses: Iterator[T], device: torch.device) -> Iterator[T]:
-    """What a model on the device makes, in order: the next one is made, by another thread, while one is used."""
-    # Autocast is of this thread alone.
+    """Yield items in order; another thread computes the next one while the caller uses the last one."""
+    # Autocast holds for one thread, so that another one would compute without it.
     return parses if torch.is_autocast_enabled(device.type) else prefetched(parses)
 
 
 def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Held]) -> Iterator[Held]:
-    """What people hold, each under the trees that a stream of parses has for its sentences."""
+    """Yield each item with the trees that ``stream`` finds for its sentences."""
     check_several(sentences)
-    waiting = deque[tuple[Held, int]]()  # with how many sentences each has
+    waiting = deque[tuple[Held, int]]()  # items without trees yet, and their numbers of sentences
 
     def read() -> Iterator[Words]:
         for held in sentences:
@@ -56,7 +56,7 @@ def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: I
 
 
 def _filled(waiting: deque[tuple[Held, int]], parses: Iterator[Parse]) -> Iterator[Held]:
-    """What waits, which grows as parses are taken, under its parses."""
+    """Yield the waiting items with their parses; taking a parse may add waiting items."""
     for parse in parses:
         while not waiting[0][1]:
             yield filled(waiting.popleft()[0], ())
