@@ -408,7 +408,7 @@ def test_repeated_keys(folder: Path, name: str) -> None:
     text = (without_digests(folder) / name).read_text(encoding="utf-8")
     key = next(iter(json.loads(text)))
     (folder / name).write_text(f'{{"{key}": 1, {text.strip()[1:]}', encoding="utf-8")
-    assert f'{name} is damaged (the key "{key}" stands there 2 times)' in refused(folder)
+    assert f'{name} is damaged (the key "{key}" occurs 2 times)' in refused(folder)
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o027])

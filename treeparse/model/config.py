@@ -1,4 +1,4 @@
-"""The settings that fix a parser's architecture."""
+"""`ParserConfig`: the settings that define a parser's architecture and its distribution."""
 
 import math
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from treeparse.setting_fields import added_setting
 # The settings of the package's encoders, by their ``type``.
 ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
 DEFAULT_ENCODER = "bilstm"
-TEMPERATURES = (1e-3, 1e3)  # the lowest and the highest
+TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 
 
 @dataclass(frozen=True)
 class ScorerConfig:
-    """The base of the settings of every scorer, which say which one it is: by ``type``, or by the path of a class."""
+    """The base of every scorer's settings. They name the scorer by ``type`` or by the path of a class."""
 
 
 @dataclass(frozen=True)
 class BiaffineConfig(ScorerConfig):
-    """Biaffine scores of arcs and labels (Dozat and Manning 2017), of the parser's ``arc_size`` and ``label_size``.
+    """Biaffine scores of arcs and labels (Dozat and Manning 2017), with the parser's ``arc_size`` and ``label_size``.
 
     Attributes:
         type: names this kind of scorer.
@@ -40,16 +40,16 @@ DEFAULT_SCORER = "biaffine"
 
 @dataclass(frozen=True)
 class TagWeights:
-    """Which columns of tags the parser predicts beside the tree: the weight of each in the loss, 0 for none.
+    """The columns of tags that the parser predicts with the tree: the weight of each in the loss, 0 for none.
 
-    The loss of a column is the cross-entropy of its tags, the mean over the words whose tag is known, unlabelled text
-    included; the dev loss has it, too.
+    The loss of a column is the mean cross-entropy over the words whose tag is known, in unlabelled text too. It is part
+    of the dev loss.
 
     Attributes:
-        upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes what is
-            predicted.
-        xpos: likewise of XPOS.
-        feats: likewise of FEATS; all features of a word are one tag.
+        upos: weight of UPOS in the loss; 0 for a parser that does not predict it. predict --tags writes the predicted
+            tags.
+        xpos: weight of XPOS in the loss.
+        feats: weight of FEATS in the loss; all features of a word are one tag.
     """
 
     upos: float = 0.0
@@ -59,37 +59,35 @@ class TagWeights:
     def __post_init__(self) -> None:
         for column, weight in vars(self).items():
             if not 0 <= weight < math.inf:
-                raise TreeparseError(f"tags.{column} is {weight}, but a weight is 0 or more, and finite.")
+                raise TreeparseError(f"tags.{column} must be 0 or more and finite, got {weight}.")
 
     def columns(self) -> dict[str, float]:
-        """The columns that are predicted, with their weights."""
+        """The predicted columns and their weights."""
         weights = {field.name: float(getattr(self, field.name)) for field in fields(self)}
         return {column: weight for column, weight in weights.items() if weight}
 
 
 @dataclass(frozen=True)
 class ParserConfig:
-    """Everything that fixes a parser's architecture.
+    """The settings that define a parser's architecture and its distribution.
 
     Attributes:
-        encoder: the encoder's settings, whose class says which encoder it is.
-        arc_size: size of the vectors between which arcs are scored.
-        label_size: size of the vectors between which labels are scored.
+        encoder: the encoder's settings; their class names the encoder.
+        arc_size: size of the vectors of heads and dependents that score arcs.
+        label_size: size of the vectors of heads and dependents that score labels.
         dropout: dropout of these vectors, shared by the words of a sentence.
-        single_root: whether exactly one word hangs from the root.
-        trees: which trees there are: nonprojective, all; projective, those without crossing arcs.
-        decoder: which labelled tree is the parse: best, the best one of these trees; nonprojective and projective, the
-            best one of all trees or of those without crossing arcs, whichever these are; minimum_risk, the one of the
-            highest expected LAS.
-        tags: which tags are predicted beside the tree, and their weights in the loss.
-        temperature: what all scores of arcs and log probabilities of labels are divided by: the distribution is
-            proportional to the power ``1 / temperature`` of that which was trained. So the best trees, their labels and
-            the order of all others stay as they are, but for the decoder minimum_risk; log probabilities, marginals,
-            entropies, scores and samples do not. ``treeparse calibrate`` fits it to trees that were not trained on.
-        label_temperature: what log probabilities of labels given their arcs are divided by instead, where the
-            probabilities of a parse's labels are written; None: ``temperature``. Nothing else depends on it.
-            ``treeparse calibrate`` fits it too.
-        scorer: the scorer's settings, whose class says which scorer it is.
+        single_root: whether exactly one word depends on the root.
+        trees: the trees of the distribution: nonprojective, all trees; projective, trees without crossing arcs.
+        decoder: chooses the parse: best, the best labelled tree of the distribution; nonprojective, the best of all
+            trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
+        tags: the tags that are predicted with the tree, and their weights in the loss.
+        temperature: divides all arc scores and log probabilities of labels: the distribution is proportional to the
+            trained one to the power ``1 / temperature``. It keeps the order of the trees, so that it changes parses
+            with the decoder minimum_risk alone; it changes log probabilities, marginals, entropies, scores and samples.
+            ``treeparse calibrate`` fits it to trees that the parser was not trained on.
+        label_temperature: divides log P(label | arc) instead of ``temperature`` in the written probabilities of labels,
+            and changes nothing else; None for ``temperature``. ``treeparse calibrate`` fits it too.
+        scorer: the scorer's settings; their class names the scorer.
     """
 
     encoder: EncoderConfig = field(default_factory=ENCODERS[DEFAULT_ENCODER])
@@ -116,7 +114,7 @@ class ParserConfig:
 
     @property
     def label_power(self) -> float:
-        """The power of P(label | arc), as the distribution has it, that written probabilities of labels are made of."""
+        """The power to which P(label | arc) of the distribution is raised for written probabilities of labels."""
         return 1.0 if self.label_temperature is None else self.temperature / self.label_temperature
 
 

@@ -1,4 +1,4 @@
-"""Encoders of a user's own: a class in a module of theirs, named by its path, with its settings."""
+"""Custom encoders: a class in a user's module, named by its path, with its settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,29 +14,29 @@ from treeparse.model.encoders.kind import EncoderKind, EncoderSize
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 
-READING = ("min_count", "tags")  # settings, where a class has them, that `LexicalFeatures` are built by
+READING = ("min_count", "tags")  # settings of an encoder that are also arguments of `LexicalFeatures`
 
 
 class OwnEncoder(Encoder):
-    """The base of an encoder of one's own: one class, at the top of a module that can be imported.
+    """The base of a custom encoder: a class at the top level of a module that can be imported.
 
-    Its ``__init__`` takes ``features``, what the encoder reads, and behind them its settings: arguments with types, of
-    plain values (numbers, text, lists of them). A config names the class by ``model.encoder.class_path`` and gives the
-    settings as ``init_args``; both are saved with the model. Loading imports nothing: the program that loads the model
-    has imported the class, and commands import it by ``--import``.
+    ``__init__`` takes ``features``, the features of the words, and then the settings: typed arguments with plain values
+    (numbers, text, lists of them). A config names the class by ``model.encoder.class_path`` and gives the settings as
+    ``init_args``; both are saved with the model. Loading a model imports nothing: import the class before, or name its
+    module by ``--import`` in commands.
 
-    What it reads are `LexicalFeatures`, by the settings ``min_count`` and ``tags`` if it has them. To read something
-    else, override `read` and `restore`.
+    The features are `LexicalFeatures`, with the settings ``min_count`` and ``tags`` if the class has them. Override
+    `read` and `restore` for other features.
     """
 
     @classmethod
     def read(cls, sentences: Sequence[Sentence], settings: Mapping[str, Any]) -> Features:
-        """The features, with the vocabularies of the training sentences."""
+        """Return the features, with the vocabularies of the training sentences."""
         return LexicalFeatures.build(sentences, **_reading(settings))
 
     @classmethod
     def restore(cls, data: dict[str, Any]) -> Features:
-        """The features whose ``to_json`` is given."""
+        """Return the features from the result of their ``to_json``."""
         return LexicalFeatures.from_json(data)
 
 
@@ -51,13 +51,13 @@ class OwnEncoderConfig(ClassPathConfig, EncoderConfig):
 
 @dataclass(frozen=True)
 class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
-    """An encoder of one's own."""
+    """The kind of a custom encoder."""
 
     settings = OwnEncoderConfig
 
     @property
     def encoder(self) -> type[OwnEncoder]:
-        """The class."""
+        """The encoder's class."""
         return self.config.imported_class()
 
     @property
@@ -69,7 +69,7 @@ class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
         reading = _reading(self.config.init_args)
-        reading.pop("tags", None)  # those that the model reads
+        reading.pop("tags", None)  # the model keeps its own
         return features.extended(sentences, **reading)
 
     def restored(self, data: dict[str, Any]) -> Features:
@@ -78,17 +78,19 @@ class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
     def module(self, features: Features) -> Encoder:
         module = self.encoder(features, **self.config.init_args)  # pyright: ignore[reportCallIssue]
         if not isinstance(getattr(module, "output_size", None), int):
-            raise TreeparseError(f"{self.name} sets no output_size: give it the size of its vectors, a whole number.")
+            raise TreeparseError(
+                f"{self.name} sets no output_size: set it to the size of the encoder's vectors, an integer."
+            )
         return module
 
     def size(self, features: Features | None) -> EncoderSize:
-        """As counted in a module without storage; 0 where it cannot be made so."""
+        """Return the size, counted in a module without storage; 0 if the class cannot be built without storage."""
         if features is None:
             return EncoderSize(0, 0)
         try:
             with torch.random.fork_rng(devices=[]), torch.device("meta"):
                 module = self.module(features)
-        except Exception:  # of the class's own code: what is wrong shows when it is made in earnest
+        except Exception:  # from the custom code; building the encoder with storage raises it again
             return EncoderSize(0, 0)
         return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
 

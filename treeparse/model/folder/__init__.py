@@ -1,1 +1,1 @@
-"""Model folders: which files they have, how they are written, checked and read, and models of the hub."""
+"""Model folders: their files, how they are written, checked and read, and models on the Hugging Face hub."""

@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub: what comes from there and goes there are the files of a model's folder."""
+"""Download and upload models on the Hugging Face hub: the files of a model folder and nothing else."""
 
 import re
 from pathlib import Path
@@ -11,28 +11,28 @@ NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def check_local_model(name: str | Path) -> None:
-    """Raise where a name is of no folder of a model; a model of the hub is not looked up."""
+    """Raise if a name is that of a folder without a model; names on the hub are not looked up."""
     if _is_local(name):
         check_model_files(model_folder(name))
 
 
 def _is_local(name: str | Path) -> bool:
-    # A name in a folder that is there is a folder's, mistyped: nobody waits for the network to say that it has none.
+    # A name whose parent folder exists is that of a folder, perhaps mistyped, so that nobody waits for the network.
     return Path(name).parent.exists() or not NAME.fullmatch(str(name))
 
 
 def local_folder(name: str | Path, revision: str | None = None) -> Path:
-    """The folder of a model on this machine: the one of that name, or the copy of a model of the hub.
+    """Return the folder of a model on this machine, or of a copy of a model on the hub.
 
-    A copy that is there already is taken without a look at the network; otherwise the model is fetched. Of a model of
-    the hub, only the files that a model's folder has are fetched, and nothing in them runs.
+    A copy in the cache is used without network access; otherwise the model is downloaded: only the files of a model
+    folder, which hold no code.
 
     Args:
-        name: a folder, or ``organisation/name`` where there is no folder ``organisation``.
-        revision: a branch, tag or commit of the hub; None for the main branch.
+        name: a folder, or ``organisation/name`` if no folder ``organisation`` exists.
+        revision: a branch, tag or commit on the hub; None for the main branch.
 
     Raises:
-        TreeparseError: a revision of a folder is asked for; the hub has no such model, or cannot be reached.
+        TreeparseError: if a folder is given with a revision, if the hub has no such model or cannot be reached.
     """
     if _is_local(name):
         if revision is not None:
@@ -42,16 +42,16 @@ def local_folder(name: str | Path, revision: str | None = None) -> Path:
 
 
 def push(folder: str | Path, name: str, *, private: bool = False, revision: str | None = None) -> str:
-    """Put a model's folder on the hub, and say its address there; the model is read first, so only a sound one goes.
+    """Upload a model folder to the hub and return its address; a damaged model is refused before.
 
     Args:
-        folder: of a model, or of a run.
-        name: ``organisation/name``; made if there is none.
-        private: whether a new one is for its owners alone.
-        revision: the branch that gets it; None for the main one.
+        folder: the folder of a model or of a training run.
+        name: ``organisation/name``; a repository is created if none exists.
+        private: whether a new repository is private.
+        revision: the branch to upload to; None for the main branch.
 
     Raises:
-        TreeparseError: the folder holds no sound model; the hub refuses, or cannot be reached.
+        TreeparseError: if the folder holds no valid model, or if the hub refuses or cannot be reached.
     """
     if not NAME.fullmatch(name):
         raise TreeparseError(f"A model of the hub is called organisation/name, not {name!r:.100}.")

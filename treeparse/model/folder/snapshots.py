@@ -1,4 +1,4 @@
-"""Files of a repository of the Hugging Face hub, in that library's cache on this machine."""
+"""Download files of a repository of the Hugging Face hub into the cache of ``huggingface_hub``."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,23 +14,23 @@ def snapshot(
     is_whole: Callable[[Path], bool],
     error_of: Callable[[str], TreeparseError],
 ) -> Path:
-    """The folder of a repository's files: a whole copy that is there is taken without a look at the network.
+    """Return the folder of a repository's files; a complete copy in the cache is used without network access.
 
     Args:
         name: ``organisation/name``.
-        revision: a branch, tag or commit; none for the main branch.
-        patterns: which files are wanted; no other is fetched.
-        is_whole: whether the folder of a copy holds all that is needed.
-        error_of: makes the error of what is wrong with a repository that cannot be had.
+        revision: a branch, tag or commit; None for the main branch.
+        patterns: names of the files to download.
+        is_whole: whether a folder has all files that are needed.
+        error_of: makes the error from the hub's message if the download fails.
     """
     from huggingface_hub import snapshot_download  # slow to import
 
     options: dict[str, Any] = {"revision": revision or None, "allow_patterns": [*patterns]}
     try:
-        found = Path(snapshot_download(name, local_files_only=True, **options))
-        if is_whole(found):
-            return found
-    except Exception:  # nothing of it is there, for which there are many kinds of error
+        cached = Path(snapshot_download(name, local_files_only=True, **options))
+        if is_whole(cached):
+            return cached
+    except Exception:  # no copy in the cache, which the library reports by several errors
         pass
     try:
         return Path(snapshot_download(name, local_files_only=False, **options))
@@ -39,5 +39,5 @@ def snapshot(
 
 
 def first_line(error: Exception) -> str:
-    """What the hub says is wrong, without what it adds on further lines."""
+    """The first line of the hub's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:300]

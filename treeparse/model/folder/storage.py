@@ -1,9 +1,9 @@
-"""A model's folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``; plain data, nothing that runs.
+"""Write and read a model folder: ``config.json``, ``vocabulary.json`` and ``model.safetensors``, which hold no code.
 
-The config holds digests of the other two files, ``digests``, by which damage to them is found. It may be edited.
+The ``digests`` in the config are those of the other two files; they detect damage. The config may be edited.
 
-A folder loads for good. Settings that came after it was written have the values by which it was made
-(`treeparse.setting_fields.added_setting`). All other changes are in the tables of `treeparse.upgrades`.
+Every later version can load a folder. Settings that a later version added get the values that the folder was made with
+(`treeparse.setting_fields.added_setting`). The tables of `treeparse.upgrades` describe all other changes.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings
 from treeparse.version import installed_version
 
 DIGESTED = (VOCABULARY, WEIGHTS)
-# What the config of a part of the parser may be: the class of its settings by plain data, and the known types.
+# The package of each part of the parser that has settings of several classes.
 PARTS: Mapping[type, Any] = {EncoderConfig: encoders, ScorerConfig: scorers}
 VERSION = "treeparse"  # the key of the version that wrote a file
 
@@ -54,19 +54,19 @@ def write_model(
 
 
 def rewrite_config(directory: str | Path, config: dict[str, Any]) -> None:
-    """Put other settings into a model folder; its vocabulary and weights, and their digests, stay."""
+    """Replace the settings of a model folder, and keep its vocabulary, weights and digests."""
     path = Path(directory) / CONFIG
     digests = {name: value for name, value in _read_mapping(path).items() if name == "digests"}
     atomic_write(path, json.dumps({**file_header(), **config, **digests}, ensure_ascii=False, indent=2) + "\n")
 
 
 def file_header() -> dict[str, Any]:
-    """What a file of settings says of itself: its format, and the version that wrote it."""
+    """The first keys of a file of settings: its format, and the version that wrote it."""
     return {"format": FORMAT, VERSION: installed_version()}
 
 
 def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Tensor]]:
-    """The config, the vocabulary and the weights of a model folder; raises where one is missing or damaged."""
+    """Return the config, vocabulary and weights of a model folder; raise if a file is missing or damaged."""
     folder = Path(directory)
     check_model_files(folder)
     try:
@@ -78,21 +78,21 @@ def read_model(directory: str | Path) -> tuple[dict[str, Any], dict[str, Any], d
 
 
 def upgraded(config: dict[str, Any], where: str) -> dict[str, Any]:
-    """A config of any format so far in the present one, without its number; raises for other formats."""
-    found = config.pop("format", None)
-    if type(found) is not int or not (found == FORMAT or found in UPGRADES):
+    """Return a config of any earlier format in the current one, without the number of the format."""
+    number = config.pop("format", None)
+    if type(number) is not int or not (number == FORMAT or number in UPGRADES):
         known = ", ".join(map(str, sorted({*UPGRADES, FORMAT})))
         raise TreeparseError(
-            f"{where} is of another format ({json.dumps(found):.20}) than this version, treeparse "
+            f"{where} is of another format ({json.dumps(number):.20}) than this version, treeparse "
             f"{installed_version()}, reads ({known}): it was written by {file_writer(config)}, install that one."
         )
-    for number in range(found, FORMAT):
-        config = UPGRADES[number](config)
+    for earlier in range(number, FORMAT):
+        config = UPGRADES[earlier](config)
     return upgraded_settings(config, "model.")
 
 
 def file_writer(header: Mapping[Any, Any]) -> str:
-    """The version that wrote a file, by what `file_header` put there."""
+    """Describe the version that wrote a file, from its `file_header`."""
     version = header.get(VERSION)
     if version is None:
         return "an early version of treeparse"
@@ -101,7 +101,7 @@ def file_writer(header: Mapping[Any, Any]) -> str:
 
 
 def _check_digests(folder: Path, digests: Any) -> None:
-    """Raise for files that are not those that were saved; models of before there were digests have none."""
+    """Raise if a file is not the one that was saved; models of early versions have no digests to check."""
     if digests is None:
         return
     if not isinstance(digests, dict) or digests.keys() != set(DIGESTED):
@@ -112,7 +112,7 @@ def _check_digests(folder: Path, digests: Any) -> None:
 
 
 def file_digest(path: Path) -> str:
-    """By which a file is known again."""
+    """Return the SHA-256 digest of a file."""
     with path.open("rb") as stream:
         return "sha256:" + hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -122,7 +122,7 @@ def _damaged(path: Path, problem: object) -> TreeparseError:
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """The weights, which are real numbers."""
+    """Return the weights; raise if some are not real numbers."""
     try:
         weights = load_file(path)
     except SafetensorError as error:
@@ -134,12 +134,12 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
 
 
 def from_plain(kind: type[T], data: Any, where: str) -> T:
-    """The frozen dataclass ``kind``, nested ones included, from JSON's plain data.
+    """Build the frozen dataclass ``kind`` from JSON data, with nested dataclasses.
 
-    Settings that came later have the values of before. A version in ``data`` is named by errors, and else passed over.
+    Missing settings that a later version added get the values of earlier versions. Errors name the version in ``data``.
 
-    Raises a ``TreeparseError`` that starts with ``where`` unless every other field is there, in its type and range, and
-    no other.
+    Raises:
+        TreeparseError: starting with ``where``, if a setting is missing, unknown, or of a wrong type or value.
     """
     if not isinstance(data, dict):
         raise TreeparseError(f"{where} should hold a mapping with the settings of {kind.__name__}, but holds {data!r}.")
@@ -167,12 +167,12 @@ def _from_mapping(kind: type[T], data: Mapping[str, Any], where: str, writer: st
 
 
 def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
-    """A field's value from JSON's, which must be of the field's type."""
+    """Convert a JSON value to a field's type; raise if it has another type."""
     if is_dataclass(kind):
         if not isinstance(value, dict):
             raise TreeparseError(f"{where} should hold a mapping with settings, but holds {value!r:.100}.")
-        found: Any = _settings_class(kind, value, where, writer) if kind in PARTS else kind
-        return _from_mapping(found, value, where, writer)
+        settings: Any = _settings_class(kind, value, where, writer) if kind in PARTS else kind
+        return _from_mapping(settings, value, where, writer)
     may_be_null = NoneType in get_args(kind)
     if may_be_null and value is None:
         return None
@@ -207,7 +207,7 @@ def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str)
 
 @contextmanager
 def restoring(kind: str, directory: str | Path) -> Iterator[None]:
-    """What fails on JSON that no model of this kind wrote: there are as many ways as there are mistakes."""
+    """Turn errors from data that no model of this kind wrote into a sentence."""
     try:
         yield
     except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
@@ -218,7 +218,7 @@ def restoring(kind: str, directory: str | Path) -> Iterator[None]:
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Load weights that fit the module exactly: every name, every shape."""
+    """Load weights whose names and shapes must be exactly those of the module."""
     own = module.state_dict()
     odd = sorted(own.keys() ^ weights.keys())
     odd += [name for name, tensor in weights.items() if name in own and own[name].shape != tensor.shape]
@@ -245,8 +245,8 @@ def _read_mapping(path: Path) -> dict[str, Any]:
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object's keys and values; of repeated keys JSON would take the last without a word."""
+    """Return a JSON object as a dict; raise for repeated keys, of which JSON would silently take the last."""
     [(key, count)] = Counter(key for key, _ in pairs).most_common(1) or [("", 1)]
     if count > 1:
-        raise ValueError(f"the key {json.dumps(key)} stands there {count} times")
+        raise ValueError(f"the key {json.dumps(key)} occurs {count} times")
     return dict(pairs)
