@@ -478,7 +478,11 @@ def test_batches_can_be_made_in_other_processes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "problem"), [({"arc_size": 0}, "arc_size is 0"), ({"dropout": 1}, "dropout is 1, but must be")]
+    ("settings", "problem"),
+    [
+        ({"arc_size": 0}, "arc_size must be at least 1, got 0"),
+        ({"dropout": 1}, "dropout must be from 0 to less than 1, got 1"),
+    ],
 )
 def test_impossible_settings_are_refused(settings: dict[str, Any], problem: str) -> None:
     with pytest.raises(TreeparseError, match=problem):

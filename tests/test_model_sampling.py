@@ -194,7 +194,9 @@ def test_impossible_wishes_are_refused() -> None:
         with pytest.raises(TreeparseError, match=f"k must be 1 or more, not {k}"):
             parser.sample([["a"]], k)
     for temperature in (0.0, -1.0, 1e-7, float("inf"), float("nan")):
-        with pytest.raises(TreeparseError, match=f"The temperature is {temperature}, but must be finite and at least"):
+        with pytest.raises(
+            TreeparseError, match=f"The temperature must be finite and at least 1e-06, got {temperature}"
+        ):
             parser.sample([["a"]], 1, temperature=temperature)
     for seed, first in ((-1, 0), (0, -1)):
         with pytest.raises(TreeparseError, match=f"must be 0 or more, not {seed} and {first}"):

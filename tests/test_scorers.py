@@ -87,7 +87,9 @@ def test_a_custom_scorer_trains_and_its_model_parses(
     expected = model.parse([["noun1", "verb2"]])
     assert expected[0].labels[expected[0].heads.index(0)] == "root" and expected[0].upos is not None
     sys.modules.pop("my_scorer")
-    with pytest.raises(TreeparseError, match=r"config.json, scorer: The scorer 'my_scorer.Distances'.*--import my_sco"):
+    with pytest.raises(
+        TreeparseError, match=r"config.json, scorer: The module of the scorer 'my_scorer.Distances'.*--import my_sco"
+    ):
         Parser.from_pretrained(run)
     capsys.readouterr()
     assert main(["predict", str(run), words, "-q", "--import", "my_scorer"]) == 0
@@ -133,13 +135,15 @@ def custom_config(path: str) -> ParserConfig:
 def test_a_custom_scorer_beyond_the_machine_names_its_setting(custom: str) -> None:
     config = custom_config(custom)
     huge = replace(config, scorer=replace(config.scorer, init_args={"size": 10**9}))
-    with pytest.raises(TreeparseError, match=r"GB on this machine: lower scorer.init_args.size \(1000000000\)\.$"):
+    with pytest.raises(TreeparseError, match=r"this machine has .* GB: lower scorer.init_args.size \(1000000000\)\.$"):
         Parser.build(huge, TRAINING)
 
 
 @pytest.mark.parametrize("option", ["class_path=my_scorer.Missing", "type=nothing", "class_path=my_scorer.OwnScorer2"])
 def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, option: str, tiny_config: Path) -> None:
-    expected = r"Unknown scorer 'nothing'. Scorers: biaffine, or" if "type" in option else "has no class of that name"
+    expected = (
+        r"Unknown scorer 'nothing'. Scorers: biaffine, or" if "type" in option else "must be the name of a subclass"
+    )
     with pytest.raises(TreeparseError, match=expected):
         load_config(tiny_config, [f"--model.scorer.{option}"])
 
@@ -159,5 +163,5 @@ def test_a_model_without_a_scorer_is_biaffine(tmp_path: Path) -> None:
     loaded = Parser.from_pretrained(tmp_path / "model")
     assert loaded.config.scorer == BiaffineConfig() and loaded.parse(TRAINING) == parser.parse(TRAINING)
     path.write_text(json.dumps({**config, "scorer": {"type": "linear"}}), encoding="utf-8")
-    with pytest.raises(TreeparseError, match=r'scorer, type is "linear", but must be "biaffine"'):
+    with pytest.raises(TreeparseError, match=r'scorer, type must be "biaffine", got "linear"'):
         Parser.from_pretrained(tmp_path / "model")

@@ -275,13 +275,13 @@ def test_the_temperature_of_labels_is_saved_and_models_of_before_have_none(tmp_p
     path.write_text(json.dumps(settings), encoding="utf-8")
     assert Parser.from_pretrained(tmp_path / "model").config.label_temperature is None
     path.write_text(json.dumps({**settings, "label_temperature": "warm"}), encoding="utf-8")
-    with pytest.raises(TreeparseError, match='label_temperature is "warm", but must be a finite number or null'):
+    with pytest.raises(TreeparseError, match='label_temperature must be a finite number or null, got "warm"'):
         Parser.from_pretrained(tmp_path / "model")
 
 
 @pytest.mark.parametrize("temperature", [0.0, -1.0, 1e-4, 1e4, math.nan])
 def test_temperatures_that_are_none(temperature: float) -> None:
-    with pytest.raises(TreeparseError, match=r"temperature is .*, but must be from 0.001 to 1000"):
+    with pytest.raises(TreeparseError, match=r"temperature must be from 0.001 to 1000, got .*"):
         replace(random_parser().config, temperature=temperature)
-    with pytest.raises(TreeparseError, match=r"label_temperature is .*, but must be from 0.001 to 1000"):
+    with pytest.raises(TreeparseError, match=r"label_temperature must be from 0.001 to 1000, got .*"):
         replace(random_parser().config, label_temperature=temperature)

@@ -197,12 +197,12 @@ def saved(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ({"auto_map": {"AutoModel": "evil--model.Evil"}}, "auto_map"),
         ({"_attn_implementation": "evil/kernel"}, "_attn_implementation"),
-        ({"model_type": "../evil"}, "the library transformers does not have"),
-        ({"num_hidden_layers": 10**9}, "num_hidden_layers is 1e.09"),
+        ({"model_type": "../evil"}, "must be one that the library transformers has, got '../evil'"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers must be at most 1,000, got 1e.09"),
         ({"num_hidden_layers": 2}, "do not fit its config"),
         ({"hidden_size": 10**8, "intermediate_size": 10**8}, "do not fit its config: .*see encoder.model"),
-        ({"vocab_size": 50}, "the model knows 50"),
-        ({"max_position_embeddings": 32}, "reads 32 at once"),
+        ({"vocab_size": 50}, "the model has 50"),
+        ({"max_position_embeddings": 32}, "windows of up to 32: take"),
         ({"hidden_act": ["relu"]}, "make no parser"),
     ],
 )
@@ -225,7 +225,7 @@ def test_a_hostile_config_is_a_sentence(saved: Path, tmp_path: Path, change: dic
     ],
 )
 def test_a_damaged_tokenizer_is_a_sentence(saved: Path, tmp_path: Path, change: Callable[[Any], object]) -> None:
-    with pytest.raises(TreeparseError, match=r"make no parser|are not of one model"):
+    with pytest.raises(TreeparseError, match=r"make no parser|take both files from the same model"):
         Parser.from_pretrained(changed(saved, tmp_path / "model", "vocabulary.json", change))
 
 
@@ -242,11 +242,11 @@ def test_models_that_cannot_be_used_are_sentences(folders: Folders, tmp_path: Pa
         (folder / "config.json").write_text(json.dumps(data | config))
         return folder
 
-    assert "encoder.model is empty" in refused("")
+    assert "encoder.model must not be empty" in refused("")
     assert "There is no folder" in refused(tmp_path / "nothing")
     assert "has no config.json" in refused(tmp_path)
-    assert "code of its own (auto_map)" in refused(copy("code", auto_map={"AutoModel": "modeling.Evil"}))
-    assert "encoder.revision is 'main', but" in refused(folders["bert"], revision="main")
+    assert "it needs custom code (auto_map)" in refused(copy("code", auto_map={"AutoModel": "modeling.Evil"}))
+    assert "encoder.revision must be empty for a folder" in refused(folders["bert"], revision="main")
     assert "encoder.window is 80, but the model reads at most 64" in refused(folders["bert"], window=80)
     pickled = copy("pickled")
     (pickled / "model.safetensors").unlink()
@@ -276,7 +276,9 @@ def test_a_model_of_the_hub(folders: Folders, tmp_path: Path, monkeypatch: pytes
     assert isinstance(encoder, TransformerConfig)
     assert (encoder.model, encoder.revision) == ("org/tiny", commit)
     assert Parser.build(ParserConfig(encoder), TRAIN).config.encoder == encoder
-    with pytest.raises(TreeparseError, match=r"'org/other', but there is no such folder, .*hf download org/other"):
+    with pytest.raises(
+        TreeparseError, match=r"'org/other', which is not a folder and cannot be downloaded .*hf download org/other"
+    ):
         built(Path("org/other"))
 
 

@@ -131,7 +131,7 @@ def test_a_fault_leaves_the_old_file(
     assert sample(model, source, "-k", 10**9, "-o", target) == 2
     assert "1000000000 trees of 3 words are too many: ask for 44739242 or fewer" in capsys.readouterr().err
     assert sample(model, source, "-k", 2, "-o", target, "--temperature", "1e-9") == 2
-    assert "The temperature is 1e-09, but must be finite and at least 1e-06" in capsys.readouterr().err
+    assert "The temperature must be finite and at least 1e-06, got 1e-09" in capsys.readouterr().err
     assert target.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["bad.conllu", "in.conllu", "out.conllu"]
 

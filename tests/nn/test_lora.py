@@ -104,12 +104,14 @@ def test_adapters_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
             TransformerEncoder(TransformerConfig(architecture=GPT, **settings))
         return str(caught.value)
 
-    assert "encoder.lora_targets are query" in refused(lora_rank=2, lora_targets="query")
-    assert "encoder.lora_rank is 2, beside which" in refused(lora_rank=2, frozen=True)
+    assert "encoder.lora_targets must name layers of the model, such as query and value, got query" in refused(
+        lora_rank=2, lora_targets="query"
+    )
+    assert "encoder.frozen does not go with adapters (encoder.lora_rank is 2)" in refused(lora_rank=2, frozen=True)
     assert "leave out encoder.unfreeze_at" in refused(lora_rank=2, unfreeze_at=0.2)
-    assert "encoder.lora_rank is -1" in refused(lora_rank=-1)
-    assert "encoder.lora_alpha is 0.0" in refused(lora_alpha=0.0)
-    assert "encoder.lora_dropout is 1.0" in refused(lora_dropout=1.0)
-    assert "names an empty layer" in refused(lora_targets="c_attn,")
+    assert "encoder.lora_rank must be at least 0, got -1" in refused(lora_rank=-1)
+    assert "encoder.lora_alpha must be more than 0 and at most 1,000,000,000, got 0.0" in refused(lora_alpha=0.0)
+    assert "encoder.lora_dropout must be from 0 to less than 1, got 1.0" in refused(lora_dropout=1.0)
+    assert "must be ends of names of layers, got an empty one" in refused(lora_targets="c_attn,")
     monkeypatch.setitem(sys.modules, "peft", None)
     assert "pip install treeparse[lora]" in refused(lora_rank=2)

@@ -80,11 +80,11 @@ def test_each_form_is_embedded_once() -> None:
     features = LexicalFeatures.build(SENTENCES, min_count=1)
     encoder = BiLSTMEncoder(config, features.sizes(), unknown=1, specials=3).eval()
     batch = Indexer.build(SENTENCES, features).collate(SENTENCES)
-    places = Packing.of(batch.lengths + 1, batch.features["forms"].shape[1]).places
+    indices = Packing.of(batch.lengths + 1, batch.features["forms"].shape[1]).indices
     with torch.no_grad():
-        vectors, which = encoder.embedding.distinct(batch.features, places)
-        everywhere = encoder.embedding(batch.features).flatten(0, 1)[places]
-    assert len(vectors) == 1 + len({form for sentence in SENTENCES for form in sentence.forms}) < len(places)
+        vectors, which = encoder.embedding.distinct(batch.features, indices)
+        everywhere = encoder.embedding(batch.features).flatten(0, 1)[indices]
+    assert len(vectors) == 1 + len({form for sentence in SENTENCES for form in sentence.forms}) < len(indices)
     torch.testing.assert_close(vectors[which], everywhere)
 
 

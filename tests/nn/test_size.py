@@ -51,7 +51,7 @@ BIG = 10**9
 )
 def test_a_model_beyond_the_machine_names_its_settings(encoder: dict, others: dict, named: list[str]) -> None:
     config = ParserConfig(encoder=BiLSTMConfig(**encoder), **others)
-    with pytest.raises(TreeparseError, match="GB of memory, but there are") as caught:
+    with pytest.raises(TreeparseError, match="GB of memory, but this machine has") as caught:
         Parser.build(config, [replace(s, upos=("X",) * len(s)) for s in TRAINING])
     assert str(caught.value).endswith(f"lower {' and '.join(named)}.")
 
@@ -63,7 +63,7 @@ def test_the_memory_of_the_machine_and_of_its_container(tmp_path: Path, monkeypa
         (tmp_path / "memory.max").write_text(text)
         assert machine_memory() == expected
     needed = scorer_kind(ParserConfig())
-    with pytest.raises(TreeparseError, match=r"there are 0\.0 GB on this machine: lower encoder.hidden_size \(256\)"):
+    with pytest.raises(TreeparseError, match=r"this machine has 0\.0 GB: lower encoder.hidden_size \(256\)"):
         check_memory(needed, None, copies=1)
     monkeypatch.setattr(size, "machine_memory", lambda: None)
     check_memory(needed, None, copies=1)

@@ -164,13 +164,16 @@ PLAIN = architecture_of(BertConfig(vocab_size=9, hidden_size=8, num_attention_he
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"auto_map": {"AutoModel": "evil.Model"}}, "'auto_map', by which a model could run code"),
+        (
+            {"auto_map": {"AutoModel": "evil.Model"}},
+            "encoder.architecture must not have 'auto_map', which could load custom code",
+        ),
         ({"attn_implementation": "evil/kernel"}, "'attn_implementation'"),
         ({"_attn_implementation": "evil/kernel"}, "'_attn_implementation'"),
         ({"inner": [{"quantization_config": {}}]}, "'quantization_config'"),
-        ({"num_hidden_layers": 10**6}, "num_hidden_layers is 1e.06, but must be at most 1,000"),
-        ({"hidden_size": 10**10}, "hidden_size is 1e.10"),
-        ({"layer_norm_eps": float("nan")}, "no plain data"),
+        ({"num_hidden_layers": 10**6}, "num_hidden_layers must be at most 1,000, got 1e.06"),
+        ({"hidden_size": 10**10}, "hidden_size must be at most 1,000,000,000, got 1e.10"),
+        ({"layer_norm_eps": float("nan")}, "must be plain JSON data"),
     ],
 )
 def test_architectures_that_are_refused_before_anything_is_built(change: dict[str, Any], words: str) -> None:
@@ -181,14 +184,14 @@ def test_architectures_that_are_refused_before_anything_is_built(change: dict[st
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"model_type": "berd"}, "model_type is 'berd', which the library transformers does not have; did you mean"),
-        ({"model_type": None}, "model_type is None"),
-        ({"model_type": "vit"}, "models of type vit are no encoders of text alone"),
-        ({"model_type": "bart", "is_encoder_decoder": True}, "models of type bart are no encoders of text alone"),
-        ({"model_type": "timm_wrapper"}, "models of type timm_wrapper are no encoders"),
-        ({"num_attention_heads": 3}, "its architecture makes no model"),
-        ({"hidden_act": "import os"}, "its architecture makes no model"),
-        ({"hidden_size": "large"}, "are no encoders of text alone|its architecture"),
+        ({"model_type": "berd"}, "model_type must be one that the library transformers has, got 'berd'; did you mean"),
+        ({"model_type": None}, "model_type must be one that the library transformers has, got None"),
+        ({"model_type": "vit"}, "models of type vit do not encode text alone"),
+        ({"model_type": "bart", "is_encoder_decoder": True}, "models of type bart do not encode text alone"),
+        ({"model_type": "timm_wrapper"}, "models of type timm_wrapper do not encode text alone"),
+        ({"num_attention_heads": 3}, "its architecture does not build a model"),
+        ({"hidden_act": "import os"}, "its architecture does not build a model"),
+        ({"hidden_size": "large"}, "do not encode text alone|its architecture"),
     ],
 )
 def test_architectures_that_make_no_model(change: dict[str, Any], words: str) -> None:
@@ -199,10 +202,10 @@ def test_architectures_that_make_no_model(change: dict[str, Any], words: str) ->
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"window": 7}, "encoder.window is 7, but must be at least 8"),
-        ({"learning_rate_factor": 0.0}, "encoder.learning_rate_factor is 0.0"),
-        ({"layer_dropout": 1.0}, "encoder.layer_dropout is 1.0"),
-        ({"mixed_layers": -1}, "encoder.mixed_layers is -1"),
+        ({"window": 7}, "encoder.window must be at least 8, got 7"),
+        ({"learning_rate_factor": 0.0}, "encoder.learning_rate_factor must be more than 0 and at most 1, got 0.0"),
+        ({"layer_dropout": 1.0}, "encoder.layer_dropout must be from 0 to less than 1, got 1.0"),
+        ({"mixed_layers": -1}, "encoder.mixed_layers must be at least 0, got -1"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
@@ -211,5 +214,5 @@ def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:
 
 
 def test_more_layers_than_there_are() -> None:
-    with pytest.raises(TreeparseError, match="mixed_layers is 2, but the model has 1 layers"):
+    with pytest.raises(TreeparseError, match="mixed_layers must be at most 1, the model's layers, got 2"):
         TransformerEncoder(TransformerConfig(architecture=PLAIN, mixed_layers=2))

@@ -96,7 +96,7 @@ def test_a_neural_reranker_loads_with_settings_of_parsers_vectors_unless_it_read
 
 def test_settings_out_of_range_and_of_other_weights(copy: Path, folder: Path) -> None:
     changed(copy, base_weight="high")
-    with pytest.raises(TreeparseError, match='base_weight is "high", but must be a finite number'):
+    with pytest.raises(TreeparseError, match='base_weight must be a finite number, got "high"'):
         Reranker.from_pretrained(copy)
     model = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model"]
     name, other = ("bits", 9) if folder.name == "global" else ("size", 6)

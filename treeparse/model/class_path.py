@@ -31,7 +31,7 @@ class ClassPathConfig:
             plain = json.loads(json.dumps(dict(self.init_args), allow_nan=False))
         except (TypeError, ValueError) as error:
             raise TreeparseError(
-                f"The settings of {self.class_path!r:.100} cannot be saved ({error}): numbers, text and lists can."
+                f"The init_args of {self.class_path!r:.100} must be numbers, text, lists or mappings ({error})."
             ) from error
         object.__setattr__(self, "init_args", plain)
         self._check_settings(self.imported_class(), plain)
@@ -44,7 +44,9 @@ class ClassPathConfig:
         """
         path = f"{custom.__module__}.{custom.__qualname__}"
         if custom.__module__ == "__main__" or "." in custom.__qualname__:
-            raise TreeparseError(f"{path} could not be found again by a saved model: put it at the top of a module.")
+            raise TreeparseError(
+                f"{path} must be a class at the top of a module, because a saved model finds it there."
+            )
         cls._check_settings(custom, settings)
         parameters = [*inspect.signature(custom).parameters.values()][len(cls.supplied) :]
         defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
@@ -61,16 +63,16 @@ class ClassPathConfig:
         module = sys.modules.get(path)
         if module is None:
             raise TreeparseError(
-                f"The {cls.part} {class_path!r:.100} is a class of a module that has not been imported, and loading a "
-                f"model imports no code. If you trust it: import {path:.100} first; in commands, --import {path:.100}."
+                f"The module of the {cls.part} {class_path!r:.100} is not imported, and loading a model imports no "
+                f"code. If you trust it: import {path:.100} first; in commands, --import {path:.100}."
             )
-        found = vars(module).get(name)  # not getattr, for which a module may have code
-        if not (isinstance(found, type) and issubclass(found, cls.base)):
+        custom = vars(module).get(name)  # not getattr, which could run a module's code
+        if not (isinstance(custom, type) and issubclass(custom, cls.base)):
             raise TreeparseError(
-                f"The {cls.part} {class_path!r:.100} is none: its module has no class of that name, derived from "
-                f"treeparse.model.{cls.base.__name__}."
+                f"The {cls.part} {class_path!r:.100} must be the name of a subclass of treeparse.model."
+                f"{cls.base.__name__} in its module."
             )
-        return found
+        return custom
 
     def smaller(self) -> Iterator[tuple[str, Self]]:
         """Yield each integer setting above 1, with its value, as text, and the config with this setting at 1."""

@@ -121,4 +121,4 @@ class ParserConfig:
 def _check_temperature(name: str, value: float) -> None:
     lowest, highest = TEMPERATURES
     if not lowest <= value <= highest:
-        raise TreeparseError(f"{name} is {value}, but must be from {lowest:g} to {highest:g}.")
+        raise TreeparseError(f"{name} must be from {lowest:g} to {highest:g}, got {value}.")

@@ -1,4 +1,4 @@
-"""Encoders and scorers: from batches to the scores of arcs and labels."""
+"""Neural network modules: encoders of sentences, biaffine scorers of arcs and labels, scorers of tags."""
 
 from typing import TYPE_CHECKING
 

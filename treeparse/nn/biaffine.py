@@ -12,11 +12,11 @@ from treeparse.kernels.networks import add_pair_products
 from .dropout import SharedDropout
 from .precision import may_use_kernels
 
-SLOPE = 0.1  # of the rectifier where it is negative
+SLOPE = 0.1  # of the leaky ReLU at negative inputs
 
 
 class Projection(nn.Module):
-    """One hidden layer that turns an encoder's vectors into those of a role: head or dependent, for arcs or labels."""
+    """One hidden layer that projects an encoder's vectors for one role: head or dependent, of arcs or of labels."""
 
     def __init__(self, input_size: int, output_size: int, dropout: float) -> None:
         super().__init__()
@@ -31,23 +31,24 @@ class Projection(nn.Module):
 
 
 class Projections(nn.ModuleList):
-    """The projections of several roles from the same vectors."""
+    """One projection for each of several roles, all from the same vectors."""
 
     def __init__(self, input_size: int, output_sizes: Sequence[int], dropout: float) -> None:
         super().__init__(Projection(input_size, size, dropout) for size in output_sizes)
 
     def forward(self, nodes: Tensor) -> Sequence[Tensor]:
-        """(B, T, input_size) -> (B, T, size) for each role."""
+        """Project vectors (B, T, input_size) to (B, T, size) for each role."""
         layers = [role.linear for role in self if isinstance(role, Projection) and type(role.linear) is nn.Linear]
         if self.training or torch.is_grad_enabled() or len(layers) < len(self):
             return [role(nodes) for role in self]
         weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
-        together = functional.leaky_relu(functional.linear(nodes, weight, bias), SLOPE)  # one product is less work
-        return [part.contiguous() for part in together.split([layer.out_features for layer in layers], -1)]
+        # One product of the concatenated weights is faster than a product for each role.
+        projected = functional.leaky_relu(functional.linear(nodes, weight, bias), SLOPE)
+        return [part.contiguous() for part in projected.split([layer.out_features for layer in layers], -1)]
 
 
 class ArcBiaffine(nn.Module):
-    """score(head -> dependent) = head^T W dependent + head^T b ([DM] equation 6)."""
+    """Score arcs: score(head -> dependent) = head^T W dependent + head^T b ([DM] equation 6)."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -55,31 +56,34 @@ class ArcBiaffine(nn.Module):
         self.bias = nn.Parameter(torch.zeros(size))
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
-        """(B, T, size) twice -> (B, T, T), head first."""
+        """Score vectors of heads and of dependents (B, T, size) as arcs (B, T, T), head first."""
         return _exact_product(heads, (dependents @ self.weight.T + self.bias).transpose(1, 2), self.weight.dtype)
 
 
 class LabelBiaffine(nn.Module):
-    """A score for each label of an arc: head^T W_l dependent + u_l^T head + v_l^T dependent + b_l ([DM] equation 3)."""
+    """Score labels: score_l = head^T W_l dependent + u_l^T head + v_l^T dependent + b_l ([DM] equation 3)."""
 
     def __init__(self, size: int, labels: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(size, labels * size))
         self.heads = nn.Linear(size, labels)
         self.dependents = nn.Linear(size, labels, bias=False)
-        self.mixer: nn.Module | None = None  # what computes the product of heads with the weight, if not torch
+        self.mixer: nn.Module | None = None  # computes heads @ weight instead of torch, for example in int8
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
-        """Vectors of the arcs' two ends (N, size) -> (N, labels)."""
+        """Score the labels (N, labels) of N arcs from the vectors (N, size) of their heads and dependents."""
         mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1]))
         bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
 
     def of_pairs(self, heads: Tensor, dependents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        """Vectors (H, size) and (D, size), and which of them are the ends of each arc (N,) -> (N, labels)."""
+        """Score the labels (N, labels) of N arcs.
+
+        Arc i goes from row ``rows[i]`` of ``heads`` (H, size) to row ``columns[i]`` of ``dependents`` (D, size).
+        """
         if heads.dtype != torch.float32 or not may_use_kernels(heads.device):
             return self(heads[rows], dependents[columns])
-        distinct, rows = rows.unique(return_inverse=True)  # a head's product with the weight serves all its dependents
+        distinct, rows = rows.unique(return_inverse=True)  # compute heads @ weight once for each head
         heads = heads[distinct]
         scores = self.dependents(dependents[columns]) + self.heads(heads)[rows]
         mixed = self._mixed(heads), rows, dependents.contiguous(), columns
@@ -87,33 +91,33 @@ class LabelBiaffine(nn.Module):
         return scores
 
     def all_pairs(self, heads: Tensor, dependents: Tensor) -> Tensor:
-        """Vectors of heads (B, H, size) and of dependents (B, T, size) -> (B, H, T, labels)."""
+        """Score the labels (B, H, T, labels) of all pairs of heads (B, H, size) and dependents (B, T, size)."""
         bilinear = self._bilinear(heads, dependents).transpose(1, 2)
         return bilinear + self.heads(heads).unsqueeze(2) + self.dependents(dependents).unsqueeze(1)
 
     def pair_terms(self, heads: Tensor, dependents: Tensor) -> "PairTerms":
-        """The same for those of the pairs that are asked for: for a good part of them, or several times."""
+        """The terms of `all_pairs`: faster where a large share of the pairs is read, or some pairs several times."""
         return PairTerms(self._bilinear(heads, dependents), self.heads(heads), self.dependents(dependents))
 
     def _mixed(self, heads: Tensor) -> Tensor:
         return heads @ self.weight if self.mixer is None else self.mixer(heads)
 
     def _bilinear(self, heads: Tensor, dependents: Tensor) -> Tensor:
-        """The terms of pairs (B, T, H, labels), contiguous: a pair's labels lie side by side, as they are read."""
+        """The bilinear terms (B, T, H, labels), contiguous, because a pair's labels are read together."""
         mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
         return _exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
 
 
 @dataclass(frozen=True)
 class PairTerms:
-    """What the label scores of pairs are the sums of."""
+    """The three terms whose sum is the label scores of a pair of head and dependent."""
 
     bilinear: Tensor  # (B, T, H, labels)
     heads: Tensor  # (B, H, labels)
     dependents: Tensor  # (B, T, labels)
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """The scores of pairs (A, labels), each given by item, head and dependent (A,)."""
+        """Return the label scores (A, labels) of the pairs with these batch items, heads and dependents (A,)."""
         _, columns, rows, _ = self.bilinear.shape
         column = item * columns + dependent
         pairs = self.bilinear.flatten(0, 2).index_select(0, column * rows + head)
@@ -123,28 +127,28 @@ class PairTerms:
 
 @dataclass(frozen=True)
 class LabelVectors:
-    """The vectors of all nodes, as heads and as dependents, by which labels of arcs are scored when asked for."""
+    """Vectors of all nodes, as heads and as dependents, which score the labels of chosen arcs on demand."""
 
     heads: Tensor  # (B, n+1, size)
     dependents: Tensor  # (B, n+1, size)
     biaffine: LabelBiaffine
 
     def scores_at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Label scores (A, labels) of arcs, each given by item, head and dependent (A,)."""
+        """Return the label scores (A, labels) of the arcs with these batch items, heads and dependents (A,)."""
         first = item * self.heads.shape[1]
         heads, dependents = self.heads.flatten(0, 1), self.dependents.flatten(0, 1)
         return self.biaffine.of_pairs(heads, dependents, first + head, first + dependent)
 
     def scores_from(self, first: int, last: int) -> Tensor:
-        """Label scores (B, last - first, n+1, labels) of all arcs from the heads ``first`` to ``last - 1``."""
+        """Return the label scores (B, last - first, n+1, labels) of all arcs from heads ``first`` to ``last - 1``."""
         return self.biaffine.all_pairs(self.heads[:, first:last], self.dependents)
 
     def terms(self, first: int, last: int) -> PairTerms:
-        """The terms of the same scores, for many of the arcs; ``at`` counts heads from ``first``."""
+        """Return the terms of `scores_from`; their ``at`` counts heads from ``first``."""
         return self.biaffine.pair_terms(self.heads[:, first:last], self.dependents)
 
 
 def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
-    """A product in the weights' precision under autocast too: scores in bfloat16 have only two or three digits."""
+    """Multiply in the weights' dtype, under autocast too, because scores in bfloat16 have only two or three digits."""
     with torch.autocast(left.device.type, enabled=False):
         return left.to(dtype) @ right.to(dtype)

@@ -1,6 +1,7 @@
 """The bidirectional LSTM encoder."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,16 +15,16 @@ from .embedding import LexicalEmbedding
 from .encoder import Encoder
 from .packed import FloatProducts, Packing, Products, Sides, can_pack, through_packed_layers
 
-# Sentences are padded to a multiple of this many nodes: the CPU's LSTM kernel is compiled anew for every shape.
+# Pad sentences to a multiple of this many nodes, because torch compiles the CPU's LSTM kernel for every shape.
 STEP = 4
 
 
 class BiLSTMLayer(nn.Module):
-    """An LSTM over the sentences and one over the sentences reversed, side by side.
+    """One LSTM over the sentences and one over the reversed sentences, their outputs concatenated.
 
-    Reversing each sentence in its place keeps padding behind the words, so that both run over plain padded tensors.
-    On the CPU that beats packed sequences, whose gradient takes time quadratic in the length and has no fused kernel.
-    Without gradients the layer runs packed nonetheless, see `treeparse.nn.packed`.
+    A sentence is reversed before its padding, so both LSTMs run over plain padded tensors. On the CPU, in training,
+    that is faster than packed sequences, whose gradient takes time quadratic in the length and has no fused kernel.
+    Without gradients the layer runs packed (`treeparse.nn.packed`).
     """
 
     def __init__(self, input_size: int, hidden_size: int, recurrent_dropout: float = 0.0) -> None:
@@ -35,21 +36,19 @@ class BiLSTMLayer(nn.Module):
             _initialise(direction)
 
     def forward(self, nodes: Tensor, reverse: Tensor) -> Tensor:
-        """Nodes (T, B, D) and the place (T, B) of each node in its reversed sentence -> (T, B, 2H)."""
+        """Encode nodes (T, B, D) as (T, B, 2H); ``reverse`` (T, B) is each node's position in the reversed sentence."""
         ahead = self._run(self.forwards, nodes)
         behind = self._run(self.backwards, _permuted(nodes, reverse))
         return torch.cat([ahead, _permuted(behind, reverse)], -1)
 
     @property
     def products(self) -> Products:
-        """Those of both directions."""
-        ahead, back = (
-            getattr(self, name) for name in ("forwards", "backwards")
-        )  # each an LSTM, or what stands for one
-        return FloatProducts(ahead, back) if isinstance(ahead, nn.LSTM) else Sides(ahead, back)
+        """The matrix products of both directions."""
+        directions: list[Any] = list(self.children())
+        return FloatProducts(*directions) if isinstance(directions[0], nn.LSTM) else Sides(*directions)
 
     def _run(self, direction: nn.LSTM, nodes: Tensor) -> Tensor:
-        """One direction; in training, without a random part of its recurrent weights, the same at every step."""
+        """Run one direction; in training, drop a random part of its recurrent weights, the same at every step."""
         if not self.training or self.recurrent_dropout == 0:
             return direction(nodes)[0]
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
@@ -60,7 +59,7 @@ class BiLSTMLayer(nn.Module):
 
 
 class BiLSTMEncoder(Encoder):
-    """LSTM layers in both directions with shared dropout between them (Dozat and Manning 2017, §3).
+    """Bidirectional LSTM layers with shared dropout after each (Dozat and Manning 2017, §3).
 
     ``sizes``, ``unknown`` and ``specials`` are as in :class:`~treeparse.nn.embedding.LexicalEmbedding`.
     """
@@ -77,20 +76,20 @@ class BiLSTMEncoder(Encoder):
     def forward(self, batch: Batch) -> Tensor:
         if can_pack(self, batch.lengths.device):
             packing = Packing.of(batch.lengths + 1, batch.features["words"].shape[1])
-            words, rows = self.embedding.distinct(batch.features, packing.places)
+            words, rows = self.embedding.distinct(batch.features, packing.indices)
             return packing.padded(through_packed_layers(_products(self.layers), words, packing, rows))
         nodes = self.embedding_dropout(self.embedding(batch.features))
         return through_layers(self.layers, nodes, batch.lengths + 1, self.dropout)
 
 
 def through_layers(layers: nn.ModuleList, nodes: Tensor, lengths: Tensor, dropout: nn.Module) -> Tensor:
-    """Nodes (B, T, D), of which ``lengths`` (B,) are no padding, through BiLSTM layers: (B, T, 2H)."""
+    """Encode nodes (B, T, D) by BiLSTM layers as (B, T, 2H); ``lengths`` (B,) counts nodes without padding."""
     count = nodes.shape[1]
     if layers and can_pack(layers, nodes.device):
         packing = Packing.of(lengths, count)
         return packing.padded(through_packed_layers(_products(layers), packing.packed(nodes), packing))
     nodes = functional.pad(nodes.transpose(0, 1), (0, 0, 0, 0, 0, -count % STEP))
-    reverse = _reversed_places(lengths, len(nodes))
+    reverse = _reversed_positions(lengths, len(nodes))
     for layer in layers:
         nodes = dropout(layer(nodes, reverse).transpose(0, 1)).transpose(0, 1)
     return nodes[:count].transpose(0, 1)
@@ -102,18 +101,18 @@ def _products(layers: nn.ModuleList) -> Iterator[Products]:
         yield layer.products
 
 
-def _reversed_places(lengths: Tensor, steps: int) -> Tensor:
-    """(T, B): where each node of a sentence stands once the sentence is reversed; padding stays."""
-    place = torch.arange(steps, device=lengths.device).unsqueeze(-1)
-    return torch.where(place < lengths, lengths - 1 - place, place)
+def _reversed_positions(lengths: Tensor, steps: int) -> Tensor:
+    """Return the position (T, B) of each node in its reversed sentence; padding stays."""
+    position = torch.arange(steps, device=lengths.device).unsqueeze(-1)
+    return torch.where(position < lengths, lengths - 1 - position, position)
 
 
-def _permuted(nodes: Tensor, places: Tensor) -> Tensor:
-    return nodes[places, torch.arange(nodes.shape[1], device=nodes.device)]
+def _permuted(nodes: Tensor, positions: Tensor) -> Tensor:
+    return nodes[positions, torch.arange(nodes.shape[1], device=nodes.device)]
 
 
 def _initialise(layer: nn.LSTM) -> None:
-    """Orthogonal recurrence for each gate, as [DM] have it; biases at zero."""
+    """Make the recurrent weights of each gate orthogonal, as [DM] do, and the biases zero."""
     for name, parameter in layer.named_parameters():
         if name.startswith("weight_hh"):
             for gate in parameter.data.chunk(4):

@@ -1,4 +1,4 @@
-"""Word representations from characters."""
+"""Vectors of words from their characters."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LENGTHS = (6, 8, 10, 13, 18)  # forms are convolved in groups of up to so many characters: most are short
+LENGTHS = (6, 8, 10, 13, 18)  # upper bounds of the groups of forms by length: most forms are short
 
 
 class CharacterEncoder(nn.Module):
-    """Convolutions over the characters of each form, then their maximum over places (Kim et al. 2016).
+    """Convolutions over the characters of each form, with a maximum over positions (Kim et al. 2016).
 
-    Every distinct form of a batch is computed once, whatever the number of its occurrences.
+    Each distinct form of a batch is encoded once.
     """
 
     def __init__(self, characters: int, *, size: int, filters: int, widths: Sequence[int]) -> None:
@@ -24,24 +24,24 @@ class CharacterEncoder(nn.Module):
         self.output_size = filters * len(widths)
 
     def forward(self, characters: Tensor, forms: Tensor) -> Tensor:
-        """``characters`` (U, L) spells the distinct forms, padded by 0; ``forms`` (...) indexes them; -> (..., D)."""
+        """Encode the forms (...), indices of the spelled ``characters`` (U, L), padded by 0, as vectors (..., D)."""
         with torch.autocast(characters.device.type, enabled=False):
-            # Through the embedding, not its weights, so that padding stays at zero.
+            # Call the embedding instead of reading its weights, so that padding gets no gradient and stays zero.
             symbols = self.embedding(torch.arange(self.embedding.num_embeddings, device=characters.device))
             windows = [_window(symbols, convolution) for convolution in self.convolutions]
             parts = _by_length(characters)
             vectors = [torch.cat([_pooled(window, spelled) for window in windows], -1) for spelled, _ in parts]
-        found = torch.cat(vectors).relu()
+        encoded = torch.cat(vectors).relu()
         if len(parts) > 1:
-            found = found[torch.cat([rows for _, rows in parts]).argsort()]
-        return functional.embedding(forms, found)
+            encoded = encoded[torch.cat([rows for _, rows in parts]).argsort()]
+        return functional.embedding(forms, encoded)
 
 
 class _Window(NamedTuple):
-    """A convolution as a table: there are few characters, and what each adds at each offset is a row of its own."""
+    """A convolution as a table with a row for each offset and character, which is small as characters are few."""
 
     width: int
-    characters: int  # how many there are
+    characters: int  # number of characters
     table: Tensor  # (width * count, filters)
     bias: Tensor
 
@@ -54,9 +54,9 @@ def _window(symbols: Tensor, convolution: nn.Module) -> _Window:
 
 
 def _pooled(window: _Window, characters: Tensor) -> Tensor:
-    """The maximum of the convolution over the places of each form: (U, L) -> (U, filters).
+    """Return the maximum (U, filters) of a convolution over the positions of each form (U, L).
 
-    The convolution is a sum of rows of the table: much less work than a product at every place.
+    The convolution sums rows of the table, which is much less work than a product at every position.
     """
     width = window.width
     padded = functional.pad(characters, (width // 2, (width - 1) // 2))
@@ -69,9 +69,9 @@ def _pooled(window: _Window, characters: Tensor) -> Tensor:
 
 
 def _by_length(characters: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """The spelled forms (U, L) in groups of like length, each without the padding of the others, and their rows.
+    """Split the spelled forms (U, L) into groups of similar length, with less padding; return each with its rows.
 
-    One group on a GPU, which would wait for their sizes.
+    On a GPU there is one group, because reading the groups' sizes would sync.
     """
     rows = torch.arange(len(characters), device=characters.device)
     if characters.device.type != "cpu":

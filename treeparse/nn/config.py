@@ -1,4 +1,4 @@
-"""The settings of encoders, as they stand in a training config and in a model's ``config.json``."""
+"""Settings of encoders, in a training config and in a model's ``config.json``."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -16,7 +16,7 @@ WIDEST = 1000  # characters
 
 @dataclass(frozen=True)
 class EncoderConfig:
-    """The base of the settings of every encoder; they say which one it is, by ``type`` or by the path of a class."""
+    """Base class of the settings of every encoder; ``type`` or ``class_path`` chooses the encoder."""
 
 
 @dataclass(frozen=True)
@@ -24,20 +24,20 @@ class BiLSTMConfig(EncoderConfig):
     """A BiLSTM over word, character and tag embeddings (Dozat and Manning 2017).
 
     Attributes:
-        type: names this kind of encoder.
-        min_count: words and characters seen less often in training are unknown.
+        type: the name of this kind of encoder.
+        min_count: words and characters that training data has fewer times are unknown.
         word_size: size of the word embeddings.
-        vector_size: size of the pretrained vectors, 0 without; set from the vectors file.
+        vector_size: size of the pretrained vectors, 0 for none; set from the vectors file.
         char_size: size of the character embeddings.
         char_filters: filters of each convolution over characters, 0 for no characters.
-        char_widths: how many characters each convolution sees.
-        tags: which of upos, xpos and feats the model reads; parsing then needs them in its input.
+        char_widths: the number of characters that each convolution spans.
+        tags: the columns (upos, xpos, feats) that the model reads; the input of parsing must have them.
         tag_size: size of each tag embedding.
         hidden_size: size of the LSTM in each direction.
         layers: number of LSTM layers.
-        word_dropout: share of words replaced by the unknown in training.
+        word_dropout: share of words that training replaces by the unknown word.
         embedding_dropout: dropout of the embeddings, shared by the words of a sentence.
-        dropout: dropout behind every LSTM layer, shared by the words of a sentence.
+        dropout: dropout after every LSTM layer, shared by the words of a sentence.
         recurrent_dropout: dropout of the LSTMs' recurrent weights, one mask a batch (Merity et al. 2018, §2).
     """
 
@@ -70,7 +70,7 @@ class BiLSTMConfig(EncoderConfig):
 
 
 class SpellingAndTags(Protocol):
-    """The settings of encoders that read characters and tags, with which they are described in `BiLSTMConfig`."""
+    """Settings of an encoder that reads characters and tags; `BiLSTMConfig` describes each."""
 
     @property
     def min_count(self) -> int: ...
@@ -87,7 +87,7 @@ class SpellingAndTags(Protocol):
 
 
 def check_spelling_and_tags(config: SpellingAndTags) -> None:
-    """Make tuples of the settings of several values, for ``__post_init__``; raise for those out of their range."""
+    """Check the settings of characters and tags and make lists tuples; call this from ``__post_init__``."""
     for name in ("char_widths", "tags"):
         object.__setattr__(config, name, several(getattr(config, name)))
     for name in ("min_count", "char_size", "tag_size"):
@@ -100,35 +100,35 @@ def check_spelling_and_tags(config: SpellingAndTags) -> None:
         check_at_least("encoder.char_widths", width, 1)
         check_at_most("encoder.char_widths", width, WIDEST)
     if config.char_filters and not config.char_widths:
-        raise TreeparseError("encoder.char_widths is empty: name a width, or set encoder.char_filters to 0.")
+        raise TreeparseError("encoder.char_widths must not be empty: give a width, or set encoder.char_filters to 0.")
     for tag in config.tags:
         if tag not in TAGS:
-            known = f"encoder.tags names {tag!r}, but there are upos, xpos and feats"
-            raise TreeparseError(known + (did_you_mean(str(tag), TAGS) or "."))
+            rule = f"encoder.tags must be from upos, xpos and feats, got {tag!r}"
+            raise TreeparseError(rule + (did_you_mean(str(tag), TAGS) or "."))
     if len(set(config.tags)) < len(config.tags):
-        raise TreeparseError(f"encoder.tags names a column twice: {', '.join(config.tags)}.")
+        raise TreeparseError(f"encoder.tags must name a column once, got {', '.join(config.tags)}.")
 
 
 def check_at_least(name: str, value: int, least: int) -> None:
     """Raise for a setting that is too small."""
     if value < least:
-        raise TreeparseError(f"{name} is {value}, but must be at least {least}.")
+        raise TreeparseError(f"{name} must be at least {least}, got {value}.")
 
 
 def check_at_most(name: str, value: int, most: int) -> None:
     """Raise for a setting that is too large."""
     if value > most:
-        raise TreeparseError(f"{name} is {value}, but must be at most {most}.")
+        raise TreeparseError(f"{name} must be at most {most}, got {value}.")
 
 
 def several(values: Any) -> tuple[Any, ...]:
-    """What was given for a setting of several values: one value, text with commas between them, or a list."""
+    """Return the values of a setting as a tuple, from a single value, text with commas or a list."""
     if isinstance(values, str):
         return tuple(value.strip() for value in values.split(","))
     return (values,) if isinstance(values, int) else tuple(values)
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Raise for a dropout rate that keeps nothing, or is no rate."""
+    """Raise for a dropout rate that is not in [0, 1)."""
     if not 0 <= rate < 1:
-        raise TreeparseError(f"{name} is {rate}, but must be from 0 to less than 1.")
+        raise TreeparseError(f"{name} must be from 0 to less than 1, got {rate}.")

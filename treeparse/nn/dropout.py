@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 class SharedDropout(nn.Module):
-    """Drops the same dimensions at every node of a sentence (Gal and Ghahramani 2016). Input (B, T, D)."""
+    """Drop the same dimensions of (B, T, D) at all nodes of a sentence (Gal and Ghahramani 2016)."""
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -14,8 +14,8 @@ class SharedDropout(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         if not self.training or self.rate == 0:
             return inputs
-        keep = 1 - self.rate
-        mask = torch.empty_like(inputs[:, :1]).bernoulli_(keep).div_(keep)
+        share = 1 - self.rate
+        mask = torch.empty_like(inputs[:, :1]).bernoulli_(share).div_(share)
         return inputs * mask
 
     def extra_repr(self) -> str:
@@ -23,7 +23,7 @@ class SharedDropout(nn.Module):
 
 
 class WordDropout(nn.Module):
-    """Replaces ids by that of the unknown at the given rate, so that its embedding is trained. Specials stay."""
+    """Replace ids by ``unknown`` at the given rate, to train its embedding; ids below ``specials`` stay."""
 
     def __init__(self, rate: float, *, unknown: int, specials: int) -> None:
         super().__init__()

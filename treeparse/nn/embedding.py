@@ -1,4 +1,4 @@
-"""The vectors of words before they know their context: word, pretrained, character and tag embeddings."""
+"""Vectors of words without context: word, pretrained, character and tag embeddings."""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,10 +11,10 @@ from .dropout import WordDropout
 
 
 class LexicalEmbedding(nn.Module):
-    """Concatenates a word's embedding (plus its projected pretrained vector), characters and tags.
+    """Concatenate a word's embedding (plus its projected pretrained vector) with those of its characters and tags.
 
     ``sizes`` gives the number of ids of each feature, ``unknown`` the id of an unknown word and ``specials`` the number
-    of ids that stand for no word.
+    of ids that are no word's.
     """
 
     def __init__(self, config: BiLSTMConfig, sizes: Mapping[str, int], *, unknown: int, specials: int) -> None:
@@ -23,45 +23,45 @@ class LexicalEmbedding(nn.Module):
         self.words = _table(sizes["words"], config.word_size)
         self.vectors = None
         if config.vector_size:
-            # Frozen, and without a draw from the generator: whoever builds or loads the model sets these weights.
+            # Frozen zeros, which draw nothing from the generator: the caller sets these weights.
             self.vectors = nn.Embedding.from_pretrained(torch.zeros(sizes["vectors"], config.vector_size))
             self.project = nn.Linear(config.vector_size, config.word_size, bias=False)
-            # The vectors' values have a deviation of one: projected, they too start at a length of about one.
+            # The vectors' values have deviation 1. This initialisation gives projected vectors a length of about 1.
             nn.init.normal_(self.project.weight, std=(config.vector_size * config.word_size) ** -0.5)
         self.tags = tag_tables(config, sizes)
         self.characters = character_encoder(config, sizes)
         self.output_size = config.word_size + spelling_and_tags_size(config)
 
     def forward(self, features: Mapping[str, Tensor]) -> Tensor:
-        """(B, n+1, output_size)."""
+        """Return the vectors (B, n+1, output_size) of all nodes."""
         words = self.words(self.word_dropout(features["words"]))
         if self.vectors is not None:
             words = words + self.project(self.vectors(features["vectors"]))
         return torch.cat([words, *spelling_and_tags(self.characters, self.tags, features)], -1)
 
-    def distinct(self, features: Mapping[str, Tensor], places: Tensor) -> tuple[Tensor, Tensor]:
-        """What `forward` gives, outside training, to the nodes at ``places`` (N,) of the flattened batch: each once.
+    def distinct(self, features: Mapping[str, Tensor], indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Compute `forward`, outside training, once for each distinct node of ``indices`` (N,) in the flattened batch.
 
-        The vectors (U, output_size) of the different nodes, and which of them each node has (N,). Nodes of one form
-        have one vector, unless their tags tell them apart.
+        Returns the vectors (U, output_size) of the distinct nodes, and the row (N,) among them of each node. Nodes with
+        the same form share a vector, if the model reads no tags.
         """
-        forms = features["forms"].flatten()[places]
-        chosen, which = places, torch.arange(len(places), device=places.device)
+        forms = features["forms"].flatten()[indices]
+        chosen, rows = indices, torch.arange(len(indices), device=indices.device)
         if not self.tags:
-            # Any place of a form will do: whatever else is read of a node depends on its form alone.
-            forms, which = forms.unique(return_inverse=True)
-            chosen = forms.new_empty(len(forms)).scatter_(0, which, places)
+            # Choose any node of each form, because all other features depend on the form alone.
+            forms, rows = forms.unique(return_inverse=True)
+            chosen = forms.new_empty(len(forms)).scatter_(0, rows, indices)
         of_nodes = {name: ids.flatten()[chosen] for name, ids in features.items() if name != "characters"}
-        return self(of_nodes | {"characters": features["characters"]}), which
+        return self(of_nodes | {"characters": features["characters"]}), rows
 
 
 def tag_tables(config: SpellingAndTags, sizes: Mapping[str, int]) -> nn.ModuleDict:
-    """The embedding of each tag that is read."""
+    """Return an embedding for each column of tags that the model reads."""
     return nn.ModuleDict({name: _table(sizes[name], config.tag_size, silent=2) for name in config.tags})
 
 
 def character_encoder(config: SpellingAndTags, sizes: Mapping[str, int]) -> CharacterEncoder | None:
-    """The encoder of words' characters, if they are read."""
+    """Return the encoder of words' characters, or None if the model reads no characters."""
     if not config.char_filters:
         return None
     return CharacterEncoder(
@@ -70,14 +70,14 @@ def character_encoder(config: SpellingAndTags, sizes: Mapping[str, int]) -> Char
 
 
 def spelling_and_tags_size(config: SpellingAndTags) -> int:
-    """The size of what `spelling_and_tags` gives, in all."""
+    """Return the sum of the sizes of the vectors of `spelling_and_tags`."""
     return config.char_filters * len(config.char_widths) + config.tag_size * len(config.tags)
 
 
 def spelling_and_tags(
     characters: CharacterEncoder | None, tags: nn.ModuleDict, features: Mapping[str, Tensor]
 ) -> Iterator[Tensor]:
-    """What a node's vector holds of its characters and of each of its tags, each (B, n+1, size)."""
+    """Yield the nodes' vectors (B, n+1, size) from their characters and from each column of tags."""
     if characters is not None:
         yield characters(features["characters"], features["forms"])
     for name, table in tags.items():
@@ -85,9 +85,9 @@ def spelling_and_tags(
 
 
 def _table(count: int, size: int, *, silent: int = 1) -> nn.Embedding:
-    """An embedding whose first ``silent`` rows are 0: padding, and the unknown where training never meets it."""
+    """Return an embedding whose first ``silent`` rows are 0: padding, and the unknown tag, which training never has."""
     table = nn.Embedding(count, size, padding_idx=0)
-    # As the concatenated parts meet one LSTM, every vector starts at a length of about one, whatever its size.
+    # The parts enter one LSTM together, so each vector starts with a length of about 1 at any size.
     nn.init.normal_(table.weight, std=size**-0.5)
     with torch.no_grad():
         table.weight[:silent].zero_()

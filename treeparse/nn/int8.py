@@ -1,7 +1,7 @@
-"""Products with weights in eight bits: on CPUs with instructions for them twice as fast as in single precision.
+"""Int8 matrix products: twice as fast as float32 on CPUs with instructions for them.
 
-Each output of a layer has a scale of its own, set by its weights, and each row of inputs one set by its values: what a
-row comes to depends on no other row. Sums of products are exact; biases and all else stay in single precision.
+Each output of a layer has its own scale, from its weights. Each row of inputs has its own scale, from its values, so a
+row's results do not depend on other rows. Sums of products are exact. Biases and everything else stay in float32.
 """
 
 import copy
@@ -20,14 +20,14 @@ from .precision import cpu_has_any
 
 WEIGHT_LEVELS = 127  # on each side of zero
 VNNI = ("avx512_vnni", "avx_vnni", "avx10_1", "amx_int8")  # as torch names instructions
-LEAST_WEIGHTS = 10_000  # of a linear layer: smaller ones gain nothing
-LEAST_SCALE = 1e-30  # of outputs whose weights are zeros
+LEAST_WEIGHTS = 10_000  # of a linear layer, because int8 does not speed up smaller ones
+LEAST_SCALE = 1e-30  # of outputs whose weights are all zero
 FLOAT_OUTPUTS = (1.0, 0, torch.float32)
 Model = TypeVar("Model", bound=nn.Module)
 
 
 class Rows(NamedTuple):
-    """Inputs in eight bits: (value - zero) * scale, times its row's scale where rows have their own."""
+    """Int8 inputs: (value - zero) * scale, times the row's scale if ``row_scales`` is set."""
 
     values: Tensor  # (N, inputs) uint8
     zero: int
@@ -36,23 +36,23 @@ class Rows(NamedTuple):
 
     @classmethod
     def scaled_each(cls, inputs: Tensor) -> "Rows":
-        """Rows (N, inputs), each with all levels between its greatest value's size and minus that."""
-        levels, given = input_levels(), inputs.contiguous()
-        values, scales = torch.empty(given.shape, dtype=torch.uint8), given.new_empty(len(given), 1)
-        round_rows(given.numpy(), levels, values.numpy(), scales.numpy())
+        """Round rows (N, inputs), each with its own scale, set by its largest absolute value."""
+        levels, inputs = input_levels(), inputs.contiguous()
+        values, scales = torch.empty(inputs.shape, dtype=torch.uint8), inputs.new_empty(len(inputs), 1)
+        round_rows(inputs.numpy(), levels, values.numpy(), scales.numpy())
         return cls(values, levels + 1, 1.0, scales)
 
     @classmethod
     def within_one(cls, inputs: Tensor) -> "Rows":
-        """Rows (N, inputs) of values from -1 to 1."""
-        levels, given = input_levels(), inputs.contiguous()
-        values = torch.empty(given.shape, dtype=torch.uint8)
-        round_within_one(given.numpy(), levels, values.numpy())
+        """Round rows (N, inputs) of values from -1 to 1."""
+        levels, inputs = input_levels(), inputs.contiguous()
+        values = torch.empty(inputs.shape, dtype=torch.uint8)
+        round_within_one(inputs.numpy(), levels, values.numpy())
         return cls(values, levels + 1, 1 / levels)
 
 
 class Int8Weights:
-    """The weights (outputs, inputs) of a linear map in eight bits."""
+    """The weights (outputs, inputs) of a linear map in int8."""
 
     def __init__(self, weights: Tensor) -> None:
         scales = weights.abs().amax(1).clamp_min(LEAST_SCALE) / WEIGHT_LEVELS
@@ -60,27 +60,27 @@ class Int8Weights:
         self._parts = packed, scales, torch.zeros(len(scales), dtype=torch.long)
 
     def product(self, rows: Rows, bias: Tensor | None, out: Tensor | None = None) -> Tensor:
-        """Rows (N, inputs) -> (N, outputs), a new tensor or, of rows with their own scales, ``out``."""
+        """Multiply rows (N, inputs) to (N, outputs): a new tensor, or ``out`` if the rows have their own scales."""
         if rows.row_scales is None:
             return self._product(rows, bias)
-        found = self._product(rows, None)
-        out = found if out is None else out
+        products = self._product(rows, None)
+        out = products if out is None else out
         if bias is None:
-            return torch.mul(found, rows.row_scales, out=out)
-        return torch.addcmul(bias, found, rows.row_scales, out=out)
+            return torch.mul(products, rows.row_scales, out=out)
+        return torch.addcmul(bias, products, rows.row_scales, out=out)
 
     def add_product(self, sums: Tensor, rows: Rows) -> None:
-        """Adds the product to ``sums`` (N, outputs), contiguous, in place; the rows have one scale."""
-        given = (rows.values, rows.scale, rows.zero, *self._parts, sums, None, *FLOAT_OUTPUTS)
-        torch.ops.onednn.qlinear_pointwise.binary(*given, 1.0, 0, "sum", 1.0, "none", [], "")
+        """Add the product to contiguous ``sums`` (N, outputs) in place; all rows must have the same scale."""
+        arguments = (rows.values, rows.scale, rows.zero, *self._parts, sums, None, *FLOAT_OUTPUTS)
+        torch.ops.onednn.qlinear_pointwise.binary(*arguments, 1.0, 0, "sum", 1.0, "none", [], "")
 
     def _product(self, rows: Rows, bias: Tensor | None) -> Tensor:
-        given = (rows.values, rows.scale, rows.zero, *self._parts, bias, *FLOAT_OUTPUTS)
-        return torch.ops.onednn.qlinear_pointwise(*given, "none", [], "")
+        arguments = (rows.values, rows.scale, rows.zero, *self._parts, bias, *FLOAT_OUTPUTS)
+        return torch.ops.onednn.qlinear_pointwise(*arguments, "none", [], "")
 
 
 class Int8Linear(nn.Module):
-    """Stands for a ``torch.nn.Linear`` of these weights (outputs, inputs), outside training."""
+    """Replacement, outside training, for a ``torch.nn.Linear`` with these weights (outputs, inputs)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
@@ -89,13 +89,13 @@ class Int8Linear(nn.Module):
         self.in_int8 = Int8Weights(self.weight)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(..., inputs) -> (..., outputs)."""
-        found = self.in_int8.product(Rows.scaled_each(inputs.flatten(0, -2)), self.bias)
-        return found.unflatten(0, inputs.shape[:-1])
+        """Map inputs (..., inputs) to (..., outputs)."""
+        outputs = self.in_int8.product(Rows.scaled_each(inputs.flatten(0, -2)), self.bias)
+        return outputs.unflatten(0, inputs.shape[:-1])
 
 
 class Int8LSTM(nn.Module):
-    """Stands for a ``torch.nn.LSTM`` of one layer, as a `Side` of a packed one."""
+    """Replacement for a ``torch.nn.LSTM`` of one layer: one `Side` of a packed layer."""
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
@@ -111,34 +111,37 @@ class Int8LSTM(nn.Module):
 
 
 class Int8Copy(Generic[Model]):
-    """A model's copy in eight bits, made when it is asked for, and anew once weights have changed."""
+    """An int8 copy of a model, made on first use and again after its weights change."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
         self._copy: tuple[object, Model] | None = None
 
     def get(self) -> Model:
-        """The copy, which shares with the model what is not in eight bits; raises where it could not be computed."""
+        """Return the copy, which shares all other tensors with the model.
+
+        Raises ``TreeparseError`` for weights that are not float32 on a CPU, or a build of torch without int8 products.
+        """
         weights = tuple(self._model.parameters())
         for weight in weights:
             if (weight.device.type, weight.dtype) != ("cpu", torch.float32):
                 raise TreeparseError(
-                    "The precision int8 is for weights in float32 on a CPU, and the model has some in "
+                    "The precision int8 needs weights in float32 on a CPU, got "
                     f"{str(weight.dtype).removeprefix('torch.')} on {weight.device}: choose another precision."
                 )
         if not has_int8():
-            raise TreeparseError("This build of torch has no products in eight bits: choose the precision 32 or auto.")
+            raise TreeparseError("This build of torch has no int8 products: choose the precision 32 or auto.")
         versions = tuple((weight.data_ptr(), weight._version) for weight in weights)
         if self._copy is None or self._copy[0] != versions:
             self._copy = versions, cast(Model, _in_int8(self._model))
         return self._copy[1]
 
     def __reduce__(self) -> tuple[type["Int8Copy[Model]"], tuple[Model]]:
-        return Int8Copy, (self._model,)  # a copy in eight bits can be neither copied nor pickled
+        return Int8Copy, (self._model,)  # packed int8 weights can be neither copied nor pickled
 
 
 def _in_int8(module: nn.Module) -> nn.Module:
-    """A copy of a module, whose large products are in eight bits, those of modules in it included."""
+    """Return a copy of a module whose large products, and those of its submodules, are in int8."""
     if isinstance(module, nn.Linear):
         return Int8Linear(module.weight, module.bias) if module.weight.numel() >= LEAST_WEIGHTS else module
     if isinstance(module, nn.LSTM):
@@ -153,19 +156,19 @@ def _in_int8(module: nn.Module) -> nn.Module:
 
 @cache
 def input_levels() -> int:
-    """How many levels an input may have on each side of zero.
+    """Return the number of levels that an input may have on each side of zero.
 
-    Without instructions for dot products of bytes, CPUs add pairs of products in sixteen bits, which inputs of eight
-    bits would overflow.
+    Only 63 without instructions for dot products of bytes, because the CPU then adds pairs of products in 16 bits,
+    which 8-bit inputs would overflow.
     """
     return 127 if cpu_has_any(VNNI) else 63
 
 
 @cache
 def has_int8() -> bool:
-    """Whether this build of torch computes such products."""
+    """Return whether this build of torch computes int8 products."""
     try:
-        found = Int8Weights(torch.tensor([[1.0, -0.5]])).product(Rows.within_one(torch.tensor([[1.0, 0.5]])), None)
+        product = Int8Weights(torch.tensor([[1.0, -0.5]])).product(Rows.within_one(torch.tensor([[1.0, 0.5]])), None)
     except (AttributeError, RuntimeError):
         return False
-    return abs(float(found) - 0.75) < 0.02
+    return abs(float(product) - 0.75) < 0.02

@@ -1,6 +1,6 @@
-"""Low-rank adapters beside a transformer's weights (Hu et al. 2022), by the library peft, imported here only.
+"""Low-rank adapters of a transformer (Hu et al. 2022) by the library peft, which only this module imports.
 
-An adapted model has each of its own weights under its own name or, in adapted layers, under one that peft makes of it.
+In a model with adapters, peft renames the pretrained weights of the adapted layers.
 """
 
 import warnings
@@ -15,13 +15,14 @@ from treeparse.errors import TreeparseError
 from .huggingface import library_faults
 from .transformer_config import TransformerConfig, no_adapters
 
-INNER = ".base_layer."  # in peft's name of a weight of the model's own
+INNER = ".base_layer."  # in peft's name of a pretrained weight
 
 
 def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
-    """Put an adapter beside each target layer; of the model's parameters only those of adapters learn then.
+    """Add an adapter to each target layer and freeze all other parameters of the model.
 
-    They change nothing until they have learnt. Raises where the library peft is missing, and where there is no target.
+    New adapters do not change the model's outputs. Raises ``TreeparseError`` if peft is not installed, or if the model
+    has no target layer.
     """
     try:
         from peft import LoraConfig, inject_adapter_in_model
@@ -35,19 +36,19 @@ def add_adapters(model: nn.Module, config: TransformerConfig) -> None:
         target_modules=list(config.lora_targets) or None,
     )
     with warnings.catch_warnings(), library_faults(_no_target(config)):
-        warnings.filterwarnings("ignore", "fan_in_fan_out is set")  # it finds out by itself how GPT-2's layers lie
+        warnings.filterwarnings("ignore", "fan_in_fan_out is set")  # peft detects the transposed layers of GPT-2 itself
         inject_adapter_in_model(settings, model)
 
 
 def _no_target(config: TransformerConfig) -> Any:
-    targets = f"encoder.lora_targets are {', '.join(config.lora_targets)}" if config.lora_targets else "by default"
+    targets = ", ".join(config.lora_targets) or "the default of peft"
     return lambda text: TreeparseError(
-        f"The model cannot have adapters, {targets} ({text}): name layers of the model, such as query and value."
+        f"encoder.lora_targets must name layers of the model, such as query and value, got {targets} ({text})."
     )
 
 
 def base_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The model's own weights, by their names without adapters; copying into them changes the model's."""
+    """Return the model's weights without adapters, named as without adapters; not copies."""
     adapted = _adapted_layers(model)
     return {
         name.replace(INNER, "."): tensor
@@ -57,7 +58,7 @@ def base_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a model without adapters that computes the same; new tensors in adapted layers."""
+    """Return the weights of an equal model without adapters; new tensors for adapted layers."""
     adapted = _adapted_layers(model)
     weights = {name: tensor for name, tensor in model.state_dict().items() if not _inside(name, adapted)}
     for name, layer in adapted.items():
@@ -74,6 +75,6 @@ def _adapted_layers(model: nn.Module) -> dict[str, Any]:
 
 
 def _inside(name: str, layers: Mapping[str, Any]) -> bool:
-    """Whether a parameter is in one of these layers."""
+    """Return whether a parameter belongs to one of these layers."""
     parts = name.split(".")
     return any(".".join(parts[:end]) in layers for end in range(1, len(parts)))

@@ -1,11 +1,11 @@
-"""LSTM layers in both directions over the nodes of a batch without its padding: on the CPU, without gradients.
+"""Bidirectional LSTM layers over packed nodes, without padding: on the CPU, without gradients.
 
-Nodes stand side by side step by step, the longest sentence first: the first node of every sentence, the second of those
-that have one, and so on. A step is then a run of rows, and no row is padding: sentences of a batch may differ in length
-at no cost, and large batches waste nothing.
+Packed rows are ordered by step: the first node of every sentence (the longest sentence first), then the second node of
+those that have one, and so on. A step is a range of rows without padding, so sentences of different lengths cost
+nothing.
 
-Both directions go a step at once, one from the first node of every sentence on, one from the last node back: so each
-step takes few calls of torch, for which several threads would have to wait for Python's lock.
+Each step advances both directions, one from the first nodes forwards, one from the last nodes backwards. This halves
+the calls of torch, in which several threads would wait for Python's lock.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,63 +22,63 @@ from .precision import may_use_kernels
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the nodes of a padded batch (B, T) stand once they are packed.
+    """The order of the N nodes of a padded batch (B, T) once they are packed.
 
     Attributes:
-        places: (N,) of the nodes in the flattened batch, in their new order.
-        counts: how many sentences have a node at each step, falling.
-        turns: (2N,) the order in which both directions come to the nodes: at each step the nodes of the one ahead, then
-            as many of the one back, each of which is its place in the new order, plus N.
+        indices: (N,) index in the flattened batch of each packed node.
+        counts: the number of sentences that have a node at each step, descending.
+        turns: (2N,) the order in which both directions read packed rows: at each step rows i of the forward direction,
+            then rows N + i of the backward direction.
         shape: (B, T).
     """
 
-    places: Tensor
+    indices: Tensor
     counts: Sequence[int]
     turns: Tensor
     shape: tuple[int, int]
 
     @classmethod
     def of(cls, lengths: Tensor, steps: int) -> "Packing":
-        """The packing of sentences of so many nodes (B,), padded to ``steps``."""
+        """Return the packing of sentences with these numbers of nodes (B,), padded to ``steps``."""
         order = lengths.argsort(descending=True, stable=True)
         falling, step = lengths[order], torch.arange(steps, device=lengths.device).unsqueeze(-1)
-        there = step < falling
-        counts = there.sum(1)
+        is_node = step < falling
+        counts = is_node.sum(1)
         starts, items = counts.cumsum(0) - counts, torch.arange(len(order), device=lengths.device)
         ahead = starts.unsqueeze(-1) + items
         back = int(lengths.sum()) + starts[(falling - 1 - step).clamp_min(0)] + items
-        turns = torch.stack([ahead, back], 1)[there.unsqueeze(1).expand(-1, 2, -1)]
-        places = (order * steps + step)[there]
-        return cls(places, [count for count in counts.tolist() if count], turns, (len(lengths), steps))
+        turns = torch.stack([ahead, back], 1)[is_node.unsqueeze(1).expand(-1, 2, -1)]
+        indices = (order * steps + step)[is_node]
+        return cls(indices, [count for count in counts.tolist() if count], turns, (len(lengths), steps))
 
     def packed(self, nodes: Tensor) -> Tensor:
-        """(B, T, D) -> (N, D)."""
-        return nodes.flatten(0, 1)[self.places]
+        """Pack padded nodes (B, T, D) as (N, D)."""
+        return nodes.flatten(0, 1)[self.indices]
 
     def padded(self, nodes: Tensor) -> Tensor:
-        """(N, D) -> (B, T, D), zeros at padding."""
+        """Pad packed nodes (N, D) with zeros to (B, T, D)."""
         items, steps = self.shape
         result = nodes.new_zeros(items * steps, nodes.shape[-1])
-        return result.index_copy_(0, self.places, nodes).unflatten(0, (items, steps))
+        return result.index_copy_(0, self.indices, nodes).unflatten(0, (items, steps))
 
 
 class Products(Protocol):
-    """The products of an LSTM in both directions; gates are in torch's order: input, forget, cell, output."""
+    """The matrix products of a bidirectional LSTM; gates are in torch's order: input, forget, cell, output."""
 
     @property
     def hidden_size(self) -> int: ...
 
     def project(self, inputs: Tensor) -> Tensor:
-        """The inputs' part in the gates of each direction, biases included: (N, D) -> (2, N, 4H), a new tensor."""
+        """Project inputs (N, D) to the gates of each direction (2, N, 4H), a new tensor, biases included."""
         ...
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        """Adds to gates (2, N, 4H), in place, the part of the states before (2, N, H)."""
+        """Add the recurrent products of the previous states (2, N, H) to gates (2, N, 4H) in place."""
         ...
 
 
 def lstm_weights(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor]:
-    """The weights of inputs (4H, D) and of states (4H, H), and the bias (4H,), of a ``torch.nn.LSTM`` of one layer."""
+    """Return the input weights (4H, D), recurrent weights (4H, H) and bias (4H,) of a one-layer ``torch.nn.LSTM``."""
     inputs, recurrent, *biases = (
         getattr(lstm, name) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
     )
@@ -86,7 +86,7 @@ def lstm_weights(lstm: nn.LSTM) -> tuple[Tensor, Tensor, Tensor]:
 
 
 class FloatProducts:
-    """Those of two ``torch.nn.LSTM`` of one layer, ahead and back, in the precision of their weights."""
+    """The products of two one-layer ``torch.nn.LSTM``, forwards and backwards, in the dtype of their weights."""
 
     def __init__(self, *directions: nn.LSTM) -> None:
         self.hidden_size = directions[0].hidden_size
@@ -95,8 +95,8 @@ class FloatProducts:
 
     def project(self, inputs: Tensor) -> Tensor:
         gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
-        for weights, bias, found in zip(self.inputs, self.biases, gates, strict=True):
-            torch.addmm(bias, inputs, weights.T, out=found)
+        for weights, bias, own in zip(self.inputs, self.biases, gates, strict=True):
+            torch.addmm(bias, inputs, weights.T, out=own)
         return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
@@ -104,22 +104,22 @@ class FloatProducts:
 
 
 class Side(Protocol):
-    """The products of one direction."""
+    """The matrix products of one direction."""
 
     @property
     def hidden_size(self) -> int: ...
 
     def project(self, inputs: Tensor, gates: Tensor) -> None:
-        """Writes the inputs' part (N, D) into gates (N, 4H), biases included."""
+        """Write the projection of inputs (N, D), biases included, into gates (N, 4H)."""
         ...
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        """Adds to gates (N, 4H), in place, the part of the states before (N, H)."""
+        """Add the recurrent product of the previous states (N, H) to gates (N, 4H) in place."""
         ...
 
 
 class Sides:
-    """The products of two directions that compute them by themselves."""
+    """The products of two directions, each computed by its `Side`."""
 
     def __init__(self, *sides: Side) -> None:
         self.hidden_size, self.sides = sides[0].hidden_size, sides
@@ -131,22 +131,22 @@ class Sides:
         return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        for side, own, before in zip(self.sides, gates, states, strict=True):
-            side.add_recurrent(own, before)
+        for side, own, previous in zip(self.sides, gates, states, strict=True):
+            side.add_recurrent(own, previous)
 
 
 def can_pack(module: nn.Module, device: torch.device) -> bool:
-    """Whether a module's layers may run packed: on the CPU, outside training, without gradients and autocast."""
+    """Return whether a module's layers may run packed: on the CPU, outside training, without gradients and autocast."""
     return may_use_kernels(device) and not module.training
 
 
 def through_packed_layers(
     layers: Iterable[Products], nodes: Tensor, packing: Packing, rows: Tensor | None = None
 ) -> Tensor:
-    """Packed nodes (N, D) through layers, each given by its products: (N, 2H).
+    """Encode packed nodes (N, D) by layers, each given by its products, as (N, 2H).
 
-    With ``rows`` (N,) the first layer reads row ``rows[i]`` of ``nodes`` (U, D) at node i: what words of one form have
-    in common is computed once.
+    With ``rows`` (N,), ``nodes`` (U, D) are distinct and the first layer reads row ``rows[i]`` at node i, so it
+    projects words with the same form once.
     """
     for products in layers:
         nodes, rows = _layer(products, nodes, packing, rows), None
@@ -154,28 +154,28 @@ def through_packed_layers(
 
 
 def _layer(products: Products, nodes: Tensor, packing: Packing, rows: Tensor | None) -> Tensor:
-    """The states of both directions, side by side."""
+    """Return the concatenated states (N, 2H) of both directions."""
     projected, turns, size = products.project(nodes).flatten(0, 1), packing.turns, products.hidden_size
     read = turns if rows is None else torch.cat([rows, rows + len(nodes)])[turns]
     states = projected.new_empty(len(turns), size)
-    cells, before = states.new_zeros(2, packing.counts[0], size), None
+    cells, previous = states.new_zeros(2, packing.counts[0], size), None
     spans = [2 * count for count in packing.counts]
     for count, chosen, reached in zip(packing.counts, read.split(spans), states.split(spans), strict=True):
-        gates, now = projected.index_select(0, chosen).view(2, count, -1), reached.view(2, count, size)
-        if before is not None:
-            products.add_recurrent(gates, before[:, :count])
-        _step(gates, cells, now)
-        before = now
+        gates, current = projected.index_select(0, chosen).view(2, count, -1), reached.view(2, count, size)
+        if previous is not None:
+            products.add_recurrent(gates, previous[:, :count])
+        _step(gates, cells, current)
+        previous = current
     both = torch.empty_like(turns).scatter_(0, turns, torch.arange(len(turns), device=turns.device))
     return states.index_select(0, both.view(2, -1).T.flatten()).view(-1, 2 * size)
 
 
 def _step(gates: Tensor, cells: Tensor, states: Tensor) -> None:
-    """The first of the cells (2, N, H) go on by a step and give the states; the gates (2, N, 4H) are worked in."""
+    """Advance the first N cells (2, B, H) by a step and write the states (2, N, H); overwrites the gates (2, N, 4H)."""
     if gates.dtype == torch.float32:
         step(gates.numpy(), cells.numpy(), states.numpy())
         return
-    enter, keep, new, leave = gates.chunk(4, -1)
+    enter, forget, new, leave = gates.chunk(4, -1)
     cells = cells[:, : states.shape[1]]
-    cells.mul_(keep.sigmoid_()).addcmul_(enter.sigmoid_(), new.tanh_())
+    cells.mul_(forget.sigmoid_()).addcmul_(enter.sigmoid_(), new.tanh_())
     torch.mul(cells.tanh(), leave.sigmoid_(), out=states)

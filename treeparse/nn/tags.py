@@ -1,4 +1,4 @@
-"""Tags of words: a softmax over those of each column, from the encoder's vectors."""
+"""Scores of words' tags: a softmax over the tags of each column."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,9 @@ from torch import Tensor, nn
 
 
 class TagScorer(nn.Module):
-    """A linear layer for each column of tags. Without columns it has no weights.
+    """A linear layer over vectors of ``input_size`` for each column of tags; ``sizes`` counts the tags by column.
 
-    Args:
-        input_size: size of the vectors.
-        sizes: the number of tags of each column.
+    Without columns it has no weights.
     """
 
     def __init__(self, input_size: int, sizes: Mapping[str, int]) -> None:
@@ -19,7 +17,7 @@ class TagScorer(nn.Module):
         self.columns = nn.ModuleDict({column: nn.Linear(input_size, count) for column, count in sizes.items()})
 
     def forward(self, nodes: Tensor) -> dict[str, Tensor]:
-        """Vectors (B, n+1, input_size) -> log probabilities (B, n+1, tags) by column; in the weights' precision."""
+        """Map vectors (B, n+1, input_size) to log probabilities (B, n+1, tags) by column, in the weights' dtype."""
         if not self.columns:
             return {}
         with torch.autocast(nodes.device.type, enabled=False):

@@ -1,4 +1,4 @@
-"""The encoder over a pretrained transformer's subwords."""
+"""The encoder that pools a pretrained transformer's subwords."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -20,14 +20,14 @@ from .lora import add_adapters, base_weights, merged_weights
 from .transformer_config import Pooling, TransformerConfig
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
-MODEL = "transformer."  # in front of the names of the pretrained weights
-ROOT_SCALE = 0.02  # of the root's first vector: that at which transformers start
+MODEL = "transformer."  # prefix of the names of the pretrained weights
+ROOT_SCALE = 0.02  # of the root's initial vector, as transformers initialise embeddings
 
 
 class LayerMix(nn.Module):
-    """A learned mean of layers, times a learned factor (Peters et al. 2018, §3.2).
+    """A learned weighted mean of layers, times a learned factor (Peters et al. 2018, §3.2).
 
-    In training each layer is left out at the given rate, or all stay where none would (Kondratyuk and Straka 2019).
+    Training drops each layer at the given rate, unless it would drop all (Kondratyuk and Straka 2019, §3.3).
     """
 
     def __init__(self, layers: int, dropout: float) -> None:
@@ -37,21 +37,21 @@ class LayerMix(nn.Module):
         self.dropout = dropout
 
     def forward(self, layers: Tensor) -> Tensor:
-        """Layers (L, ...) -> (...)."""
+        """Mix layers (L, ...) into (...)."""
         weights = self.weights
         if self.training and self.dropout:
-            kept = torch.rand(len(weights), device=weights.device) >= self.dropout
-            weights = weights.masked_fill(~kept & kept.any(), -torch.inf)
+            stays = torch.rand(len(weights), device=weights.device) >= self.dropout
+            weights = weights.masked_fill(~stays & stays.any(), -torch.inf)
         return self.scale * torch.tensordot(weights.softmax(0), layers, 1)
 
 
 class TransformerEncoder(Encoder):
-    """Vectors of words from those of their subwords, and a learned one of the root; over them a BiLSTM, if wanted.
+    """Vectors of words pooled from their subwords, a learned vector of the root and, optionally, a BiLSTM over these.
 
-    Reads the features of :class:`~treeparse.data.features.subwords.SubwordFeatures`, or what they came to in a frozen
-    model, see `word_layers`; and of characters and tags, which stand beside a word's vector, those of
-    :class:`~treeparse.data.features.LexicalFeatures`, of whose ids there are ``sizes``. Its weights are drawn; raises
-    where the settings' architecture is none.
+    The encoder reads the features of :class:`~treeparse.data.features.subwords.SubwordFeatures`, or the feature
+    ``word_layers`` of a frozen model (`word_layers`). For characters and tags, whose vectors it concatenates with a
+    word's, it reads those of :class:`~treeparse.data.features.LexicalFeatures`; ``sizes`` counts their ids. Initial
+    weights are random. Raises ``TreeparseError`` for an invalid architecture.
     """
 
     def __init__(self, config: TransformerConfig, sizes: Mapping[str, int] = NO_SIZES) -> None:
@@ -66,7 +66,9 @@ class TransformerEncoder(Encoder):
         self.transformer = transformer
         size, layers = transformer.config.hidden_size, transformer.config.num_hidden_layers
         if config.mixed_layers > layers:
-            raise TreeparseError(f"encoder.mixed_layers is {config.mixed_layers}, but the model has {layers} layers.")
+            raise TreeparseError(
+                f"encoder.mixed_layers must be at most {layers}, the model's layers, got {config.mixed_layers}."
+            )
         self.mixed = config.mixed_layers or layers + 1
         self.mix = LayerMix(self.mixed, config.layer_dropout) if self.mixed > 1 else None
         self.root = nn.Parameter(torch.randn(size) * ROOT_SCALE)
@@ -79,55 +81,55 @@ class TransformerEncoder(Encoder):
         self.frozen = config.frozen
         self._depths = layer_depths(self.transformer)
         if config.frozen:
-            transformer.requires_grad_(False).eval()  # as `train` leaves it: nobody calls that for a new model
+            transformer.requires_grad_(False).eval()  # `train` sets this too, but nobody calls it on a new model
         elif config.gradient_checkpointing:
             checkpoint_layers(transformer)
 
     def forward(self, batch: Batch) -> Tensor:
-        if (known := batch.features.get("word_layers")) is not None:
-            vectors = self._mixed(known.to(self.root.dtype))
+        if (layers := batch.features.get("word_layers")) is not None:
+            vectors = self._mixed(layers.to(self.root.dtype))
         else:
             vectors = self._pooled(self._mixed(self._hidden(batch)), batch)
         vectors = torch.cat([self.root.expand(len(batch), 1, -1), vectors[:, 1:]], 1)
-        beside = spelling_and_tags(self.characters, self.tags, batch.features)
-        vectors = self.dropout(torch.cat([vectors, *beside], -1))
+        others = spelling_and_tags(self.characters, self.tags, batch.features)
+        vectors = self.dropout(torch.cat([vectors, *others], -1))
         return through_layers(self.layers, vectors, batch.lengths + 1, self.dropout)
 
     def word_layers(self, batch: Batch) -> Tensor:
-        """The vectors of words (L, B, n+1, D) in each layer that is mixed, those of their subwords pooled.
+        """Return the vectors (L, B, n+1, D) of words, pooled from their subwords, in each mixed layer.
 
-        What a frozen model gives does not change in training; the feature ``word_layers`` of a batch stands for it.
+        A frozen model's vectors do not change in training, so a batch's feature ``word_layers`` may hold them.
         """
         return torch.stack([self._pooled(layer, batch) for layer in self._hidden(batch)])
 
     def _pooled(self, subwords: Tensor, batch: Batch) -> Tensor:
-        """The vectors of words (B, n+1, D), by those of all subwords (W, S, D)."""
+        """Pool the vectors of all subwords (W, S, D) into those of words (B, n+1, D)."""
         features, nodes = batch.features, batch.longest + 1
         words = features["words"]
         weights = (features["shares"] * pooling_weights(words, self.pooling)).to(subwords.dtype)
-        places = features["sentences"].unsqueeze(-1) * nodes + words
+        indices = features["sentences"].unsqueeze(-1) * nodes + words
         pooled = subwords.new_zeros(len(batch) * nodes, subwords.shape[-1])
-        pooled = pooled.index_add(0, places.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
+        pooled = pooled.index_add(0, indices.flatten(), (weights.unsqueeze(-1) * subwords).flatten(0, 1))
         return pooled.view(len(batch), nodes, -1)
 
     def _mixed(self, layers: Tensor) -> Tensor:
-        """Layers (L, ...) -> (...)."""
+        """Mix layers (L, ...) into (...)."""
         return layers[0] if self.mix is None else self.mix(layers)
 
     def _hidden(self, batch: Batch) -> Tensor:
-        """The vectors (L, W, S, D) of all subwords in each layer that is mixed."""
+        """Return the vectors (L, W, S, D) of all subwords in each mixed layer."""
         subwords, lengths = batch.features["subwords"], batch.features["subword_lengths"]
         mask = torch.arange(subwords.shape[1], device=lengths.device) < lengths.unsqueeze(-1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):
-            found = self.transformer(
+            output = self.transformer(
                 input_ids=subwords, attention_mask=mask.long(), output_hidden_states=self.mix is not None
             )
         if self.mix is None:
-            return found.last_hidden_state.to(self.root.dtype).unsqueeze(0)
-        return torch.stack(found.hidden_states[-self.mixed :]).to(self.root.dtype)
+            return output.last_hidden_state.to(self.root.dtype).unsqueeze(0)
+        return torch.stack(output.hidden_states[-self.mixed :]).to(self.root.dtype)
 
     def train(self, mode: bool = True) -> Self:
-        """Frozen weights are always used as in parsing, without dropout."""
+        """Set training or evaluation mode; a frozen transformer stays in evaluation mode, without dropout."""
         super().train(mode)
         if self.frozen:
             self.transformer.eval()
@@ -146,7 +148,7 @@ class TransformerEncoder(Encoder):
         return weights_with(self, MODEL, merged_weights(self.transformer)) if self.adapted else self.state_dict()
 
     def load_model(self, weights: Mapping[str, Tensor]) -> None:
-        """Load the weights of the pretrained model alone, all of them."""
+        """Load all weights of the pretrained model, and no others."""
         if not self.adapted:
             self.transformer.load_state_dict(weights)
             return
@@ -154,7 +156,7 @@ class TransformerEncoder(Encoder):
             target.copy_(weights[name])
 
     def advance(self, progress: float) -> None:
-        """Let the layers learn whose turn has come, one after another from the last one to the embeddings."""
+        """Unfreeze the layers due at this share of training, one after another from the last one to the embeddings."""
         if self.frozen or not self.unfreeze_at:
             return
         turns = max(self._depths.values(), default=0) + 1
@@ -163,14 +165,10 @@ class TransformerEncoder(Encoder):
 
 
 def pooling_weights(words: Tensor, pooling: Pooling) -> Tensor:
-    """How much each subword counts for its word.
+    """Return the weight (W, S) of each subword in the vector of its word, in float32.
 
-    Args:
-        words: (W, S) the word that a subword is part of, 0 for none; equal ones of a row stand together.
-        pooling: which subwords count.
-
-    Returns:
-        (W, S) float32, whose sum is 1 for each word of a row; anything finite where there is no word.
+    ``words`` (W, S) has the word of each subword, 0 for none; the subwords of a word must be adjacent. The weights of a
+    word in a row sum to 1; those of no word have any finite values.
     """
     first = words != functional.pad(words, (1, 0), value=-1)[:, :-1]
     if pooling == "first":

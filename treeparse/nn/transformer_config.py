@@ -1,4 +1,4 @@
-"""The settings of a transformer encoder, and what a saved architecture may hold."""
+"""Settings of a transformer encoder, and the check of a saved architecture."""
 
 import json
 import re
@@ -23,50 +23,49 @@ from .config import (
 
 Pooling = Literal["first", "mean", "last"]
 LEAST_WINDOW = 8  # subwords
-# By these, an architecture could ask for code from elsewhere, or for weights of another sort.
+# Settings by which an architecture could load foreign code or other kinds of weights.
 REFUSED = re.compile(r"auto_map|.*_implementation.*|quantization_config|use_kernels|kernel_config|_.*")
-COUNTED = re.compile(r"(num|n)_.*(layer|expert|block|group|head).*|.*layers|.*depth.*")  # how often something is built
+COUNTED = re.compile(r"(num|n)_.*(layer|expert|block|group|head).*|.*layers|.*depth.*")  # counts of modules to build
 
 
 @dataclass(frozen=True)
 class TransformerConfig(EncoderConfig):
-    """A pretrained transformer under the parser, over subwords; on top of it, if wanted, a BiLSTM.
+    """A pretrained transformer over subwords and, optionally, a BiLSTM over it.
 
     Attributes:
-        type: names this kind of encoder.
-        model: the folder of a model of Hugging Face's format, or the name of one on their Hub; its weights as
-            safetensors.
+        type: the name of this kind of encoder.
+        model: a folder in Hugging Face's format or the name of a model on their Hub; its weights must be safetensors.
         revision: branch, tag or commit of a model on the Hub, "" for the main branch; the commit is saved.
-        architecture: the model's own settings; read from it, leave them out.
-        pooling: which of a word's subwords make its vector: the first, the last, or the mean of all.
-        mixed_layers: how many layers, from the last one down, are mixed by learned weights (Peters et al. 2018, §3.2);
-            1 for the last one alone, 0 for all and the embeddings below them.
-        layer_dropout: share of the mixed layers that are left out in training (Kondratyuk and Straka 2019, §3.3).
-        window: most subwords of a window, the model's special ones included, 0 for as many as the model takes; longer
-            sentences are read by several.
-        overlap: most subwords that two windows share.
+        architecture: the model's settings; leave them out, because they are read from the model.
+        pooling: the subwords that make a word's vector: the first, the last, or the mean of all.
+        mixed_layers: the number of layers, from the last one down, that learned weights mix (Peters et al. 2018, §3.2);
+            1 for the last one alone, 0 for all layers and the embeddings.
+        layer_dropout: share of the mixed layers that training drops (Kondratyuk and Straka 2019, §3.3).
+        window: largest number of subwords in a window, special ones included, 0 for the model's limit; longer sentences
+            are split into windows.
+        overlap: largest number of subwords that two windows share.
         dropout: dropout of the words' vectors, shared by the words of a sentence.
-        frozen: whether the pretrained weights stay as they are.
-        unfreeze_at: share of the training during which pretrained layers start to learn one by one, the last one first
-            (Howard and Ruder 2018, §3.3); 0 for all at once.
+        frozen: whether training leaves the pretrained weights unchanged.
+        unfreeze_at: share of training after which all pretrained layers learn; they start one by one, the last one
+            first (Howard and Ruder 2018, §3.3); 0 for all at once.
         learning_rate_factor: learning rate of the pretrained weights as a share of the parser's.
-        layer_decay: the same for each layer as a share of that of the layer above it.
-        gradient_checkpointing: whether to compute layers twice instead of keeping what the gradient needs in memory.
+        layer_decay: learning rate of each layer as a share of the rate of the layer above it.
+        gradient_checkpointing: whether to compute layers twice instead of storing what the gradient needs.
         hidden_size: size of the BiLSTM on top in each direction, 0 for none.
-        layers: number of its layers.
-        lora_rank: rank of the adapters beside the pretrained weights, which alone learn of the model then (Hu et al.
-            2022); 0 for none. They are part of the weights of the model that is saved.
-        lora_alpha: factor of what adapters add, times the rank.
-        lora_dropout: dropout of what adapters read.
-        lora_targets: the ends of the names of the layers that get one; none for those usual in models of this type,
-            mostly query and value.
-        char_filters: filters of each convolution over a word's characters, whose result stands beside its vector; 0 for
-            none.
+        layers: number of BiLSTM layers.
+        lora_rank: rank of the low-rank adapters, 0 for none (Hu et al. 2022). With adapters the pretrained weights do
+            not learn. A saved model has the adapters merged into its weights.
+        lora_alpha: factor of the adapters' outputs, times the rank.
+        lora_dropout: dropout of the adapters' inputs.
+        lora_targets: ends of the names of the layers that get adapters; empty for peft's default for this type of
+            model, mostly query and value.
+        char_filters: filters of each convolution over a word's characters, concatenated with its vector; 0 for none.
         char_size: size of the character embeddings.
-        char_widths: how many characters each convolution sees.
-        tags: which of upos, xpos and feats stand beside the vector; parsing then needs them in its input.
+        char_widths: the number of characters that each convolution spans.
+        tags: columns (upos, xpos, feats) whose embeddings are concatenated with a word's vector; the input of parsing
+            must have them.
         tag_size: size of each tag embedding.
-        min_count: characters seen less often in training are unknown.
+        min_count: characters that training data has fewer times are unknown.
     """
 
     type: Literal["transformer"] = "transformer"
@@ -112,7 +111,7 @@ class TransformerConfig(EncoderConfig):
         for name in ("learning_rate_factor", "layer_decay"):
             value = getattr(self, name)
             if not 0 < value <= 1:
-                raise TreeparseError(f"encoder.{name} is {value}, but must be more than 0 and at most 1.")
+                raise TreeparseError(f"encoder.{name} must be more than 0 and at most 1, got {value}.")
         self._check_adapters()
         check_spelling_and_tags(self)
         object.__setattr__(self, "architecture", checked_architecture(self.architecture))
@@ -123,48 +122,51 @@ class TransformerConfig(EncoderConfig):
         check_at_most("encoder.lora_rank", self.lora_rank, LARGEST)
         check_rate("encoder.lora_dropout", self.lora_dropout)
         if not 0 < self.lora_alpha <= LARGEST:
-            raise TreeparseError(f"encoder.lora_alpha is {self.lora_alpha}, but must be more than 0.")
+            raise TreeparseError(
+                f"encoder.lora_alpha must be more than 0 and at most {LARGEST:,}, got {self.lora_alpha}."
+            )
         if "" in self.lora_targets:
-            raise TreeparseError("encoder.lora_targets names an empty layer: name the ends of names of layers.")
+            raise TreeparseError("encoder.lora_targets must be ends of names of layers, got an empty one.")
         if self.lora_rank and (self.frozen or self.unfreeze_at):
             other = "frozen" if self.frozen else "unfreeze_at"
             raise TreeparseError(
-                f"encoder.lora_rank is {self.lora_rank}, beside which pretrained weights stay as they are and adapters "
-                f"learn from the start: leave out encoder.{other}."
+                f"encoder.{other} does not go with adapters (encoder.lora_rank is {self.lora_rank}), because "
+                "pretrained weights do not learn with adapters, and adapters learn from the start: leave out "
+                f"encoder.{other}."
             )
 
 
 def no_adapters(config: TransformerConfig, problem: object) -> TreeparseError:
-    """The error where the library of adapters is not installed."""
+    """Return the error for a missing library of adapters."""
     return TreeparseError(
-        f"encoder.lora_rank is {config.lora_rank}, but adapters need the library peft ({problem}): install it by "
+        f"Adapters (encoder.lora_rank is {config.lora_rank}) need the library peft ({problem}): "
         "pip install treeparse[lora], or set encoder.lora_rank to 0."
     )
 
 
 def checked_architecture(architecture: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a model as plain data; raises for any that a model of this library's does not need.
+    """Return a model's settings as plain data; raise ``TreeparseError`` for any that could run foreign code.
 
-    Nothing is built by them yet, and no code of anyone's is run.
+    The check itself builds nothing and runs no code from the settings.
     """
     try:
         plain = json.loads(json.dumps(dict(architecture), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
-        raise TreeparseError(f"encoder.architecture is no plain data ({error}).") from error
+        raise TreeparseError(f"encoder.architecture must be plain JSON data ({error}).") from error
     for name, value in _settings(plain):
         if REFUSED.fullmatch(name):
             raise TreeparseError(
-                f"encoder.architecture holds {name!r:.100}, by which a model could run code of its own or be of "
-                "another form: only models that the library transformers itself has are built, as they are."
+                f"encoder.architecture must not have {name!r:.100}, which could load custom code or other kinds of "
+                "weights: treeparse builds only models of the library transformers itself."
             )
         most = MOST_LAYERS if COUNTED.fullmatch(name) else LARGEST
         if type(value) is int and abs(value) > most:
-            raise TreeparseError(f"encoder.architecture, {name} is {value:.0e}, but must be at most {most:,}.")
+            raise TreeparseError(f"encoder.architecture: {name} must be at most {most:,}, got {value:.0e}.")
     return plain
 
 
 def _settings(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """All names and their values, nested ones too; those in a list go by the list's name."""
+    """Yield all names and values, nested ones too; an item of a list has the list's name."""
     for inner, value in data.items() if isinstance(data, dict) else ((name, value) for value in data):
         yield inner, value
         if isinstance(value, dict | list):

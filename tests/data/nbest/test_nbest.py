@@ -178,8 +178,8 @@ def test_probabilities_are_written_and_read(tmp_path: Path, name: str, end: str)
     [
         ("|LabelProb=0.5000", "", "the LabelProb of word 1 is missing"),
         ("ArcProb=0.5000|", "ArcProb=1.5|", r"the ArcProb of word 1 is '1.5', but a probability goes from 0 to 1"),
-        ("ArcProb=0.5000|", "ArcProb=high|", "the ArcProb of word 1 is 'high', but must be a finite number"),
-        ("# entropy = 1", "# entropy = nan", "the entropy is 'nan'"),
+        ("ArcProb=0.5000|", "ArcProb=high|", "the ArcProb of word 1 must be a finite number, got 'high'"),
+        ("# entropy = 1", "# entropy = nan", "the entropy must be a finite number, got 'nan'"),
         ('"arc_probs": [0.5, 0.5, 0.5, 0.5]', '"arc_probs": [0.5]', "arc_probs of a parse are no list of 4 numbers"),
         ('"arc_probs": [0.5, ', '"arc_probs": [true, ', "arc_probs of a parse hold what is no number"),
         ('"arc_probs": [0.5, ', '"arc_probs": [2, ', "arc_probs of a parse is '2', but a probability goes"),
@@ -315,11 +315,11 @@ def fault_of(path: Path) -> DataError:
     ("# rank = 2\n", "", 14, "d1-s1.2", "the comment # rank is missing"),
     ("# score = 0.30000000000000004\n", "", 14, "d1-s1.2", "the comment # score is missing"),
     ("# rank = 2\n", "# rank = 2\n# rank = 2\n", 14, "d1-s1.2", "the comment # rank stands there twice"),
-    ("# rank = 2\n", "# rank = two\n", 14, "d1-s1.2", "the rank is 'two', but must be a whole number"),
-    ("# rank = 2\n", "# rank = 0\n", 14, "d1-s1.2", "the rank is '0'"),
-    ("# score = 0.30000000000000004\n", "# score = much\n", 14, "d1-s1.2", "the score is 'much', but must be a finite"),
-    ("# score = 0.30000000000000004\n", "# score = nan\n", 14, "d1-s1.2", "the score is 'nan', but must be a finite"),
-    ("# log_prob = -0.1\n", "# log_prob = -inf\n", 1, "d1-s1.1", "the log_prob is '-inf'"),
+    ("# rank = 2\n", "# rank = two\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got 'two'"),
+    ("# rank = 2\n", "# rank = 0\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got '0'"),
+    ("# score = 0.30000000000000004\n", "# score = much\n", 14, "d1-s1.2", "score must be a finite number, got 'much'"),
+    ("# score = 0.30000000000000004\n", "# score = nan\n", 14, "d1-s1.2", "score must be a finite number, got 'nan'"),
+    ("# log_prob = -0.1\n", "# log_prob = -inf\n", 1, "d1-s1.1", "the log_prob must be a finite number, got '-inf'"),
     ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1\n", 14, "d1-s1", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = .2\n", 14, ".2", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "", 14, None, "the sent_id of a tree of rank 2 must"),
@@ -391,8 +391,8 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
     (changed(["parses", 1, "score"], ...), "the score of a parse is missing, or no number"),
     (changed(["parses", 1, "score"], "7"), "the score of a parse is missing, or no number"),
     (changed(["parses", 1, "score"], True), "the score of a parse is missing, or no number"),
-    (changed(["parses", 1, "score"], 10**400), "0000000…', but must be a finite number"),
-    (changed(["parses", 1, "log_prob"], math.nan), "the log_prob is 'nan', but must be a finite number"),
+    (changed(["parses", 1, "score"], 10**400), "the score must be a finite number, got '1000000"),
+    (changed(["parses", 1, "log_prob"], math.nan), "the log_prob must be a finite number, got 'nan'"),
 ])  # fmt: skip
 def test_faults_of_json_lists(
     lists: list[NBestList], tmp_path: Path, change: Callable[[dict[str, Any]], None], problem: str

@@ -146,7 +146,7 @@ def _ranked(block: ConlluSentence) -> _Ranked:
     fault = partial(DataError, source=block.source, line=block.line, sent_id=block.sent_id)
     values = _figures(block, fault)
     if not _RANK.fullmatch(rank := values[RANK]):
-        raise fault(f"the rank is {shown(rank)}, but must be a whole number, 1 or more")
+        raise fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
     sent_id = (block.sent_id or "").removesuffix(f".{rank}")
     if sent_id in ("", block.sent_id):
         raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's own and .{rank} behind it")
@@ -202,5 +202,5 @@ def finite_number(text: str, name: str, fault: Fault) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise fault(f"the {name} is {shown(text)}, but must be a finite number")
+        raise fault(f"the {name} must be a finite number, got {shown(text)}")
     return number

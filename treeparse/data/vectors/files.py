@@ -75,7 +75,7 @@ def read_vectors(
         OSError: the file cannot be read.
     """
     if max_vectors is not None and max_vectors < 1:
-        raise TreeparseError(f"max_vectors is {max_vectors}, but must be at least 1.")
+        raise TreeparseError(f"max_vectors must be at least 1, got {max_vectors}.")
     source = display_name(path)
     rows: dict[str, np.ndarray] = {}
     with open_by_content(path) as stream:

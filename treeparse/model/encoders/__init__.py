@@ -1,4 +1,4 @@
-"""The kinds of encoders by their names. Another is a file beside these, and a line in ``KINDS`` and ``ENCODERS``."""
+"""The kinds of encoders by name. To add one, add a file here and a line in ``KINDS`` and ``ENCODERS``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,21 +11,21 @@ from treeparse.model.encoders.own import CustomEncoderKind
 from treeparse.model.encoders.transformer import Transformer
 from treeparse.nn.config import EncoderConfig
 
-# By the ``type`` of their settings, as these in `ENCODERS`.
+# By the ``type`` of their settings, like `ENCODERS`.
 KINDS: Mapping[str, type[EncoderKind[Any]]] = {"bilstm": BiLSTM, "transformer": Transformer}
 
 
 def encoder_kind(config: EncoderConfig) -> EncoderKind[Any]:
-    """The encoder that the settings describe."""
+    """Return the kind of encoder that the settings describe."""
     own: type[EncoderKind[Any]] = CustomEncoderKind
     for kind in [*KINDS.values(), own]:
         if isinstance(config, kind.settings):
             return kind(config)
-    raise TreeparseError(f"{type(config).__name__} are not the settings of any encoder.")
+    raise TreeparseError(f"The settings of an encoder must be of a known class, got {type(config).__name__}.")
 
 
 def settings_class(data: Mapping[str, Any]) -> type[EncoderConfig] | None:
-    """The class of the settings that plain data are of, by their ``class_path`` or ``type``; None for no type known."""
+    """Return the class of an encoder's settings, by their ``class_path`` or ``type``; None for an unknown type."""
     if "class_path" in data:
         return CustomEncoderKind.settings
     name = data.get("type", DEFAULT_ENCODER)

@@ -1,4 +1,4 @@
-"""The BiLSTM as a kind of encoder: words, characters, tags and pretrained vectors under LSTM layers."""
+"""The BiLSTM encoder, over words, characters, tags and pretrained vectors, as its settings describe it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +12,7 @@ from treeparse.nn import BiLSTMConfig, BiLSTMEncoder, Encoder
 from treeparse.nn.config import SIZES
 from treeparse.sentence import Sentence
 
-# Settings on which no weight depends: a run may have others than the model that it starts from.
+# Settings on which no weight depends: a run may change them when it starts from a model.
 FREE = {
     "min_count",
     "vector_size",  # the pretrained vectors are always those of the model
@@ -21,13 +21,13 @@ FREE = {
     "dropout",
     "recurrent_dropout",
 }
-# The settings that make a BiLSTM larger, each at its least.
+# The settings that make a BiLSTM larger, each with its smallest value.
 LEAST: Mapping[str, Any] = dict.fromkeys((*SIZES, "layers"), 1) | {"char_widths": (1,)}
 
 
 @dataclass(frozen=True)
 class BiLSTM(EncoderKind[BiLSTMConfig]):
-    """`LexicalFeatures` under a `BiLSTMEncoder`."""
+    """A `BiLSTMEncoder` over `LexicalFeatures`."""
 
     settings = BiLSTMConfig
 
@@ -36,12 +36,15 @@ class BiLSTM(EncoderKind[BiLSTMConfig]):
         return self.config.type
 
     def completed(self, vectors: WordVectors | None) -> Self:
-        """With the size of these pretrained vectors; raises where a ``vector_size`` is set that is not theirs."""
+        """Return this kind with the size of these vectors; raise if ``vector_size`` is another size."""
         size = 0 if vectors is None else vectors.size
         if self.config.vector_size not in (0, size):
-            given = "no pretrained vectors are given" if vectors is None else f"the pretrained vectors have size {size}"
+            reason = (
+                "there are no pretrained vectors" if vectors is None else f"the pretrained vectors have size {size}"
+            )
             raise TreeparseError(
-                f"encoder.vector_size is {self.config.vector_size}, but {given}: leave it 0, it is set by them."
+                f"encoder.vector_size must be 0 or {size}, because {reason}, got {self.config.vector_size}: leave it "
+                "out, because the vectors set it."
             )
         return replace(self, config=replace(self.config, vector_size=size))
 
@@ -69,7 +72,7 @@ class BiLSTM(EncoderKind[BiLSTMConfig]):
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
         if vectors is not None:
             table = module.get_parameter("embedding.vectors.weight")
-            table.copy_(vectors.embedding())  # frozen: no gradient is asked for
+            table.copy_(vectors.embedding())
 
     def size(self, features: Features | None) -> EncoderSize:
         """Count by formula: sizes up to 1e9 overflow the storage of a tensor on the meta device."""

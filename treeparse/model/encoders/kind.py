@@ -1,4 +1,4 @@
-"""What the parser asks of an encoder: how it reads sentences, its module and its size, all by its settings."""
+"""The interface that a parser needs from an encoder: its features, its module and its size, by its settings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ class EncoderSize(NamedTuple):
 
 @dataclass(frozen=True)
 class EncoderKind(ABC, Generic[C]):
-    """An encoder as its settings describe it; one subclass for each kind, entered in ``treeparse.model.encoders``.
+    """An encoder as its settings describe it; one subclass for each kind, listed in ``treeparse.model.encoders``.
 
     A new parser comes from `completed`, `features`, `module` and `initialise`, in this order; a saved one from
     `restored` and `module` alone.
@@ -37,49 +37,49 @@ class EncoderKind(ABC, Generic[C]):
     @property
     @abstractmethod
     def name(self) -> str:
-        """By which a config chooses the encoder."""
+        """The name by which a config chooses the encoder."""
 
     def completed(self, vectors: WordVectors | None) -> Self:
-        """With what follows from the data in the settings; raises where the encoder has no use for the vectors."""
+        """Return the kind with the settings that follow from the data; raise if it does not read the vectors."""
         if vectors is not None:
             raise TreeparseError(f"The encoder {self.name} reads no pretrained vectors: leave out data.vectors.")
         return self
 
     @abstractmethod
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
-        """What it reads of sentences, with the vocabularies of these, of training."""
+        """Return the features that the encoder reads, with the vocabularies of these training sentences."""
 
     @abstractmethod
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
-        """Features of an earlier training, every id as it is, with what is new in these sentences behind."""
+        """Return the features of an earlier training, all ids unchanged, with new ids for new items appended."""
 
     @abstractmethod
     def restored(self, data: dict[str, Any]) -> Features:
-        """The features whose ``to_json`` is given. Raises any error where it is not."""
+        """Return the features from their ``to_json``. Raises an error of any class for other data."""
 
     @abstractmethod
     def module(self, features: Features) -> Encoder:
-        """The encoder, with weights that are drawn."""
+        """Return the encoder with random weights."""
 
     def initialise(self, module: Encoder, vectors: WordVectors | None) -> None:
-        """Give a new encoder those of its weights that are not drawn: pretrained ones."""
+        """Set the pretrained weights of a new encoder."""
 
     @abstractmethod
     def size(self, features: Features | None) -> EncoderSize:
-        """The size of `module`'s result; without features the least that it can be."""
+        """Return the size of the encoder; without features a lower bound, for any data."""
 
     def smaller(self) -> Iterator[tuple[str, C]]:
-        """The settings that make the encoder larger, with values, as text, and all settings with this one lowered."""
+        """Yield each setting that makes the encoder larger, as text with its value, and settings with it lowered."""
         yield from ()
 
     def continuing(self, earlier: C) -> C:
-        """The settings where training starts from a model of the settings ``earlier``."""
+        """Return the settings for a training that starts from a model of the settings ``earlier``."""
         return self.config
 
     def merged(self) -> C:
-        """The settings of an encoder that has the module's ``merged_weights``: those that are saved."""
+        """Return the settings of an encoder that has the module's ``merged_weights``: those that are saved."""
         return self.config
 
     def shaping(self) -> Mapping[str, Any]:
-        """The settings on which the weights' shapes or meaning depend, as plain data by the names of their options."""
+        """Return the settings that decide the shapes or the meaning of weights, by the names of their options."""
         return asdict(self.config)

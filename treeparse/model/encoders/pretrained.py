@@ -1,6 +1,6 @@
 """Pretrained models in a folder or on the Hugging Face Hub: their files, architecture, tokenizer and weights.
 
-No code of theirs is run, and no weights are read but safetensors.
+treeparse runs no code from them and reads no weights but safetensors.
 """
 
 import json
@@ -20,7 +20,7 @@ from treeparse.model.folder.snapshots import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
 CONFIG = "config.json"
-# What is taken from the Hub: no weights that would have to be unpickled, and no code.
+# The files to download from the Hub: no pickled weights, and no code.
 PATTERNS = ["config.json", "model.safetensors", "model-*.safetensors", "model.safetensors.index.json"]
 PATTERNS += ["tokenizer*.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt", "vocab.json", "merges.txt"]
 PATTERNS += ["sentencepiece.bpe.model", "spiece.model", "spm.model"]
@@ -28,7 +28,7 @@ PATTERNS += ["sentencepiece.bpe.model", "spiece.model", "spm.model"]
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A pretrained model whose files lie in ``folder``; of one on the Hub ``revision`` is the commit, else it is ""."""
+    """A pretrained model with its files in ``folder``; ``revision`` is its commit on the Hub, "" for a local model."""
 
     name: str
     revision: str
@@ -36,24 +36,30 @@ class Pretrained:
 
     @classmethod
     def find(cls, name: str, revision: str) -> "Pretrained":
-        """The model in a folder of that name, or else on the Hub, whose cache is used where the files are there.
+        """Return the model in the folder ``name``, or else the one on the Hub, from its cache if possible.
 
-        Raises a sentence where there is none.
+        Raises ``TreeparseError`` if there is no such model.
         """
         if not name:
-            raise TreeparseError("encoder.model is empty: name a model's folder, or one on the Hugging Face Hub.")
+            raise TreeparseError(
+                "encoder.model must not be empty: name a model's folder, or a model on the Hugging Face Hub."
+            )
         folder = Path(os.path.expandvars(name)).expanduser()
         if folder.is_dir():
             if revision:
-                raise TreeparseError(f"encoder.revision is {revision!r:.100}, but {folder} is a folder: leave it out.")
+                raise TreeparseError(
+                    f"encoder.revision must be empty for a folder ({folder}), got {revision!r:.100}: leave it out."
+                )
             return cls(name, "", folder)
         if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", name):
-            raise TreeparseError(f"There is no folder {str(folder)!r:.200} with a model: see encoder.model.")
-        found = _downloaded(name, revision)
-        return cls(name, found.name, found)
+            raise TreeparseError(
+                f"There is no folder {str(folder)!r:.200} (encoder.model), and the Hugging Face Hub has no such names."
+            )
+        folder = _downloaded(name, revision)
+        return cls(name, folder.name, folder)
 
     def architecture(self) -> dict[str, Any]:
-        """The settings of its ``config.json``, with all defaults."""
+        """Return the settings in the model's ``config.json``, with all defaults."""
         path = self.folder / CONFIG
         try:
             config = json.loads(path.read_bytes())
@@ -62,37 +68,37 @@ class Pretrained:
         except (OSError, ValueError, RecursionError) as error:
             raise self._unusable(f"its {CONFIG} cannot be read: {error}") from error
         if not isinstance(config, dict):
-            raise self._unusable(f"its {CONFIG} holds no mapping")
+            raise self._unusable(f"its {CONFIG} must be a mapping")
         try:
             return architecture_of(config)
         except TreeparseError as error:
             raise self._unusable(str(error)) from error
 
     def tokenizer(self) -> tuple[dict[str, Any], SpecialSubwords, int]:
-        """What its tokenizer's ``tokenizer.json`` holds, its special subwords, and how many subwords it says to read.
+        """Return the data of the ``tokenizer.json``, the special subwords and the tokenizer's limit of subwords.
 
-        The last is 0 where it does not say.
+        The limit is 0 for a tokenizer without one.
         """
         from tokenizers import Tokenizer
         from transformers import AutoTokenizer
 
         with quiet(), self._problems("its tokenizer cannot be read"):
-            found: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
-        if not found.is_fast:
-            raise self._unusable("its tokenizer has no fast form, as of a tokenizer.json")
-        content = found.backend_tokenizer.to_str()
+            tokenizer: Any = AutoTokenizer.from_pretrained(self.folder, local_files_only=True, trust_remote_code=False)
+        if not tokenizer.is_fast:
+            raise self._unusable("its tokenizer has no fast version (tokenizer.json)")
+        content = tokenizer.backend_tokenizer.to_str()
         plain = Tokenizer.from_str(content)
         plain.no_truncation()
         plain.no_padding()
         before, after = self._special(plain)
-        ids = (found.unk_token_id, found.mask_token_id, found.pad_token_id, 0)
+        ids = (tokenizer.unk_token_id, tokenizer.mask_token_id, tokenizer.pad_token_id, 0)
         unknown = next(number for number in ids if number is not None)
-        padding = 0 if found.pad_token_id is None else found.pad_token_id
-        limit = found.model_max_length if found.model_max_length < UNLIMITED else 0
+        padding = 0 if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        limit = tokenizer.model_max_length if tokenizer.model_max_length < UNLIMITED else 0
         return json.loads(content), SpecialSubwords(before, after, unknown, padding), int(limit)
 
     def _special(self, tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The subwords that the model wants in front of a sentence and behind it."""
+        """Return the special subwords that the tokenizer adds before and after a sentence."""
         for word in ("a", "1", "."):
             inner, whole = (
                 tokenizer.encode([word], is_pretokenized=True, add_special_tokens=s).ids for s in (False, True)
@@ -100,10 +106,10 @@ class Pretrained:
             for start in range(len(whole)):
                 if inner and whole[start : start + len(inner)] == inner:
                     return tuple(whole[:start]), tuple(whole[start + len(inner) :])
-        raise self._unusable("its tokenizer has no subword for a, 1 or the full stop")
+        raise self._unusable("its tokenizer has no subword for 'a', '1' or '.'")
 
     def weights(self, architecture: Mapping[str, Any]) -> dict[str, Tensor]:
-        """The weights, by their names in a model of that architecture; raises where one is missing."""
+        """Return the weights by their names in a model of this architecture; raise if one is missing."""
         from transformers import AutoModel
 
         config = config_of(architecture)
@@ -125,12 +131,12 @@ class Pretrained:
         return TreeparseError(f"The model {self.name!r:.200} cannot be used: {problem}.")
 
     def _problems(self, problem: str) -> AbstractContextManager[None]:
-        """What a library finds wrong with a file, in a sentence."""
+        """Return a context that makes a library's error, about a file, an error of this model."""
         return library_faults(lambda text: self._unusable(f"{problem} ({text})"))
 
 
 def _downloaded(name: str, revision: str) -> Path:
-    """The folder of a model of the Hub."""
+    """Return the folder with the files of a model on the Hub."""
     return snapshot(name, revision, PATTERNS, _is_whole, lambda text: _no_model(name, text))
 
 
@@ -140,7 +146,7 @@ def _is_whole(folder: Path) -> bool:
 
 def _no_model(name: str, text: str) -> TreeparseError:
     return TreeparseError(
-        f"encoder.model is {name!r:.200}, but there is no such folder, and the model cannot be had from the Hugging "
-        f"Face Hub ({text}): name a folder with its files, or get them where there is a network by hf download "
+        f"encoder.model is {name!r:.200}, which is not a folder and cannot be downloaded from the Hugging Face Hub "
+        f"({text}): name a folder with the model's files, or download them on a machine with a network by hf download "
         f"{name:.200}."
     )

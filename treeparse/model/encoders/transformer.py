@@ -1,4 +1,4 @@
-"""The pretrained transformer as a kind of encoder."""
+"""The pretrained transformer as an encoder, as its settings describe it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,8 +17,8 @@ from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
 from treeparse.sentence import Sentence
 
-# Settings on which no weight depends, and those that come with the model: a run may have others than the model that it
-# starts from.
+# Settings on which no weight depends, or which the pretrained model decides: a run that starts from a model may change
+# them.
 FREE = {
     "revision",
     "architecture",
@@ -41,30 +41,30 @@ FREE = {
 
 @dataclass(frozen=True)
 class Transformer(EncoderKind[TransformerConfig]):
-    """`SubwordFeatures`, with characters or tags beside them if wanted, under a `TransformerEncoder`."""
+    """A `TransformerEncoder` over `SubwordFeatures` and, optionally, characters and tags."""
 
     settings = TransformerConfig
-    pretrained: Pretrained | None = None  # what the settings name, once they are completed
+    pretrained: Pretrained | None = None  # the model that the settings name, after `completed`
 
     @property
     def name(self) -> str:
         return self.config.type
 
     def completed(self, vectors: WordVectors | None) -> Self:
-        """With the architecture of the model that the settings name, and its commit if it is one of the Hub."""
+        """Return this kind with the architecture of the named model, and with its commit if it is on the Hub."""
         super().completed(vectors)
-        found = Pretrained.find(self.config.model, self.config.revision)
-        config = replace(self.config, revision=found.revision, architecture=found.architecture())
-        return replace(self, config=config, pretrained=found)
+        model = Pretrained.find(self.config.model, self.config.revision)
+        config = replace(self.config, revision=model.revision, architecture=model.architecture())
+        return replace(self, config=config, pretrained=model)
 
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
         assert self.pretrained is not None
-        tokenizer, special, said = self.pretrained.tokenizer()
+        tokenizer, special, limit_of_tokenizer = self.pretrained.tokenizer()
         limit = self._limit()
         subwords = SubwordFeatures(
             tokenizer,
             special,
-            limit=min(said, limit) if said else limit,
+            limit=min(limit_of_tokenizer, limit) if limit_of_tokenizer else limit,
             window=self.config.window,
             overlap=self.config.overlap,
         )
@@ -78,7 +78,7 @@ class Transformer(EncoderKind[TransformerConfig]):
             return most_subwords(build_transformer(self.config.architecture))
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
-        """The same subwords: a pretrained model learns no new ones. The windows are those of the settings."""
+        """Return the same subwords, because a pretrained model learns no new ones, in windows by the settings."""
         assert isinstance(features, SubwordFeatures | SpelledSubwords)
         return features.extended(sentences, min_count=self.config.min_count).windowed(
             self.config.window, self.config.overlap
@@ -91,11 +91,11 @@ class Transformer(EncoderKind[TransformerConfig]):
     def module(self, features: Features) -> TransformerEncoder:
         subwords = _subwords(features)
         module = TransformerEncoder(self.config, _sizes(features))
-        known, limit = module.transformer.config.vocab_size, most_subwords(module.transformer)
-        if subwords.ids > known or subwords.limit > limit:
+        vocabulary, limit = module.transformer.config.vocab_size, most_subwords(module.transformer)
+        if subwords.ids > vocabulary or subwords.limit > limit:
             raise TreeparseError(
                 f"The tokenizer has {subwords.ids:,} subwords and windows of up to {subwords.limit:,}, but the model "
-                f"knows {known:,} and reads {limit:,} at once: the files are not of one model."
+                f"has {vocabulary:,} subwords and windows of up to {limit:,}: take both files from the same model."
             )
         return module
 
@@ -106,7 +106,7 @@ class Transformer(EncoderKind[TransformerConfig]):
         module.load_model(weights)
 
     def size(self, features: Features | None) -> EncoderSize:
-        """As counted in a module without storage; 0 before the architecture is known."""
+        """Count the weights on the meta device; 0 before the architecture is known."""
         if not self.config.architecture:
             return EncoderSize(0, 2 * self.config.hidden_size)
         with torch.random.fork_rng(devices=[]), torch.device("meta"):
@@ -126,12 +126,12 @@ class Transformer(EncoderKind[TransformerConfig]):
         return replace(self.config, model=earlier.model, revision=earlier.revision, architecture=earlier.architecture)
 
     def merged(self) -> TransformerConfig:
-        """Without adapters, which are in the weights then: to load them no library is needed."""
+        """Return the settings without adapters, which are merged into the weights, so that loading needs no peft."""
         return replace(self.config, lora_rank=0)
 
     def shaping(self) -> Mapping[str, Any]:
         free = set(FREE)
-        free |= set() if self.config.model else {"model"}  # that of the other
+        free |= set() if self.config.model else {"model"}  # an empty name takes the other model
         free |= set() if self.config.hidden_size else {"layers"}
         free |= set() if self.config.char_filters else {"char_size", "char_widths"}
         free |= set() if self.config.tags else {"tag_size"}
@@ -139,11 +139,11 @@ class Transformer(EncoderKind[TransformerConfig]):
 
 
 def _subwords(features: Features) -> SubwordFeatures:
-    found = features.subwords if isinstance(features, SpelledSubwords) else features
-    assert isinstance(found, SubwordFeatures)
-    return found
+    subwords = features.subwords if isinstance(features, SpelledSubwords) else features
+    assert isinstance(subwords, SubwordFeatures)
+    return subwords
 
 
 def _sizes(features: Features) -> Mapping[str, int]:
-    """How many ids there are of characters and tags."""
+    """Return the number of ids of characters and of each tag column."""
     return features.lexical.sizes() if isinstance(features, SpelledSubwords) else {}

@@ -170,7 +170,7 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     """Convert a JSON value to a field's type; raise if it has another type."""
     if is_dataclass(kind):
         if not isinstance(value, dict):
-            raise TreeparseError(f"{where} should hold a mapping with settings, but holds {value!r:.100}.")
+            raise TreeparseError(f"{where} must be a mapping of settings, got {value!r:.100}.")
         settings: Any = _settings_class(kind, value, where, writer) if kind in PARTS else kind
         return _from_mapping(settings, value, where, writer)
     may_be_null = NoneType in get_args(kind)
@@ -187,11 +187,10 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
     elif kind is float:
         expected, fits = "a finite number", type(value) in (int, float) and abs(value) < math.inf
     else:  # not isinstance: True is an int
-        expected, fits = f"of type {getattr(kind, '__name__', kind)}", type(value) is kind
+        name = "list" if get_origin(kind) is tuple else getattr(kind, "__name__", kind)
+        expected, fits = f"of type {name}", type(value) is kind
     if not fits:
-        raise TreeparseError(
-            f"{where} is {json.dumps(value)}, but must be {expected}{' or null' if may_be_null else ''}."
-        )
+        raise TreeparseError(f"{where} must be {expected}{' or null' if may_be_null else ''}, got {json.dumps(value)}.")
     return value
 
 
@@ -201,7 +200,7 @@ def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str)
         return found
     known = " or ".join(map(json.dumps, PARTS[kind].KINDS))
     raise TreeparseError(
-        f"{where}, type is {json.dumps(data['type']):.100}, but must be {known}: the file was written by {writer}."
+        f"{where}, type must be {known}, got {json.dumps(data['type']):.100}: the file was written by {writer}."
     )
 
 

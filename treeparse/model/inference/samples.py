@@ -42,8 +42,8 @@ class SampledLists(ListFinder):
             raise TreeparseError(f"The seed and the first index must be 0 or more, not {self.seed} and {lowest}.")
         if not LOWEST_TEMPERATURE <= self.temperature < math.inf:
             raise TreeparseError(
-                f"The temperature is {self.temperature}, but must be finite and at least {LOWEST_TEMPERATURE}: 1 draws "
-                "from the model's own distribution, and towards 0 only the best tree is left, which parsing finds."
+                f"The temperature must be finite and at least {LOWEST_TEMPERATURE}, got {self.temperature}: 1 draws "
+                "from the model's distribution, and towards 0 only the best tree remains, which `predict` returns."
             )
 
     def check_for(self, sentences: int) -> None:

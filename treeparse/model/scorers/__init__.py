@@ -1,4 +1,4 @@
-"""The kinds of scorers by their names. Another is a file in this package, and a line in ``KINDS`` and ``SCORERS``."""
+"""The kinds of scorers by name. To add one, add a file here and a line in ``KINDS`` and ``SCORERS``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from treeparse.model.scorers.biaffine import Biaffine
 from treeparse.model.scorers.kind import ScorerKind
 from treeparse.model.scorers.own import CustomScorerKind
 
-# By the ``type`` of their settings, as these in `SCORERS`.
+# By the ``type`` of their settings, like `SCORERS`.
 KINDS: Mapping[str, type[ScorerKind]] = {"biaffine": Biaffine}
 
 
 def scorer_kind(config: ParserConfig) -> ScorerKind:
-    """Return the scorer that the settings of a parser describe."""
+    """Return the kind of scorer that the settings of a parser describe."""
     kinds = (*KINDS.values(), CustomScorerKind)
     return next(kind for kind in kinds if isinstance(config.scorer, kind.settings)).of(config)
 

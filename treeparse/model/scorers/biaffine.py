@@ -1,4 +1,4 @@
-"""The biaffine scorer: scores of arcs and labels, and tags, from the vectors of any encoder."""
+"""The biaffine scorer of arcs, labels and tags, over any encoder."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +18,12 @@ class BiaffineScorer(EncoderScorer):
     """Deep biaffine scores of arcs and labels over any encoder ([DM] §3), and a softmax for each column of tags.
 
     Args:
-        encoder: gives the nodes their vectors.
+        encoder: computes the vectors of nodes.
         labels: number of labels.
-        root_label: the label of arcs from the root; -1 if there is none.
-        arc_size: size of the vectors between which arcs are scored.
-        label_size: size of the vectors between which labels are scored.
-        dropout: dropout of these vectors.
+        root_label: index of the label of arcs from the root; -1 if no label is reserved for them.
+        arc_size: size of the vectors that score arcs.
+        label_size: size of the vectors that score labels.
+        dropout: dropout of both kinds of vectors.
         tags: number of tags by column.
     """
 
@@ -49,7 +49,7 @@ class BiaffineScorer(EncoderScorer):
         nodes = self.encoder(batch)
         arc_heads, arc_dependents, heads, dependents = self.projections(nodes)
         arcs, tags = self.arcs(arc_heads, arc_dependents), self.tags(nodes)
-        if not self.training:  # labels are scored later, maybe outside this autocast
+        if not self.training:  # because labels are scored later, possibly outside this autocast
             heads, dependents = heads.to(arcs.dtype), dependents.to(arcs.dtype)
         return ScorerOutput(arcs, BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label), tags)
 

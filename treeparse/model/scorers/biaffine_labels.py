@@ -1,4 +1,4 @@
-"""Log probabilities of labels given their arcs, computed from the two ends of an arc when they are asked for."""
+"""Log probabilities of labels given their arcs, computed on demand from the vectors of an arc's two ends."""
 
 from dataclasses import replace
 
@@ -7,19 +7,19 @@ from torch import Size, Tensor
 
 from treeparse.nn.biaffine import LabelVectors, PairTerms
 
-MIXED = 2**24  # numbers held at once while labels are scored arc by arc
-TABLE = 2**24  # numbers that are kept of arcs looked up
+MIXED = 2**24  # most numbers in memory at once when labels are scored arc by arc
+TABLE = 2**24  # most numbers in the cache of arcs
 
 
 class BiaffineLabels:
-    """A ``treeparse.trees.LabelSource``; the label "root" is for arcs from the root, and for no others.
+    """A ``treeparse.trees.LabelSource``; arcs from the root have the label "root", and no other arcs have it.
 
-    What was computed is kept for the next time: without gradients, on the CPU, what was looked up at an arc; with
-    gradients the terms of all arcs, if they were asked for.
+    The source caches results: without gradients, on the CPU, the label scores of each arc that was read; with gradients
+    the terms of all arcs, after they were computed.
 
     Args:
         vectors: the label vectors of a batch.
-        root_label: the label of arcs from the root, -1 if there is none.
+        root_label: index of the label of arcs from the root, -1 if no label is reserved for them.
     """
 
     bound = 0.0
@@ -34,7 +34,7 @@ class BiaffineLabels:
         self.requires_grad = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
         self.support = ("root", root_label, self.count)
         self._terms: PairTerms | None = None  # of all arcs, with gradients
-        self._places: Tensor | None = None  # (B, n+1, n+1): the rows of arcs looked up, -1 for others
+        self._row_of: Tensor | None = None  # (B, n+1, n+1) flattened: each arc's row in the cache, -1 for none
         self._rows = torch.empty(0, self.count, device=self.device)
 
     def from_heads(self, first: int, last: int) -> Tensor:
@@ -50,11 +50,13 @@ class BiaffineLabels:
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         if self.requires_grad:
             many = len(item) > self.shape[0] * self.shape[1] and self.shape.numel() <= TABLE
-            if many or self._terms is not None:  # many: several trees a sentence, all in one product is less work
+            if (
+                many or self._terms is not None
+            ):  # many: for several trees a sentence, one product for all arcs is faster
                 return self.among(0, self.shape[1], item, head, dependent).log_softmax(-1)
             return self._look_up(item, head, dependent)
         with torch.no_grad():
-            if self.device.type != "cpu":  # which arcs are new, it would have to be asked
+            if self.device.type != "cpu":  # because finding the new arcs would sync
                 return torch.cat([*map(self._look_up, *(part.split(self._step) for part in (item, head, dependent)))])
             return self._rows_of(item, head, dependent)
 
@@ -62,7 +64,7 @@ class BiaffineLabels:
         return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
 
     def log_sums(self, arcs: Tensor) -> Tensor:
-        """Zeros: every arc's probabilities sum to 1."""
+        """Return zeros, because the label probabilities of every arc sum to 1."""
         return torch.zeros(arcs.shape, dtype=torch.float64, device=self.device)
 
     def of_items(self, items: Tensor) -> "BiaffineLabels":
@@ -71,7 +73,7 @@ class BiaffineLabels:
             return BiaffineLabels(vectors, self.root_label)
 
     def _terms_from(self, first: int, last: int) -> PairTerms:
-        """The terms of all arcs from the heads ``first`` to ``last - 1``; made once where these are all heads."""
+        """Return the terms of all arcs from heads ``first`` to ``last - 1``; cache those of all heads."""
         if self._terms is not None and (first, last) == (0, self.shape[1]):
             return self._terms
         terms = self.vectors.terms(first, last)
@@ -80,11 +82,11 @@ class BiaffineLabels:
         return terms
 
     def _log_probs(self, values: Tensor, from_root: Tensor) -> Tensor:
-        """Log probabilities from scores ``(..., L)`` of arcs, which are from the root or not."""
+        """Return log probabilities from scores ``(..., L)`` of arcs; ``from_root`` marks the arcs from the root."""
         return self._possible(values, from_root).log_softmax(-1)
 
     def _possible(self, values: Tensor, from_root: Tensor) -> Tensor:
-        """The scores, -inf where the rule on "root" forbids a label."""
+        """Return the scores, with -inf where the rule on "root" forbids a label."""
         if self.root_label >= 0 and self.count > 1:
             is_root = torch.arange(self.count, device=self.device) == self.root_label
             values = values.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
@@ -92,26 +94,26 @@ class BiaffineLabels:
 
     @property
     def _step(self) -> int:
-        """How many arcs are looked up at once."""
+        """The number of arcs to score at once."""
         return max(1, MIXED // (self.count * self.vectors.heads.shape[-1]))
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._log_probs(self.vectors.scores_at(item, head, dependent), head == 0)
 
     def _rows_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Rows ``(A, L)`` of arcs; those that nobody asked for before are computed."""
+        """Return the rows ``(A, L)`` of arcs from the cache, after computing those that it lacks."""
         nodes = self.shape[1]
-        if self._places is None or self._rows.numel() > TABLE:
-            self._places = torch.full((self.shape[0] * nodes * nodes,), -1, device=self.device)
+        if self._row_of is None or self._rows.numel() > TABLE:
+            self._row_of = torch.full((self.shape[0] * nodes * nodes,), -1, device=self.device)
             self._rows = self._rows[:0]
         arcs = (item * nodes + head) * nodes + dependent
-        new = arcs[self._places[arcs] < 0].unique()
+        new = arcs[self._row_of[arcs] < 0].unique()
         if len(new):
             rows = [
                 self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes)
                 for part in new.split(self._step)
             ]
             numbers = len(self._rows) + torch.arange(len(new), device=self.device)
-            self._places = self._places.index_put((new,), numbers)
+            self._row_of = self._row_of.index_put((new,), numbers)
             self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
-        return self._rows[self._places[arcs]]
+        return self._rows[self._row_of[arcs]]

@@ -1,4 +1,4 @@
-"""The interface that a parser needs from a scorer: how it reads sentences, its module and its size, by its settings."""
+"""The interface that a parser needs from a scorer: its features, its module and its size, by its settings."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class ScorerKind(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What the parser is built of, for a model card: "an encoder (bilstm) under biaffine scores"."""
+        """The parts of the parser, for a model card: "an encoder (bilstm) under biaffine scores"."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class ScorerKind(ABC):
 
     @abstractmethod
     def completed(self, vectors: WordVectors | None) -> Self:
-        """Return the kind with the settings that follow from the data; raise if it has no use for the vectors."""
+        """Return the kind with the settings that follow from the data; raise if it does not read the vectors."""
 
     @abstractmethod
     def features(self, sentences: Sequence[Sentence], vectors: WordVectors | None) -> Features:
@@ -93,7 +93,7 @@ class ScorerKind(ABC):
 
 @dataclass(frozen=True)
 class EncoderScorerKind(ScorerKind):
-    """A scorer that reads the vectors of the encoder of ``config.encoder``, which decides what is read."""
+    """A scorer over the encoder of ``config.encoder``, which decides the features."""
 
     encoder: EncoderKind[Any]
 

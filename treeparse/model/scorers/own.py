@@ -1,4 +1,4 @@
-"""Custom scorers: a class named by its path, with its settings."""
+"""Custom scorers, by the path of a class and its settings."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -60,18 +60,18 @@ class CustomScorerKind(EncoderScorerKind):
         encoder = self.encoder.module(indexer.features)
         scorer = self.custom.imported_class()(encoder, indexer, **self.custom.init_args)
         if getattr(scorer, "encoder", None) is not encoder:
-            raise TreeparseError(f"{self.name} has no encoder: let its __init__ call super().__init__(encoder).")
+            raise TreeparseError(f"{self.name} has no encoder: call super().__init__(encoder) in its __init__.")
         return scorer
 
     def size(self, indexer: Indexer | None) -> int:
-        """Count the weights in a module without storage; those of the encoder alone if it cannot be built so."""
+        """Count the weights on the meta device; only the encoder's if the scorer cannot be built there."""
         encoder = self.encoder.size(None if indexer is None else indexer.features)
         if indexer is None:
             return encoder.weights
         try:
             with torch.random.fork_rng(devices=[]), torch.device("meta"):
                 module = self.module(indexer)
-        except Exception:  # the class's own code may fail on this device; a real fault shows when the parser is built
+        except Exception:  # custom code may fail on this device; building the parser will show any real error
             return encoder.weights
         return sum(tensor.numel() for tensor in module.state_dict().values())
 

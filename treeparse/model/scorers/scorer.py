@@ -1,4 +1,4 @@
-"""The interface of scorers: from a batch to the scores of parts of trees, of labels and of tags."""
+"""The interface of scorers, which map a batch to scores of the parts of trees, of labels and of tags."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class ScorerOutput:
             probabilities of labels given their arcs, in which "root" is possible for arcs from the root alone, and for
             these no other label.
         tags: ``(B, n+1, T)`` log probabilities by column, of the columns that the parser predicts.
-        others: scores of the other kinds of part that the trees have, in the order of their family; mostly none.
+        others: scores of the other kinds of part, in the order of the family of trees; mostly none.
     """
 
     arcs: Tensor
@@ -33,17 +33,18 @@ class ScorerOutput:
 
 
 class Scorer(nn.Module, ABC):
-    """Scores sentences. What it gives to a sentence does not depend on the rest of the batch, except for rounding.
+    """A module that scores sentences.
 
-    Outside training, scores are of the weights' precision, under autocast too.
+    A sentence's scores must not depend on the rest of the batch, except for rounding. Outside training, scores have the
+    weights' dtype, under autocast too.
     """
 
     @abstractmethod
     def forward(self, batch: Batch) -> ScorerOutput:
-        """Score a batch, which holds the features of the scorer's kind."""
+        """Score a batch with the features of the scorer's kind."""
 
     def base_weights(self) -> dict[str, Tensor]:
-        """Return the weights without adapters, by the names that a scorer without adapters gives them, uncopied."""
+        """Return the weights without adapters, named as in a scorer without adapters; not copies."""
         return self.state_dict()
 
     def merged_weights(self) -> dict[str, Tensor]:
@@ -51,11 +52,11 @@ class Scorer(nn.Module, ABC):
         return self.state_dict()
 
     def rates(self) -> Mapping[nn.Parameter, float]:
-        """Return the parameters with a learning rate of their own, each with its factor of the common rate."""
+        """Return a factor of the learning rate for each parameter whose factor is not 1."""
         return {}
 
     def advance(self, progress: float) -> None:
-        """Prepare the next step of training, after ``progress`` (0 to 1) of all steps."""
+        """Note the share of training steps that are done; training calls this before every step."""
         return
 
 
@@ -82,7 +83,7 @@ class EncoderScorer(Scorer):
 
 
 def encoder_of(scorer: Scorer) -> Encoder:
-    """Return the encoder whose vectors a scorer reads; raise if it reads none."""
+    """Return the encoder of a scorer; raise if it has none."""
     if not isinstance(scorer, EncoderScorer):
         raise TreeparseError(f"The scorer {type(scorer).__name__} has no encoder.")
     return scorer.encoder

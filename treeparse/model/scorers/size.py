@@ -1,4 +1,4 @@
-"""The memory that a scorer needs, by its settings alone: checked before anything is allocated."""
+"""The memory that a scorer needs, computed from its settings before anything is allocated."""
 
 import os
 from contextlib import suppress
@@ -8,7 +8,7 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model.scorers.kind import ScorerKind
 
-BYTES = 4  # of a weight, in single precision
+BYTES = 4  # of a weight, in float32
 TRAINING_COPIES = 4  # the weights, their gradient, and Adam's two averages
 CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
@@ -19,14 +19,14 @@ def check_memory(kind: ScorerKind, indexer: Indexer | None, *, copies: int) -> N
     needed = weights * BYTES * copies
     if memory is not None and needed > memory:
         raise TreeparseError(
-            f"The model would have at least {_amount(weights)} weights and take {_amount(needed / 1e9)} GB of "
-            f"memory, but there are {_amount(memory / 1e9)} GB on this machine: "
+            f"The model would have at least {_amount(weights)} weights and need {_amount(needed / 1e9)} GB of memory, "
+            f"but this machine has {_amount(memory / 1e9)} GB: "
             f"lower {excess(kind, indexer, memory // (BYTES * copies))}."
         )
 
 
 def excess(kind: ScorerKind, indexer: Indexer | None, most: int) -> str:
-    """Return the settings that make a scorer larger than ``most`` weights, with their values, the worst first."""
+    """Return the settings that make a scorer larger than ``most`` weights, with values, the largest effect first."""
     settings: list[str] = []
     weights = kind.size(indexer)
     while weights > most:
@@ -39,7 +39,7 @@ def excess(kind: ScorerKind, indexer: Indexer | None, most: int) -> str:
 
 
 def machine_memory() -> int | None:
-    """The bytes of memory that there are for this process, also in a container; None if the system does not say."""
+    """Return the bytes of memory of this machine or container; None if the system does not say."""
     try:
         limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     except (AttributeError, ValueError, OSError):  # no POSIX
