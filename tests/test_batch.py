@@ -10,16 +10,16 @@ from treeparse.errors import TreeparseError
 def test_numbers_of_a_moved_batch_are_read_where_it_was():
     batch = Batch(torch.tensor([2, 3]), torch.arange(2), {})
     there = batch.to("meta")
-    assert there.near is there.to("meta").near is batch and there.num_words == 5 and there.longest == 3
+    assert there.on_cpu is there.to("meta").on_cpu is batch and there.num_words == 5 and there.longest == 3
     other = replace(there, lengths=torch.tensor([1, 1]))
-    assert other.near is other and other.num_words == 2
+    assert other.on_cpu is other and other.num_words == 2
 
 
 @pytest.mark.parametrize("padding", [-100, 0, 7])
 def test_heads_and_labels_come_out_padded_by_minus_one(padding):
     ids = torch.tensor([[padding, 2, 0, padding], [padding, 0, -100, 1]], dtype=torch.int32)
     batch = Batch(torch.tensor([2, 3]), torch.arange(2), {}, heads=ids, labels=ids)
-    for found in (batch.heads, batch.labels, batch.to("meta").near.heads, replace(batch, labels=None).heads):
+    for found in (batch.heads, batch.labels, batch.to("meta").on_cpu.heads, replace(batch, labels=None).heads):
         assert found is not None and found.tolist() == [[-1, 2, 0, -1], [-1, 0, -100, 1]]
     nothing = Batch(
         torch.tensor([2, 3]),
@@ -52,5 +52,5 @@ def test_a_device_without_float64(monkeypatch):
         return torch.zeros(*size)
 
     monkeypatch.setattr(torch, "ones", ones)
-    with pytest.raises(TreeparseError, match="'mps' does not compute in float64, in which sums over trees are taken"):
+    with pytest.raises(TreeparseError, match="'mps' does not compute in float64, which sums over trees need: choose cpu"):
         pick_device("mps")

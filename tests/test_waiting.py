@@ -118,10 +118,10 @@ def test_numbers_of_steps_are_read_together(waits: Waits) -> None:
 def test_batches_are_moved_and_known_here(waits: Waits) -> None:
     batch = random_parser().collate(FEW)
     there = batch.to("cuda:0")
-    assert there.lengths.device.type == "cuda" and there.near is batch and batch.to("cpu") is batch
+    assert there.lengths.device.type == "cuda" and there.on_cpu is batch and batch.to("cpu") is batch
     assert there.num_words == sum(map(len, FEW)) and there.longest == max(map(len, FEW)) and not waits
     back = there.to("cpu")
-    assert back.near is back and torch.equal(back.lengths, batch.lengths)
+    assert back.on_cpu is back and torch.equal(back.lengths, batch.lengths)
     assert waits and {what for what, _ in waits} == {"copy"}
 
 

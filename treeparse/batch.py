@@ -1,8 +1,8 @@
-"""Batches of sentences as tensors, and their way to a device and back."""
+"""`Batch`: sentences as tensors; and copies of tensors from and to a device."""
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import torch
@@ -15,31 +15,26 @@ from treeparse.sentence import Sentence
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Sentences as tensors; ``n`` is the longest one's number of words, node 0 is the root.
+    """B sentences as tensors; the longest has ``n`` words, node 0 is the root.
 
-    ``features`` holds what the encoder reads, by name; ``heads`` and ``labels`` are negative where unknown, and become
-    -1 at node 0 and at padding, whatever stood there; ``allowed`` are the arcs that may be in the tree, where more is
-    known than heads; ``indices`` are the sentences' places in the list that the batch was made from. ``sentences`` are
-    what it was made of, where that is known: what reads other features than the encoder's reads them there.
-    ``label_names`` are the labels by their ids, likewise. ``tags`` are those that a model learns to predict, by column,
-    -1 where unknown. ``moved_from`` is the same batch where it was before it was moved to a device; what ``replace``
-    makes of it has none.
+    ``heads``, ``labels`` and ``tags`` are negative where unknown; ``heads`` and ``labels`` become -1 at node 0 and at
+    padding, whatever the caller gave.
     """
 
     lengths: Tensor  # (B,) int64, words without the root
-    indices: Tensor  # (B,) int64
-    features: Mapping[str, Tensor]
+    indices: Tensor  # (B,) int64, of the sentences in the list that the batch was made from
+    features: Mapping[str, Tensor]  # the encoder's input, by name
     heads: Tensor | None = None  # (B, n+1) int64
     labels: Tensor | None = None  # (B, n+1) int64
-    allowed: Tensor | None = None  # (B, n+1, n+1) bool, head first
-    sentences: tuple[Sentence, ...] = ()
-    label_names: tuple[str, ...] = ()
-    tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64
-    moved_from: Self | None = field(default=None, init=False, repr=False)
+    allowed: Tensor | None = None  # (B, n+1, n+1) bool, head first: arcs that may be in the tree; None for all
+    sentences: tuple[Sentence, ...] = ()  # for features that the encoder does not read; () if unknown
+    label_names: tuple[str, ...] = ()  # by label id; () if unknown
+    tags: Mapping[str, Tensor] = field(default_factory=dict)  # (B, n+1) int64, by column: the tags to predict
+    moved_from: Self | None = field(default=None, init=False, repr=False)  # the CPU original; `replace` drops it
 
     def __post_init__(self) -> None:
         for name, values in (("heads", self.heads), ("labels", self.labels)):
-            if values is not None:  # set past the guard of frozen classes
+            if values is not None:  # `object.__setattr__`, because the class is frozen
                 words = word_mask(self.lengths, values.shape[-1])
                 object.__setattr__(self, name, torch.where(words, values.long(), -1))
 
@@ -48,44 +43,40 @@ class Batch:
 
     @property
     def num_words(self) -> int:
-        return int(self.near.lengths.sum())
+        return int(self.on_cpu.lengths.sum())
 
     @property
     def longest(self) -> int:
-        """The words of the longest sentence."""
-        return int(self.near.lengths.max())
+        """The number of words of the longest sentence."""
+        return int(self.on_cpu.lengths.max())
 
     @property
-    def near(self) -> Self:
-        """The same in CPU memory, if it was moved from there: to read numbers in it waits for no device."""
+    def on_cpu(self) -> Self:
+        """The CPU original of this batch, if it was moved from the CPU; reading it causes no device sync."""
         return self if self.moved_from is None else self.moved_from
 
     def to(self, device: torch.device | str) -> Self:
-        """The batch on another device; nothing waits for copies from the CPU to CUDA devices."""
-        place = torch.device(device)
-        if place.type == self.lengths.device.type == "cpu":
+        """Return the batch on a device. Copies from the CPU to a CUDA device are asynchronous."""
+        device = torch.device(device)
+        if device.type == self.lengths.device.type == "cpu":
             return self
-        batch = type(self)(
-            moved(self.lengths, place),
-            moved(self.indices, place),
-            {name: moved(feature, place) for name, feature in self.features.items()},
-            None if self.heads is None else moved(self.heads, place),
-            None if self.labels is None else moved(self.labels, place),
-            None if self.allowed is None else moved(self.allowed, place),
-            self.sentences,
-            self.label_names,
-            {column: moved(ids, place) for column, ids in self.tags.items()},
+        tensors = {name: getattr(self, name) for name in ("lengths", "indices", "heads", "labels", "allowed")}
+        batch = replace(
+            self,
+            **{name: moved(tensor, device) for name, tensor in tensors.items() if tensor is not None},
+            features={name: moved(feature, device) for name, feature in self.features.items()},
+            tags={column: moved(ids, device) for column, ids in self.tags.items()},
         )
-        if place.type != "cpu":
-            object.__setattr__(batch, "moved_from", self.near)  # as the batch is frozen
+        if device.type != "cpu":
+            object.__setattr__(batch, "moved_from", self.on_cpu)  # because the batch is frozen
         return batch
 
     def is_labelled(self) -> Tensor:
-        """(B,) bool: the sentences of which some head is known, or that a word has not all heads to choose from."""
-        found = torch.zeros(len(self), dtype=torch.bool, device=self.lengths.device)
+        """(B,) bool: whether a sentence has a known head or a word with forbidden heads."""
+        labelled = torch.zeros(len(self), dtype=torch.bool, device=self.lengths.device)
         if self.heads is not None:
-            found |= (self.heads >= 0).any(-1)
-        return found if self.allowed is None else found | ~self.allowed.flatten(1).all(-1)
+            labelled |= (self.heads >= 0).any(-1)
+        return labelled if self.allowed is None else labelled | ~self.allowed.flatten(1).all(-1)
 
     def word_mask(self) -> Tensor:
         """(B, n+1) bool: True at words, False at the root and at padding."""
@@ -93,15 +84,15 @@ class Batch:
 
 
 def word_mask(lengths: Tensor, nodes: int) -> Tensor:
-    """Where words are ``(*batch, nodes)`` bool, given numbers of words ``(*batch,)``: neither node 0 nor padding."""
+    """``(*batch, nodes)`` bool: True at words, False at node 0 and at padding; ``lengths`` are ``(*batch,)``."""
     position = torch.arange(nodes, device=lengths.device)
     return (position > 0) & (position <= lengths.unsqueeze(-1))
 
 
 def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None) -> Tensor:
-    """The tensor on a device, and in a dtype; what is copied to a CUDA device is waited for there alone.
+    """Return the tensor on a device, in a dtype. A copy from the CPU to a CUDA device does not block the host.
 
-    Pinned memory could be written to before it is copied, so that is waited for here.
+    A copy from pinned memory does, because the caller could overwrite that memory before it is copied.
     """
     if device.type != "cuda" or tensor.device.type != "cpu" or tensor.is_pinned():
         return tensor.to(device, dtype)
@@ -109,17 +100,14 @@ def moved(tensor: Tensor, device: torch.device, dtype: torch.dtype | None = None
 
 
 def readable_without_sync(tensor: Tensor) -> bool:
-    """Whether reading the values needs no device sync, nor breaks a graph that torch compiles.
-
-    A call that causes no sync can be captured in a CUDA graph.
-    """
+    """Whether reading the values needs no device sync, which a CUDA graph forbids, and breaks no compiled graph."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in CPU memory, without a graph; those of a CUDA device are waited for once, all together.
+    """Copy tensors of one device to the CPU, detached; a CUDA device is synchronized once for all of them.
 
-    Only what the device was asked for before them is waited for: others may go on asking.
+    It waits only for work queued before the copies, so other threads may queue more.
     """
     device = tensors[0].device
     if device.type != "cuda":
@@ -130,24 +118,24 @@ def fetched(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def pick_device(name: str | None) -> torch.device:
-    """The device of a name; for ``auto`` or none a GPU if there is one, otherwise the CPU.
+    """Return the device of a name; for None and ``auto`` a GPU if there is one, otherwise the CPU.
 
     Raises:
-        TreeparseError: the name is no device's, or this machine has no such device, or it cannot compute in float64.
+        TreeparseError: no such device exists on this machine, or it cannot compute in float64.
     """
-    wanted = name or "auto"
-    if wanted == "auto":
-        wanted = "cuda" if torch.cuda.is_available() else "cpu"
+    name = name or "auto"
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        with warnings.catch_warnings(action="ignore"):  # of names that torch knows no more
-            device = torch.device(wanted)
+        with warnings.catch_warnings(action="ignore"):  # about names that torch has removed
+            device = torch.device(name)
             torch.ones(2, device=device).add(1).tolist()
-    except Exception as error:  # torch has as many kinds of error as of devices that it does not have
-        raise no_device(wanted) from error
+    except Exception as error:  # the type depends on the device and its backend
+        raise no_device(name) from error
     try:
         torch.ones(2, device=device, dtype=torch.float64).sum().tolist()
     except (TypeError, RuntimeError) as error:
         raise TreeparseError(
-            f"The device {wanted!r} does not compute in float64, in which sums over trees are taken: say cpu."
+            f"The device {name!r} does not compute in float64, which sums over trees need: choose cpu."
         ) from error
     return device

@@ -62,7 +62,7 @@ def _term(column: str, weight: float, log_probs: Tensor, batch: Batch) -> Term:
     if gold is None:
         return Term(TAG_COLUMNS[column], weight, None, 0)
     known, values = gold >= 0, log_probs.gather(-1, gold.clamp_min(0).unsqueeze(-1)).squeeze(-1).double()
-    words = int((batch.near.tags[column] >= 0).sum())
+    words = int((batch.on_cpu.tags[column] >= 0).sum())
     return Term(TAG_COLUMNS[column], weight, -values.masked_fill(~known, 0.0).sum() / words, words)
 
 

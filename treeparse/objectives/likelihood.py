@@ -69,8 +69,8 @@ def head_selection(scores: Tensor, batch: Batch, heads: Tensor) -> Tensor:
 
 def has_all_heads(batch: Batch) -> bool:
     """Whether the head of every word is known; causes no device sync."""
-    near = batch.near
-    return near.heads is not None and bool((near.heads >= 0)[near.word_mask()].all())
+    on_cpu = batch.on_cpu
+    return on_cpu.heads is not None and bool((on_cpu.heads >= 0)[on_cpu.word_mask()].all())
 
 
 def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:

@@ -70,8 +70,8 @@ def concerned(data: Data, batch: Batch) -> Tensor:
 
 def words_concerned(data: Data, batch: Batch) -> int:
     """Count the words of the sentences of this kind; causes no device sync."""
-    near = batch.near
-    return int(near.lengths[concerned(data, near)].sum())
+    on_cpu = batch.on_cpu
+    return int(on_cpu.lengths[concerned(data, on_cpu)].sum())
 
 
 def term_of(name: str, weight: float, values: Tensor, data: Data, batch: Batch) -> Term:

@@ -129,7 +129,7 @@ class ParserModule(pl.LightningModule):
         return self.trainer.optimizers[0]
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        self._current = Step(self.current_epoch, batch.near, batch_idx)
+        self._current = Step(self.current_epoch, batch.on_cpu, batch_idx)
         try:
             loss, terms = self.parser.loss_and_terms(batch, self.objective)
         except ValueError as error:
@@ -171,7 +171,7 @@ class ParserModule(pl.LightningModule):
         self._dev_pairs = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        gold = [self.dev_sentences[index] for index in batch.near.indices.tolist()]
+        gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
         parses, loss = self.evaluated.measure(batch, gold, self.objective)
         self._dev_loss += loss * batch.num_words
         self._dev_words += batch.num_words
