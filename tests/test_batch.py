@@ -52,5 +52,7 @@ def test_a_device_without_float64(monkeypatch):
         return torch.zeros(*size)
 
     monkeypatch.setattr(torch, "ones", ones)
-    with pytest.raises(TreeparseError, match="'mps' does not compute in float64, which sums over trees need: choose cpu"):
+    with pytest.raises(
+        TreeparseError, match="'mps' does not compute in float64, which sums over trees need: choose cpu"
+    ):
         pick_device("mps")

@@ -89,8 +89,14 @@ def test_vectors_leave_the_other_first_weights_alone() -> None:
     assert all(torch.equal(tables[0][name], tables[1][name]) for name in tables[0])
 
 
-@pytest.mark.parametrize(("vectors", "words"), [(None, "no pretrained vectors are given"), (VECTORS, "have size 2")])
+@pytest.mark.parametrize(
+    ("vectors", "words"),
+    [
+        (None, "must be 0, because there are no pretrained vectors"),
+        (VECTORS, "must be 0 or 2, because the pretrained vectors have size 2"),
+    ],
+)
 def test_vector_size_must_be_that_of_the_file(vectors: WordVectors | None, words: str) -> None:
     config = replace(CONFIG, encoder=replace(ENCODER, vector_size=3))
-    with pytest.raises(TreeparseError, match=f"encoder.vector_size is 3, but .*{words}"):
+    with pytest.raises(TreeparseError, match=f"encoder.vector_size .*{words}, got 3"):
         Parser.build(config, TRAIN, vectors)

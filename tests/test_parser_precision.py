@@ -76,5 +76,5 @@ def test_scores_in_eight_bits_are_for_parsing_alone() -> None:
 
 
 def test_eight_bits_are_for_single_precision_on_a_cpu() -> None:
-    with pytest.raises(TreeparseError, match="some in float64 on cpu"):
+    with pytest.raises(TreeparseError, match="got float64 on cpu"):
         random_parser().use_precision("int8").parse([["a"]])

@@ -118,10 +118,10 @@ def test_features_survive_json_and_pickle_and_grow(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"tags": "pos"}, "encoder.tags names 'pos', but"),
-        ({"char_filters": -1}, "encoder.char_filters is -1"),
-        ({"char_filters": 1, "char_widths": ()}, "encoder.char_widths is empty"),
-        ({"min_count": 0}, "encoder.min_count is 0"),
+        ({"tags": "pos"}, "encoder.tags must be from upos, xpos and feats, got 'pos'"),
+        ({"char_filters": -1}, "encoder.char_filters must be at least 0, got -1"),
+        ({"char_filters": 1, "char_widths": ()}, "encoder.char_widths must not be empty"),
+        ({"min_count": 0}, "encoder.min_count must be at least 1, got 0"),
     ],
 )
 def test_settings_out_of_range(settings: dict[str, Any], words: str) -> None:

@@ -105,7 +105,7 @@ def test_file_without_a_vector(tmp_path: Path, text: str) -> None:
 
 
 def test_faults_of_the_call(tmp_path: Path) -> None:
-    with pytest.raises(TreeparseError, match="max_vectors is 0"):
+    with pytest.raises(TreeparseError, match="max_vectors must be at least 1, got 0"):
         read_vectors(written(tmp_path, "a 1\n"), max_vectors=0)
     with pytest.raises(FileNotFoundError):
         read_vectors(tmp_path / "missing.vec")

@@ -39,12 +39,13 @@ class BiLSTM(EncoderKind[BiLSTMConfig]):
         """Return this kind with the size of these vectors; raise if ``vector_size`` is another size."""
         size = 0 if vectors is None else vectors.size
         if self.config.vector_size not in (0, size):
-            reason = (
-                "there are no pretrained vectors" if vectors is None else f"the pretrained vectors have size {size}"
+            rule = (
+                "0, because there are no pretrained vectors"
+                if vectors is None
+                else f"0 or {size}, because the pretrained vectors have size {size}"
             )
             raise TreeparseError(
-                f"encoder.vector_size must be 0 or {size}, because {reason}, got {self.config.vector_size}: leave it "
-                "out, because the vectors set it."
+                f"encoder.vector_size must be {rule}, got {self.config.vector_size}: leave it out; the vectors set it."
             )
         return replace(self, config=replace(self.config, vector_size=size))
 
