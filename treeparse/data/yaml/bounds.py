@@ -50,7 +50,7 @@ def check_yaml(text: str) -> None:
         if isinstance(event, yaml.CollectionStartEvent):
             open_ones.append(_Open(event.anchor, isinstance(event, yaml.MappingStartEvent)))
             if len(open_ones) > DEEPEST:
-                raise OutOfBoundsError(f"line {line}: lists and mappings nest more than {DEEPEST} deep")
+                raise _too_deep(line)
             continue
         if isinstance(event, yaml.CollectionEndEvent):
             done = open_ones.pop()
@@ -71,4 +71,14 @@ def check_yaml(text: str) -> None:
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
-    return yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    try:
+        yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.MarkedYAMLError as error:
+        # The parser of PyYAML 6.0.4 reads ahead, and may refuse the depth before it tells of the first list.
+        if error.problem_mark is None or "nesting depth" not in (error.problem or ""):
+            raise
+        raise _too_deep(error.problem_mark.line + 1) from None
+
+
+def _too_deep(line: int) -> OutOfBoundsError:
+    return OutOfBoundsError(f"line {line}: lists and mappings nest more than {DEEPEST} deep")
