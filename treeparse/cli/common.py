@@ -4,21 +4,17 @@ import argparse
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from treeparse.data.compression import check_compression
-from treeparse.names import DECODERS, LISTING_DECODERS, Decoder, decoder_named, listing_decoder_named
+from treeparse.names import DECODERS, LISTING_DECODERS, decoder_named, listing_decoder_named
 from treeparse.user_code import check_module, import_code
 
 T = TypeVar("T")
 
 INTERRUPTED = 128 + 2  # as the shell reports SIGINT
-
-LARGEST_SEED = 2**63 - 1
-MOST_THREADS = 1024
-MOST_RESAMPLES = 10**7
 
 
 def counted(number: int, noun: str) -> str:
@@ -26,37 +22,48 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def positive(text: str) -> int:
-    """The type of an argument: a whole number, 1 or more."""
-    return _whole(text, least=1)
+def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Return the type of an argument: a whole number, at least ``least`` and at most ``most``."""
+    bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+
+    def convert(text: str) -> int:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else -1
+        if number < least or (most is not None and number > most):
+            raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, got {text!r:.100}")
+        return number
+
+    return convert
 
 
-def seed(text: str) -> int:
-    """The type of an argument: a whole number from 0 to 2**63 - 1."""
-    return _whole(text, least=0, most=LARGEST_SEED)
+positive = whole(1)
+seed = whole(0, 2**63 - 1)
 
 
-def threads(text: str) -> int:
-    """The type of an argument: a number of threads."""
-    return _whole(text, least=1, most=MOST_THREADS)
+def real(rule: str, is_valid: Callable[[float], bool]) -> Callable[[str], float]:
+    """Return the type of an argument: a number that is valid; ``rule`` says which numbers are, and NaN never is."""
+
+    def convert(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not is_valid(number):
+            raise argparse.ArgumentTypeError(f"must be {rule}, got {text!r}")
+        return number
+
+    return convert
 
 
-def resamples(text: str) -> int:
-    """The type of an argument: a number of samples of a bootstrap, which are all in memory at once."""
-    return _whole(text, least=1, most=MOST_RESAMPLES)
+def checked_by(check: Callable[[str], T]) -> Callable[[str], T]:
+    """Return the type of an argument: what ``check`` returns for a text; its errors become errors of usage."""
 
+    def convert(text: str) -> T:
+        try:
+            return check(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
 
-def port(text: str) -> int:
-    """The type of an argument: a port to listen at, 0 for any free one."""
-    return _whole(text, least=0, most=2**16 - 1)
-
-
-def number(text: str) -> float:
-    """Return the number that a text holds, or NaN, which every type of argument refuses."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+    return convert
 
 
 def output_file(text: str) -> str:
@@ -64,34 +71,8 @@ def output_file(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError(f"must name a file, got {text!r}")
     if text.endswith(".zst"):
-        named(check_compression, text)
+        checked_by(check_compression)(text)
     return text
-
-
-def _whole(text: str, *, least: int, most: int | None = None) -> int:
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else -1
-    if number < least or (most is not None and number > most):
-        bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
-        raise argparse.ArgumentTypeError(f"must be a whole number {bounds}, got {text!r:.100}")
-    return number
-
-
-def decoder(text: str) -> Decoder:
-    """The type of an argument: any decoder."""
-    return named(decoder_named, text)
-
-
-def listing_decoder(text: str) -> Decoder:
-    """The type of an argument: a decoder that has lists of trees."""
-    return named(listing_decoder_named, text)
-
-
-def named(look_up: Callable[[str], T], text: str) -> T:
-    """Return what has a name; raise an error of argparse if nothing has it."""
-    try:
-        return look_up(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 @contextmanager
@@ -105,10 +86,44 @@ def modules_of_current_folder() -> Iterator[None]:
         sys.path[:] = before
 
 
+def add_choice_argument(
+    parser: argparse.ArgumentParser,
+    option: str,
+    check: Callable[[str], object],
+    choices: Collection[str],
+    *,
+    help: str,
+    default: str | None = None,
+) -> None:
+    """Declare an option whose value ``check`` returns for a name; help lists the choices."""
+    metavar = f"{{{','.join(choices)}}}"
+    parser.add_argument(option, type=checked_by(check), default=default, metavar=metavar, help=help)
+
+
+def add_output_argument(parser: argparse.ArgumentParser, help: str) -> None:
+    """Declare ``-o``, by default standard output, and ``--overwrite-input``."""
+    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=f"{help} (default: -)")
+    add_overwrite_argument(parser)
+
+
 def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--overwrite-input``."""
     parser.add_argument(
         "--overwrite-input", action="store_true", help="let an output replace an input, once it is complete"
+    )
+
+
+def add_batch_words_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--batch-words``."""
+    parser.add_argument(
+        "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
+    )
+
+
+def add_drop_empty_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--drop-empty``."""
+    parser.add_argument(
+        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
     )
 
 
@@ -140,15 +155,13 @@ def import_modules(args: argparse.Namespace) -> None:
 
 def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--decoder``, the choice of a parse among all trees."""
-    parser.add_argument(
-        "--decoder",
-        type=decoder,
-        metavar=f"{{{','.join(DECODERS)}}}",
-        help="which tree is the parse: the best one, the best one without crossing arcs, or the one of the highest "
-        "expected LAS (default: as the model's config says)",
+    meaning = (
+        "which tree is the parse: the best one, the best one without crossing arcs, or the one of the highest "
+        "expected LAS (default: as the model's config says)"
     )
+    add_choice_argument(parser, "--decoder", decoder_named, DECODERS, help=meaning)
 
 
 def add_listing_decoder_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
     """Declare ``--decoder``, the choice of the trees that are listed."""
-    parser.add_argument("--decoder", type=listing_decoder, metavar=f"{{{','.join(LISTING_DECODERS)}}}", help=help)
+    add_choice_argument(parser, "--decoder", listing_decoder_named, LISTING_DECODERS, help=help)

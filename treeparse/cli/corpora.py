@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import (
-    add_import_argument,
-    add_overwrite_argument,
+    add_batch_words_argument,
+    add_choice_argument,
+    add_drop_empty_argument,
+    add_output_argument,
     counted,
     modules_of_current_folder,
-    named,
-    output_file,
     positive,
 )
-from treeparse.cli.models import add_combine_argument, add_precision_argument, check_models, leading_models, load_models
+from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
@@ -82,8 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
     inputs = "files, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for standard input"
     parser.add_argument("inputs", nargs="+", metavar="IN", help=inputs)
-    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help=output)
-    add_overwrite_argument(parser)
+    add_output_argument(parser, output)
     parser.add_argument(
         "--format",
         choices=INPUT_FORMATS,
@@ -95,9 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
         metavar="NAME",
         help="split raw text by spacy:LANGUAGE, spacy:PIPELINE or stanza:LANGUAGE, which must be installed, see below",
     )
-    parser.add_argument(
-        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
-    )
+    add_drop_empty_argument(parser)
     parser.add_argument(
         "--skip-invalid",
         action="store_true",
@@ -108,9 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
-    parser.add_argument(
-        "--batch-words", type=positive, default=5000, metavar="N", help="words parsed at once (default: 5000)"
-    )
+    add_batch_words_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     parser.add_argument(
         "--keep-heads", action="store_true", help="keep HEAD and DEPREL where they are not _, see below"
@@ -120,14 +115,12 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("--rules", metavar="FILE", help=rules)
     opened = f"trees of a sentence that are tested against rules, at most (default: {OPENED:,})"
     parser.add_argument("--opened", type=positive, metavar="N", help=opened)
-    add_combine_argument(parser, lists=lists_of_best)
-    add_precision_argument(parser)
-    add_import_argument(parser)
+    add_model_arguments(parser, lists_of_best=lists_of_best)
 
 
 def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> None:
     """Declare the arguments of lists of trees; ``k`` is the help of ``-k``, ``best`` is False for samples."""
-    output = "the lists; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
+    output = "the lists; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input"
     add_arguments(parser, output=output, lists_of_best=best)
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     add_output_format_argument(parser)
@@ -136,18 +129,11 @@ def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -
 
 def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--output-format``."""
-    parser.add_argument(
-        "--output-format",
-        type=output_format,
-        metavar=f"{{{','.join(WRITERS)}}}",
-        help="of the output, or the class path of a writer, mine.Writer (default: jsonl where OUT ends in .jsonl, or "
-        ".jsonl.gz and the like, otherwise conllu)",
+    meaning = (
+        "of the output, or the class path of a writer, mine.Writer (default: jsonl where OUT ends in .jsonl, or "
+        ".jsonl.gz and the like, otherwise conllu)"
     )
-
-
-def output_format(text: str) -> str:
-    """The type of an argument: the name of an output format, or a class path."""
-    return named(check_format, text)
+    add_choice_argument(parser, "--output-format", check_format, WRITERS, help=meaning)
 
 
 def _shard(text: str) -> Shard:
@@ -173,17 +159,20 @@ def parse_files(
         trees: the trees of every sentence, without the options that the arguments hold.
         output_format: a format, a class path or a writer; None chooses by the name of the output.
         tags: whether the tags that the model predicts are written.
-        also_read: files and globs that the command reads besides.
+        also_read: further files and globs that the command reads.
         prepare: completes the trees once the model is loaded.
     """
-    models, inputs = leading_models([*args.models, *args.inputs])  # which argparse cannot tell apart
-    if not inputs:
-        raise TreeparseError(
-            f"There is no input after the folders {', '.join(models)}, which are read as models: name files of "
-            "sentences, or - for standard input."
-        )
+    models, inputs = models_and_files([*args.models, *args.inputs])
+    request = CorpusRequest(
+        inputs=inputs,
+        output_format=output_format,
+        trees=replace(trees, **_named_options(args, "batch_words", "keep_heads", "within")),
+        tags=tags,
+        chunk=args.chunk or (1 if "-" in inputs and sys.stdin.isatty() else None),
+        **_named_options(args, "output", "format", "tokenizer", "drop_empty", "skip_invalid", "max_words"),
+        **_named_options(args, "shard", "skip_existing", "overwrite_input"),
+    )
     with modules_of_current_folder():
-        request = _request(args, inputs, trees, output_format, tags)
         request.writer()
     parts = list_parts(request, also_read=also_read, others=[*models, args.rules])
     check_models(models, args)
@@ -201,31 +190,8 @@ def parse_files(
     return 0
 
 
-def _request(
-    args: argparse.Namespace,
-    inputs: Sequence[str],
-    trees: TreeRequest,
-    output_format: str | Writer | None,
-    tags: bool,
-) -> CorpusRequest:
-    from_terminal = "-" in inputs and sys.stdin.isatty()
-    known = {"keep_heads": args.keep_heads, "within": args.within}
-    return CorpusRequest(
-        inputs=inputs,
-        output=args.output,
-        trees=replace(trees, batch_words=args.batch_words, **known),
-        format=args.format,
-        tokenizer=args.tokenizer,
-        output_format=output_format,
-        tags=tags,
-        drop_empty=args.drop_empty,
-        skip_invalid=args.skip_invalid,
-        max_words=args.max_words,
-        shard=args.shard,
-        skip_existing=args.skip_existing,
-        overwrite_input=args.overwrite_input,
-        chunk=args.chunk or (1 if from_terminal else None),
-    )
+def _named_options(args: argparse.Namespace, *names: str) -> dict[str, Any]:
+    return {name: getattr(args, name) for name in names}
 
 
 def read_rules(args: argparse.Namespace) -> "RuleSearch | None":
@@ -240,29 +206,28 @@ def read_rules(args: argparse.Namespace) -> "RuleSearch | None":
 
 
 class _Progress(CorpusObserver):
-    """Shows a progress bar, and what goes wrong, on standard error."""
+    """Shows a progress bar, warnings and failures on standard error."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self._quiet, self._format, self._has_folder = args.quiet, args.format, is_folder(args.output)
         self._hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
-        self._bar: ParsingBar | None = None
+        self._bar = ParsingBar(None, hidden=True)  # until the size of the input is known
 
     def __enter__(self) -> "_Progress":
         return self
 
     def __exit__(self, *error: Any) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        self._bar.close()
 
     def start(self, size: int | None) -> None:
         self._bar = ParsingBar(size, hidden=self._hidden)
 
     def start_output(self, number: int, count: int) -> None:
-        if self._bar is not None and self._has_folder:
+        if self._has_folder:
             self._bar.say(f"file {number:,}/{count:,}")
 
     def advance(self, sentences: Sequence[ConlluSentence]) -> None:
-        if self._bar is not None and not self._bar.disable:
+        if not self._bar.disable:
             words = sum(len(each.words) for each in sentences)
             self._bar.advance(len(sentences), words, sum(map(self._bytes_read, sentences)))
 
@@ -281,25 +246,21 @@ class _Progress(CorpusObserver):
 
 
 def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
-    """Return what a command says when all files are parsed."""
-    sums = [
-        *([counted(summary.outputs, "file")] if summary.outputs and request.has_folder else []),
-        counted(summary.sentences, "sentence"),
-        counted(summary.words, "word"),
-        f"{summary.words / summary.seconds:,.0f} words/s",
-    ]
-    short, long = summary.short_lists, summary.long_sentences
+    """Return the counts of what was parsed and left out, as a line."""
+    speed = f"{summary.words / summary.seconds:,.0f} words/s"
+    sums = [counted(summary.sentences, "sentence"), counted(summary.words, "word"), speed]
+    if summary.outputs and request.has_folder:
+        sums.insert(0, counted(summary.outputs, "file"))
+    has = "has" if summary.short_lists == 1 else "have"
     notes = [
-        f"{counted(short, 'sentence')} {'has' if short == 1 else 'have'} fewer than {request.trees.k:,} trees"
-        if short
-        else "",
-        rules_remark(request.trees.rules),
-        f"{counted(summary.invalid_sentences, 'sentence')} left out" if summary.invalid_sentences else "",
-        f"{counted(long, 'sentence')} of more than {request.max_words:,} words left out" if long else "",
-        f"{counted(summary.empty_files, 'file')} without a sentence" if summary.empty_files else "",
-        f"{counted(summary.existing_outputs, 'output')} there already" if summary.existing_outputs else "",
+        (summary.short_lists, "sentence", f"{has} fewer than {request.trees.k:,} trees"),
+        (summary.invalid_sentences, "sentence", "left out"),
+        (summary.long_sentences, "sentence", f"of more than {request.max_words or 0:,} words left out"),
+        (summary.empty_files, "file", "without a sentence"),
+        (summary.existing_outputs, "output", "there already"),
     ]
-    return f"treeparse: {'; '.join(filter(None, (', '.join(sums), *notes)))}"
+    remarks = [f"{counted(count, noun)} {remark}" for count, noun, remark in notes if count]
+    return f"treeparse: {'; '.join(filter(None, (', '.join(sums), rules_remark(request.trees.rules), *remarks)))}"
 
 
 def rules_remark(search: "RuleSearch | None") -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
 
-from treeparse.cli.common import INTERRUPTED, threads
+from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import device_named
@@ -61,6 +61,7 @@ exit codes:
   130, 143, 129 interrupted, terminated, hung up (SIGINT, SIGTERM, SIGHUP); nothing is left half-written"""
 
 USAGE_ERROR = 2
+MOST_THREADS = 1024
 LESS_MEMORY = "memory ran out: take smaller batches (--batch-words; in training --data.batch_words) or shorter lists."
 BROKEN_PIPE = 128 + 13  # as the shell reports SIGPIPE
 
@@ -137,7 +138,7 @@ def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("common options")
     group.add_argument(
         "--threads",
-        type=threads,
+        type=whole(1, MOST_THREADS),
         metavar="N",
         help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
     )

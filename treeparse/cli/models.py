@@ -3,18 +3,16 @@
 import argparse
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import check_modules, import_modules, named
+from treeparse.cli.common import add_choice_argument, add_import_argument, check_modules, import_modules
+from treeparse.errors import TreeparseError
 from treeparse.model.folder.hub import check_local_model
 from treeparse.names import (
     COMBINATIONS,
     LISTING_COMBINATIONS,
     PRECISIONS,
-    Combination,
-    Precision,
     combination_named,
     listing_combination_named,
     precision_named,
@@ -34,45 +32,41 @@ With --combine marginals and any decoder, the parse is the tree of the highest e
 probabilities of the models."""
 
 
-def add_combine_argument(parser: argparse.ArgumentParser, *, lists: bool = False) -> None:
-    """Declare ``--combine``; with ``lists``, of those ways that have lists of the best trees."""
-    known = LISTING_COMBINATIONS if lists else COMBINATIONS
-    parser.add_argument(
-        "--combine",
-        type=_listing_combination if lists else _combination,
-        metavar=f"{{{','.join(known)}}}",
-        help="several models parse by the mean of these, see below (default: scores)",
+def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool = False) -> None:
+    """Declare ``--combine``, ``--precision`` and ``--import``; ``lists_of_best`` restricts ``--combine``."""
+    check, names = (
+        (listing_combination_named, LISTING_COMBINATIONS) if lists_of_best else (combination_named, COMBINATIONS)
     )
-
-
-def _combination(text: str) -> Combination:
-    return named(combination_named, text)
-
-
-def _listing_combination(text: str) -> Combination:
-    return named(listing_combination_named, text)
+    combine = "several models parse by the mean of these, see below (default: scores)"
+    add_choice_argument(parser, "--combine", check, names, help=combine)
+    add_precision_argument(parser)
+    add_import_argument(parser)
 
 
 def add_precision_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--precision``, of the scores."""
-    parser.add_argument(
-        "--precision",
-        type=_precision,
-        default="32",
-        metavar=f"{{{','.join(PRECISIONS)}}}",
-        help="of the scorer's products: single, bfloat16, eight bits (on CPUs; trees may change a little), or auto: "
-        "bfloat16 where the device has instructions for it (default: 32)",
+    meaning = (
+        "of the scorer's products: single, bfloat16, eight bits (on CPUs; trees may change a little), or auto: "
+        "bfloat16 where the device has instructions for it (default: 32)"
     )
-
-
-def _precision(text: str) -> Precision:
-    return named(precision_named, text)
+    add_choice_argument(parser, "--precision", precision_named, PRECISIONS, help=meaning, default="32")
 
 
 def leading_models(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split arguments into folders of models, the first word and the folders that follow it, and the other words."""
-    count = next((place for place, word in enumerate(words) if place and not os.path.isdir(word)), len(words))
+    count = next((index for index, word in enumerate(words) if index and not os.path.isdir(word)), len(words))
     return list(words[:count]), list(words[count:])
+
+
+def models_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split arguments into folders of models and files, which argparse cannot tell apart; raise if no file follows."""
+    models, files = leading_models(words)
+    if not files:
+        raise TreeparseError(
+            f"There is no input after the folders {', '.join(models)}, which are read as models: name files of "
+            "sentences, or - for standard input."
+        )
+    return models, files
 
 
 def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
@@ -84,7 +78,7 @@ def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
 
 def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
     """Return the parser of a folder, on the device of the arguments."""
-    with _announced(args):
+    with Announcer(quiet=args.quiet).during("loading the model"):
         from treeparse.batch import pick_device
         from treeparse.model import Parser
 
@@ -96,15 +90,10 @@ def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser
     """Return the parser of a folder, or the ensemble of several, with the device and precision of the arguments."""
     if len(directories) == 1 and args.combine is None:
         return load_model(directories[0], args).use_precision(args.precision)
-    with _announced(args):
+    with Announcer(quiet=args.quiet).during("loading the model"):
         from treeparse.batch import pick_device
         from treeparse.model import Ensemble
 
         import_modules(args)
         model = Ensemble.from_pretrained(directories, args.combine or "scores")
         return model.to(pick_device(args.device)).use_precision(args.precision)
-
-
-def _announced(args: argparse.Namespace) -> AbstractContextManager[None]:
-
-    return Announcer(quiet=args.quiet).during("loading the model")

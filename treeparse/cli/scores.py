@@ -1,15 +1,18 @@
-"""The tables that ``treeparse evaluate`` prints."""
+"""The scores of systems as tables, which ``treeparse evaluate`` prints."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import counted
 from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence
+from treeparse.data.parses import Parse, with_parses
+from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
-    from treeparse.metrics import AttachmentReport, Comparison, GroupScores, OracleScores, Scores
+    from treeparse.metrics import AttachmentReport, Calibration, Comparison, GroupScores, OracleScores, Scores
     from treeparse.metrics.advantages import Direction
 
 ROWS = {
@@ -22,109 +25,102 @@ ROWS = {
     "complete match, heads": "complete_match_unlabeled",
     "complete match": "complete_match",
 }
+PARTS = {"arcs": "arcs", "labels": "labels given arcs", "labeled_arcs": "arcs and labels"}  # of a calibration
 Table = list[list[str]]  # its rows; the first has the names of columns
-NOTHING = "-"  # in the place of a score of no words
+NOTHING = "-"  # instead of a score of no words
 MISTAKES = 10  # kinds of mistakes in a table
-AHEAD = 10  # sentences, those in which one system is furthest ahead of the other
+AHEAD = 10  # sentences in which one system is furthest ahead of the other
 NAMED = 3  # words of a sentence
 
 
-def report_tables(
-    report: "AttachmentReport", tags: "Mapping[str, float] | None" = None, *, by_label: bool = False
-) -> list[Table]:
-    """One system's scores: overall, of tags, by kind of sentence and, if asked, by label."""
+@dataclass(frozen=True, slots=True)
+class ScoredSystem:
+    """The parses of a file or of models, and their scores.
+
+    Attributes:
+        name: the path of the file, or the folders of the models.
+        parses: of the gold sentences, in order.
+        report: attachment scores.
+        tags: scores of tags by name, without those that the system lacks.
+        oracle: scores of the first trees of n-best lists; None for other files and for models.
+        calibration: of models, by part, if asked for.
+        models: the folders; () for a file.
+    """
+
+    name: str
+    parses: list[Sentence]
+    report: "AttachmentReport"
+    tags: dict[str, float]
+    oracle: "list[OracleScores] | None" = None
+    calibration: "dict[str, Calibration]" = field(default_factory=dict)
+    models: Sequence[str] = ()
+
+
+def report_tables(system: ScoredSystem, *, by_label: bool = False) -> list[Table]:
+    """Return one system's scores: overall, of tags, by kind of sentence and, if asked, by label."""
+    report = system.report
     sides = (report, report.nopunct)
     overall = [["", "all words", "no punctuation"]]
     overall += [[row, *(_score(side, name) for side in sides)] for row, name in ROWS.items()]
     overall += [[name, *(f"{getattr(side, name):,}" for side in sides)] for name in ("sentences", "words")]
 
-    head = ["sentences by kind", "number", "words", "UAS", "LAS", "CLAS", "complete"]
-    names = ("uas", "las", "clas", "complete_match")
-    groups = [head] + [
-        [kind, f"{group.sentences:,}", f"{group.words:,}", *(_score(group, name) for name in names)]
-        for kind, group in _groups(report).items()
-    ]
-    tables = [overall, *_tag_tables(["all words"], [tags or {}]), groups]
+    groups = [["sentences by kind", "number", "words", "UAS", "LAS", "CLAS", "complete"]]
+    for kind, group in _groups(report).items():
+        scores = (_score(group, name) for name in ("uas", "las", "clas", "complete_match"))
+        groups.append([kind, f"{group.sentences:,}", f"{group.words:,}", *scores])
+    tables = [overall, *_tag_tables({"all words": system}), groups]
     if by_label:
-        tables.append([["label", "gold", "system", "precision", "recall", "F1"], *_label_rows(report)])
+        labels = [["label", "gold", "system", "precision", "recall", "F1"]]
+        for label, score in sorted(report.by_label.items(), key=lambda item: -item[1].gold):
+            precision = percent(score.precision) if score.system else NOTHING
+            recall = percent(score.recall) if score.gold else NOTHING
+            labels.append([label, f"{score.gold:,}", f"{score.system:,}", precision, recall, percent(score.f1)])
+        tables.append(labels)
     return tables
-
-
-def _label_rows(report: "AttachmentReport") -> list[list[str]]:
-    return [
-        [
-            label,
-            f"{score.gold:,}",
-            f"{score.system:,}",
-            percent(score.precision) if score.system else NOTHING,
-            percent(score.recall) if score.gold else NOTHING,
-            percent(score.f1),
-        ]
-        for label, score in sorted(report.by_label.items(), key=lambda item: -item[1].gold)
-    ]
-
-
-def oracle_table(scores: "Sequence[OracleScores]") -> Table:
-    """The oracle scores of one system's lists, a row a size."""
-    rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
-    for row in scores:
-        figures = (row.uas, row.las, row.complete_match)
-        mass = NOTHING if row.mass is None else percent(row.mass)
-        rows.append([f"{row.size:,}", f"{row.trees:,.2f}", *map(percent, figures), mass])
-    return rows
 
 
 def comparison_tables(
-    first: "AttachmentReport",
-    second: "AttachmentReport",
-    comparison: "Mapping[str, Comparison]",
-    tags: "Sequence[Mapping[str, float]]" = ({}, {}),
-    *,
-    by_label: bool = False,
+    first: ScoredSystem, second: ScoredSystem, comparison: "Mapping[str, Comparison]", *, by_label: bool = False
 ) -> list[Table]:
-    """Two systems side by side, with the bootstrap's interval and p-value where it was taken."""
+    """Return the scores of two systems side by side, with the bootstrap's interval and p-value where it was taken."""
+    one, two = first.report, second.report
     confidence = next(iter(comparison.values())).confidence
     everything = [["all words", "A", "B", "B - A", f"{confidence:.0%} interval", "p"]]
     for row, name in ROWS.items():
-        everything.append([row, *_pair(first, second, name), *_significance(comparison.get(name))])
+        everything.append([row, *_pair(one, two, name), *_significance(comparison.get(name))])
     nopunct = [["no punctuation", "A", "B", "B - A"]]
-    nopunct += [[row, *_pair(first.nopunct, second.nopunct, name)] for row, name in ROWS.items()]
+    nopunct += [[row, *_pair(one.nopunct, two.nopunct, name)] for row, name in ROWS.items()]
 
-    head = ["sentences by kind", "number", "words", "LAS: A", "B", "B - A"]
-    theirs = _groups(second)
-    groups = [head] + [
-        [kind, f"{group.sentences:,}", f"{group.words:,}", *_pair(group, theirs[kind], "las")]
-        for kind, group in _groups(first).items()
-    ]
-    tables = [everything, nopunct, *_tag_tables(["A", "B"], tags), groups]
+    groups, of_second = [["sentences by kind", "number", "words", "LAS: A", "B", "B - A"]], _groups(two)
+    for kind, group in _groups(one).items():
+        groups.append([kind, f"{group.sentences:,}", f"{group.words:,}", *_pair(group, of_second[kind], "las")])
+    tables = [everything, nopunct, *_tag_tables({"A": first, "B": second}), groups]
     if by_label:
-        tables.append([["label", "gold", "F1: A", "B", "B - A"], *_label_pairs(first, second)])
+        tables.append(_label_pairs(one, two))
     return tables
 
 
-def _tag_tables(names: Sequence[str], tags: "Sequence[Mapping[str, float]]") -> list[Table]:
-    """The table of the systems' scores of tags, if any has some."""
+def _tag_tables(systems: Mapping[str, ScoredSystem]) -> list[Table]:
+    """Return the table of the systems' scores of tags, if any has some."""
     from treeparse.metrics.tags import TAG_SCORES
 
     rows = [
-        [title, *(percent(scores[name]) if name in scores else NOTHING for scores in tags)]
+        [title, *(percent(system.tags[name]) if name in system.tags else NOTHING for system in systems.values())]
         for name, title in TAG_SCORES.items()
-        if any(name in scores for scores in tags)
+        if any(name in system.tags for system in systems.values())
     ]
-    return [[["tags", *names], *rows]] if rows else []
+    return [[["tags", *systems], *rows]] if rows else []
 
 
-def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> list[list[str]]:
-    rows = []
-    for label in sorted(first.by_label | second.by_label, key=lambda label: (-_gold_words(first, label), label)):
-        scores = [report.by_label[label].f1 if label in report.by_label else 0.0 for report in (first, second)]
-        shown = [percent(score) for score in scores]
-        rows.append([label, f"{_gold_words(first, label):,}", *shown, percent(scores[1] - scores[0], signed=True)])
-    return rows
+def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> Table:
+    from treeparse.metrics import LabelScore
 
-
-def _gold_words(report: "AttachmentReport", label: str) -> int:
-    return report.by_label[label].gold if label in report.by_label else 0
+    rows, absent = [], LabelScore.from_counts(0, 0, 0)
+    for label in first.by_label | second.by_label:
+        one, two = (report.by_label.get(label, absent) for report in (first, second))
+        scores = [percent(one.f1), percent(two.f1), percent(two.f1 - one.f1, signed=True)]
+        rows.append((-one.gold, [label, f"{one.gold:,}", *scores]))
+    return [["label", "gold", "F1: A", "B", "B - A"], *(row for _, row in sorted(rows))]
 
 
 def _groups(report: "AttachmentReport") -> "dict[str, GroupScores]":
@@ -150,34 +146,63 @@ def _significance(comparison: "Comparison | None") -> list[str]:
     return [f"{low} to {high}", f"{comparison.p_value:.4f}"]
 
 
-def advantage_tables(gold: "Sequence[ConlluSentence]", found: "Sequence[Direction]") -> list[Table]:
-    """For each direction the most frequent mistakes, by label, and the sentences with most words."""
-    return [table for each in found if each.words for table in _advantage_tables(gold, each)]
+def oracle_table(scores: "Sequence[OracleScores]") -> Table:
+    """Return the oracle scores of one system's lists, a row for each number of first trees."""
+    rows = [["oracle of the first", "different trees", "UAS", "LAS", "complete match", "mass"]]
+    for row in scores:
+        figures = (row.uas, row.las, row.complete_match)
+        mass = NOTHING if row.mass is None else percent(row.mass)
+        rows.append([f"{row.size:,}", f"{row.trees:,.2f}", *map(percent, figures), mass])
+    return rows
 
 
-def _advantage_tables(gold: "Sequence[ConlluSentence]", found: "Direction") -> Iterator[Table]:
-    mistakes = Counter(word.mistake for word in found.words)
-    ordered = sorted(mistakes.items(), key=lambda item: (-item[1], item[0]))
-    rows = [[f"{found.title}: by label", "words"], *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
-    if rest := sum(count for _, count in ordered[MISTAKES:]):
-        rows.append([counted(len(ordered) - MISTAKES, "other kind"), f"{rest:,}"])
-    yield [*rows, ["all", f"{len(found.words):,}"]]
-    head = [f"{found.title}: by sentence", "sentence", "words", f"{found.wrong} right, {found.right} wrong"]
-    yield [head, *(_sentence_row(gold, found, place) for place in found.sentences[:AHEAD])]
+def calibration_of(gold: Sequence[Sentence], parses: Sequence[Parse]) -> "dict[str, Calibration]":
+    """Compare the probabilities of parses with how often they are right."""
+    from treeparse.metrics import parse_calibration
+
+    probs = ([parse.arc_probs or () for parse in parses], [parse.label_probs or () for parse in parses])
+    return parse_calibration(gold, with_parses(gold, parses), *probs)
 
 
-def _sentence_row(gold: "Sequence[ConlluSentence]", found: "Direction", place: int) -> list[str]:
-    words = [word for word in found.words if word.sentence == place]
-    forms = gold[place].words.forms
+def calibration_tables(calibration: "Mapping[str, Calibration]") -> list[Table]:
+    """Return the errors of calibration, a row for each kind of probability, and the bins of each kind."""
+    rows = [["calibration", "words", "probability", "right", "ECE", "ECE, equal mass", "Brier score"]]
+    tables = [rows]
+    for part, each in calibration.items():
+        figures = map(percent, (each.confidence, each.accuracy, each.ece, each.ece_mass))
+        rows.append([PARTS[part], f"{each.words:,}", *figures, f"{each.brier:.4f}"])
+        bins = [[PARTS[part], "words", "probability", "right", "difference"]]
+        for one in each.bins:
+            shares = percent(one.confidence), percent(one.accuracy)
+            difference = percent(one.accuracy - one.confidence, signed=True)
+            bins.append([f"{percent(one.low)} to {percent(one.high)}", f"{one.words:,}", *shares, difference])
+        tables.append(bins)
+    return tables
+
+
+def advantage_tables(gold: "Sequence[ConlluSentence]", directions: "Sequence[Direction]") -> list[Table]:
+    """Return for each direction the most frequent mistakes, by label, and the sentences with most words."""
+    return [table for each in directions if each.words for table in _advantage_tables(gold, each)]
+
+
+def _advantage_tables(gold: "Sequence[ConlluSentence]", direction: "Direction") -> Iterator[Table]:
+    ordered = sorted(Counter(word.mistake for word in direction.words).items(), key=lambda item: (-item[1], item[0]))
+    rows = [[f"{direction.title}: by label", "words"], *([name, f"{count:,}"] for name, count in ordered[:MISTAKES])]
+    if others := ordered[MISTAKES:]:
+        rows.append([counted(len(others), "other kind"), f"{sum(count for _, count in others):,}"])
+    yield [*rows, ["all", f"{len(direction.words):,}"]]
+    head = [f"{direction.title}: by sentence", "sentence", "words", f"{direction.wrong} right, {direction.right} wrong"]
+    yield [head, *(_sentence_row(gold[index], direction, index) for index in direction.sentences[:AHEAD])]
+
+
+def _sentence_row(sentence: ConlluSentence, direction: "Direction", index: int) -> list[str]:
+    words, forms = [word for word in direction.words if word.sentence == index], sentence.words.forms
     named = ", ".join(f"{word.word} {forms[word.word - 1]} ({word.label})" for word in words[:NAMED])
     more = ", ..." if len(words) > NAMED else ""
-    name = gold[place].sent_id or str(place + 1)
-    return [named + more, name, f"{len(words):,}", f"{len(words) - found.balance[place]:,}"]
+    name = sentence.sent_id or str(index + 1)
+    return [named + more, name, f"{len(words):,}", f"{len(words) - direction.balance[index]:,}"]
 
 
 def lines_of(tables: Sequence[Table]) -> list[str]:
-    """The tables' lines, a blank line between tables."""
-    lines: list[str] = []
-    for table in tables:
-        lines += [*([""] if lines else []), *aligned(table)]
-    return lines
+    """Return the tables as lines, with a blank line between tables."""
+    return [line for table in tables for line in ("", *aligned(table))][1:]

@@ -1,4 +1,4 @@
-"""The files that ``treeparse evaluate`` compares: gold trees, parses, and n-best lists, sentence by sentence."""
+"""The files that ``evaluate`` and ``render`` compare: gold trees, parses and n-best lists, sentence by sentence."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,56 +6,82 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from treeparse.corpus.sentences import fault_at
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.conllu import is_ranked, join_trees
 from treeparse.data.nbest.files import NBestList, format_of, read_nbest
 from treeparse.errors import DataError, TreeparseError
-from treeparse.sentence import Sentence, tree_problem
+from treeparse.sentence import tree_problem
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """The sentences of a file, or of several that a glob names.
+    """Sentences with trees, from one file or from all files of a glob.
 
-    ``sentences`` has None in the place of a faulty one that is to be skipped; of an n-best file it has the first trees.
-    ``lists`` has every list of an n-best file and is None for any other.
+    The ``lists`` of n-best files have all trees, ``sentences`` the first tree of each list; None for other files.
     """
 
-    sentences: "list[ConlluSentence | None]"
-    lists: "list[NBestList] | None" = None
-
-    def trees(self, places: Sequence[int]) -> "list[list[Sentence]]":
-        """All the trees of the lists in some places."""
-        lists = [(self.lists or [])[place] for place in places]
-        return [[nbest.sentence.words.with_tree(p.heads, p.labels) for p in nbest.parses] for nbest in lists]
-
-    def log_probs(self, places: Sequence[int]) -> list[list[float]]:
-        """Their log probabilities."""
-        return [[parse.log_prob for parse in (self.lists or [])[place].parses] for place in places]
+    sentences: list[ConlluSentence]
+    lists: list[NBestList] | None = None
 
 
-def read_system(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool = True) -> System:
-    """Read a file, or several that a glob names.
+Results = tuple[list[ConlluSentence | None], list[NBestList] | None]
+"""The sentences of a file, None for a faulty one that is left out, and its lists if it is an n-best file."""
+
+
+def read_systems(
+    patterns: Sequence[str], args: argparse.Namespace, *, has_gold: bool = False
+) -> tuple[list[System], list[int], int]:
+    """Read systems and restrict each to the sentences that are sound in all of them.
+
+    Returns:
+        the systems, the indices of these sentences in the files, and the number of other sentences.
 
     Raises:
-        DataError: a sentence is faulty and not to be skipped, or it is one of an n-best file.
-        TreeparseError: some of the files are n-best files and others are not.
+        DataError: a sentence is faulty and must not be left out, or its words differ from those of the first system.
+        TreeparseError: the systems differ in their number of sentences, no sentence is sound in all of them, or some
+            of the files of a glob are n-best files and others are not.
     """
+    from treeparse.metrics import REMEDY, word_mismatch
+
+    results = [_read(pattern, args, may_be_nbest=number > 0 or not has_gold) for number, pattern in enumerate(patterns)]
+    indices = []
+    for index, same in enumerate(zip(*(sentences for sentences, _ in results), strict=False)):
+        sound = [sentence for sentence in same if sentence is not None]
+        if len(sound) < len(results):
+            continue
+        indices.append(index)
+        for sentence in sound[1:]:
+            if problem := word_mismatch(sound[0].words, sentence.words):
+                raise fault_at(sentence, f"{problem}; {REMEDY}")
+    counts = [len(sentences) for sentences, _ in results]
+    if len(set(counts)) > 1:
+        sizes = ", ".join(f"{count:,} in {pattern}" for pattern, count in zip(patterns, counts, strict=True))
+        raise TreeparseError(f"The files differ in their number of sentences: {sizes}; {REMEDY}.")
+    if not indices:
+        raise TreeparseError(f"No sentence is sound in all of: {', '.join(patterns)}.")
+    systems = []
+    for sentences, lists in results:
+        chosen = [sentence for index in indices if (sentence := sentences[index]) is not None]
+        systems.append(System(chosen, None if lists is None else [lists[index] for index in indices]))
+    return systems, indices, counts[0] - len(indices)
+
+
+def _read(pattern: str, args: argparse.Namespace, *, may_be_nbest: bool) -> Results:
+    """Read a file, or the files of a glob."""
     paths = expand_paths([pattern])
-    systems = [_read_file(path, args, may_be_nbest) for path in paths]
-    if len({system.lists is None for system in systems}) > 1:
-        kinds = ("plain" if system.lists is None else "n-best" for system in systems)
-        found = ", ".join(f"{path} ({kind})" for path, kind in zip(paths, kinds, strict=True))
-        raise TreeparseError(f"Some of the files of {pattern} are n-best files and some are not: {found}.")
-    sentences = [sentence for system in systems for sentence in system.sentences]
-    if systems[0].lists is None:
-        return System(sentences)
-    return System(sentences, [nbest for system in systems for nbest in system.lists or ()])
+    results = [_read_file(path, args, may_be_nbest=may_be_nbest) for path in paths]
+    lists = [lists for _, lists in results if lists is not None]
+    if 0 < len(lists) < len(paths):
+        kinds = ("plain" if lists is None else "n-best" for _, lists in results)
+        files = ", ".join(f"{path} ({kind})" for path, kind in zip(paths, kinds, strict=True))
+        raise TreeparseError(f"Some of the files of {pattern} are n-best files and some are not: {files}.")
+    sentences = chain.from_iterable(sentences for sentences, _ in results)
+    return [*sentences], [*chain.from_iterable(lists)] if lists else None
 
 
-def _read_file(path: Path, args: argparse.Namespace, may_be_nbest: bool) -> System:
-
+def _read_file(path: Path, args: argparse.Namespace, *, may_be_nbest: bool) -> Results:
     if may_be_nbest and format_of(path) == "jsonl":
         return _first_trees(read_nbest(path), args)
     sentences: list[ConlluSentence | None] = []
@@ -69,7 +95,7 @@ def _read_file(path: Path, args: argparse.Namespace, may_be_nbest: bool) -> Syst
             raise result[0]
         else:
             sentences.append(None)
-    return System(sentences)
+    return sentences, None
 
 
 def _all_sound(results: "Iterable[ConlluSentence | tuple[DataError, ...]]") -> "Iterator[ConlluSentence]":
@@ -79,44 +105,15 @@ def _all_sound(results: "Iterable[ConlluSentence | tuple[DataError, ...]]") -> "
         yield result
 
 
-def _first_trees(lists: "Iterator[NBestList]", args: argparse.Namespace) -> System:
-    """The system of n-best lists."""
+def _first_trees(nbest_lists: "Iterator[NBestList]", args: argparse.Namespace) -> Results:
+    """Return the sentences of n-best lists with their first trees, and the lists; raise if a parse is no tree."""
     sentences: list[ConlluSentence | None] = []
-    kept: list[NBestList] = []
-    for nbest in lists:
-        sentence, first = nbest.sentence, nbest.parses[0]
+    lists: list[NBestList] = []
+    for nbest in nbest_lists:
         for rank, parse in enumerate(nbest.parses, 1):
             if problem := tree_problem(parse.heads, single_root=not args.multi_root):
-                place = {"source": sentence.source, "line": sentence.line, "sent_id": sentence.sent_id}
-                raise DataError(f"tree {rank}: {problem}", **place)
-        sentences.append(replace(sentence, words=sentence.words.with_tree(first.heads, first.labels)))
-        kept.append(nbest)
-    return System(sentences, kept)
-
-
-def sound_places(systems: Sequence[System], paths: Sequence[str]) -> list[int]:
-    """The places of the sentences that are sound in every file, after a check that all files have the same words.
-
-    Raises:
-        DataError: a sentence has other words than in the first file.
-        TreeparseError: the files differ in their number of sentences, or no sentence is sound in all of them.
-    """
-    from treeparse.metrics import REMEDY, word_mismatch
-
-    places = []
-    for place, same in enumerate(zip(*(system.sentences for system in systems), strict=False)):
-        sound = [sentence for sentence in same if sentence is not None]
-        if len(sound) < len(systems):
-            continue
-        places.append(place)
-        for sentence in sound[1:]:
-            if problem := word_mismatch(sound[0].words, sentence.words):
-                source, line, sent_id = sentence.source, sentence.line, sentence.sent_id
-                raise DataError(f"{problem}; {REMEDY}", source=source, line=line, sent_id=sent_id)
-    numbers = [len(system.sentences) for system in systems]
-    if len(set(numbers)) > 1:
-        sizes = ", ".join(f"{number:,} in {path}" for path, number in zip(paths, numbers, strict=True))
-        raise TreeparseError(f"The files differ in their number of sentences: {sizes}; {REMEDY}.")
-    if not places:
-        raise TreeparseError(f"No sentence is sound in all of: {', '.join(paths)}.")
-    return places
+                raise fault_at(nbest.sentence, f"tree {rank}: {problem}")
+        words = nbest.sentence.words.with_tree(nbest.parses[0].heads, nbest.parses[0].labels)
+        sentences.append(replace(nbest.sentence, words=words))
+        lists.append(nbest)
+    return sentences, lists

@@ -4,10 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_import_argument, import_modules, output_file, positive
-from treeparse.cli.models import check_models
-from treeparse.cli.reliability import PARTS, calibration_of
-from treeparse.cli.scores import Table
+from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file
+from treeparse.cli.models import check_models, load_model
+from treeparse.cli.scores import PARTS, Table, calibration_of
 from treeparse.cli.tables import aligned, percent
 from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import load_treebank
@@ -51,9 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output = "write the model there, and leave MODEL as it is (default: change MODEL)"
     parser.add_argument("-o", "--output", type=output_file, metavar="DIR", help=output)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
-    parser.add_argument(
-        "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
-    )
+    add_batch_words_argument(parser)
     add_import_argument(parser)
 
 
@@ -65,12 +62,9 @@ def run(args: argparse.Namespace) -> int:
         raise TreeparseError(f"{args.model} is no folder that can be changed: say by -o DIR where the model goes.")
     check_models([args.model], args)
     expand_paths(args.dev)
-    from treeparse.batch import pick_device
-    from treeparse.model import Parser
     from treeparse.model.temperature import fit_label_temperature, fit_temperature
 
-    import_modules(args)
-    parser = Parser.from_pretrained(args.model).to(pick_device(args.device))
+    parser = load_model(args.model, args)
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
     errors, before = [_errors(parser, sentences, args)], parser.config
     fit = fit_temperature(parser, sentences, batch_words=args.batch_words)

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument, import_modules
-from treeparse.cli.models import check_models
+from treeparse.cli.common import add_decoder_argument, add_import_argument, add_overwrite_argument
+from treeparse.cli.models import check_models, load_model
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.files import check_folder
@@ -45,14 +45,11 @@ def run(args: argparse.Namespace) -> int:
     check_folder(model)
     check_outputs([str(model / CARD)], inputs=args.tests, others=[args.run], overwrite_input=args.overwrite_input)
     check_models([args.run], args)
-    from treeparse.batch import pick_device
-    from treeparse.model import Parser
     from treeparse.training.release.card import write_card
     from treeparse.training.state.run_directory import RunDirectory
 
-    import_modules(args)
     run = RunDirectory(args.run)
-    parser = Parser.from_pretrained(run.model).to(pick_device(args.device))
+    parser = load_model(run.model, args)
     tests = {Path(path).name: _scores(parser, path, args) for path in args.tests}
     card = write_card(run.model, run, parser, run.read_history(), tests, title=args.model_name)
     if not args.quiet:

@@ -2,11 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_import_argument, add_overwrite_argument, import_modules, output_file, positive
-from treeparse.cli.models import check_models
+from treeparse.cli.common import add_batch_words_argument, add_import_argument, add_output_argument, positive
+from treeparse.cli.models import check_models, load_model
 from treeparse.cli.tables import aligned
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
@@ -45,15 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
        treeparse constraints report MODEL FILE TEXT ... [--batch-words N] [-o TABLE]"""
     parser.add_argument("action", choices=("extract", "report"), help="what to do, see below")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="TREEBANK ...; or MODEL, FILE and TEXT ...")
-    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="a file (default: -)")
-    add_overwrite_argument(parser)
+    add_output_argument(parser, "a file")
     parser.add_argument(
         "--count", type=positive, metavar="N", help=f"how many constraints to extract (default: {COUNT})"
     )
     parser.add_argument("--exact", action="store_true", help="extract shares of four digits, not rounded ones")
-    parser.add_argument(
-        "--batch-words", type=positive, default=5000, metavar="N", help="words of a batch of the report (default: 5000)"
-    )
+    add_batch_words_argument(parser)
     add_import_argument(parser)
 
 
@@ -98,48 +94,41 @@ def _comment(found: "Extracted") -> str:
     return f"{found.constraint}: {found.matches:,} of {found.words:,}, {_shown(found.matches / found.words)}"
 
 
-class _Shares(NamedTuple):
-    """Of a constraint: the words that it is about, and the share of them that matches, None of none."""
-
-    words: int
-    share: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Row:
-    constraint: "Constraint"
-    model: _Shares
-    gold: _Shares
-
-
 def _report(args: argparse.Namespace) -> list[str]:
-    """The table, and the mean of its distances."""
-    from treeparse.objectives.constraints import read_constraints
+    """Return the table of the constraints, and the mean of their distances, as lines."""
+    from treeparse.objectives.constraints import read_constraints, shares_of_trees
 
     model, file, *texts = args.inputs
     constraints = read_constraints(file)
     sentences = [sentence.words for sentence in load_treebank(texts, require_trees=False)]
-    rows = _rows(constraints, _expected(model, constraints, sentences, args), sentences)
-    distances = [distance for row in rows if (distance := _distance(row)) is not None]
-    mean = _shown(sum(distances) / len(distances) if distances else None)
-    return [*_table(rows), "", f"mean distance {mean} of {len(distances)} constraints with words"]
+    model_counts = _expected_counts(model, constraints, sentences, args)
+    gold_counts = shares_of_trees(constraints, sentences)
+    has_gold = any(words for _, words in gold_counts)
+    rows = [["constraint", "words", "target", "model", "distance", *(["gold"] if has_gold else [])]]
+    distances: list[float] = []
+    for constraint, (matches, words), of_gold in zip(constraints, model_counts, gold_counts, strict=True):
+        share, target, distance = _share(matches, words), constraint.target, None
+        if share is not None:
+            distance = abs(share - min(max(share, target.least), target.most))
+            distances.append(distance)
+        row = [str(constraint), f"{int(words):,}", str(target), _shown(share), _shown(distance)]
+        rows.append([*row, _shown(_share(*of_gold))] if has_gold else row)
+    mean = _shown(_share(sum(distances), len(distances)))
+    return [*aligned(rows), "", f"mean distance {mean} of {len(distances)} constraints with words"]
 
 
-def _expected(
+def _expected_counts(
     model: str, constraints: "Sequence[Constraint]", sentences: "list[Sentence]", args: argparse.Namespace
-) -> list[_Shares]:
-    """What the model expects."""
+) -> list[list[float]]:
+    """Return for each constraint the expected number of matches under the model, and the number of words."""
     import torch
 
-    from treeparse.batch import pick_device
     from treeparse.data.mapping import map_batches
-    from treeparse.model import Parser
     from treeparse.objectives.constraints import ConstraintMatches
 
-    import_modules(args)
-    parser = Parser.from_pretrained(model).to(pick_device(args.device))
+    parser = load_model(model, args)
 
-    def expect(places: list[int], chosen: "list[Sentence]") -> list[torch.Tensor]:
+    def expect(_: list[int], chosen: "list[Sentence]") -> list[torch.Tensor]:
         batch = parser.collate(chosen)
         p = parser.distribution(batch)
         features = ConstraintMatches(constraints, p, batch)
@@ -147,39 +136,12 @@ def _expected(
         return list(torch.stack([matches, features.counts], -1).cpu())
 
     with torch.inference_mode():
-        sums = torch.stack(map_batches(expect, sentences, max_words=args.batch_words)).sum(0).tolist()
-    return [_Shares(int(words), matches / words if words else None) for matches, words in sums]
+        return torch.stack(map_batches(expect, sentences, max_words=args.batch_words)).sum(0).tolist()
 
 
-def _rows(constraints: "Sequence[Constraint]", expected: list[_Shares], sentences: "Sequence[Sentence]") -> list[_Row]:
-    from treeparse.objectives.constraints import shares_of_trees
-
-    counts = shares_of_trees(constraints, sentences)
-    gold = [_Shares(words, matches / words if words else None) for matches, words in counts]
-    return list(map(_Row, constraints, expected, gold))
-
-
-def _distance(row: _Row) -> float | None:
-    """From the model's share to the nearest target; None without words."""
-    share, target = row.model.share, row.constraint.target
-    return None if share is None else abs(share - min(max(share, target.least), target.most))
-
-
-def _table(rows: Sequence[_Row]) -> list[str]:
-    has_gold = any(row.gold.words for row in rows)
-    head = ["constraint", "words", "target", "model", "distance", *(["gold"] if has_gold else [])]
-    body = [
-        [
-            str(row.constraint),
-            f"{row.model.words:,}",
-            str(row.constraint.target),
-            _shown(row.model.share),
-            _shown(_distance(row)),
-            *([_shown(row.gold.share)] if has_gold else []),
-        ]
-        for row in rows
-    ]
-    return aligned([head, *body])
+def _share(part: float, whole: float) -> float | None:
+    """Return a part's share of the whole; None if the whole is 0."""
+    return part / whole if whole else None
 
 
 def _shown(share: float | None) -> str:

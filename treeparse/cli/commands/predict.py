@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_decoder_argument, number
+from treeparse.cli.common import add_decoder_argument, real
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 from treeparse.corpus.trees import TreeRequest
 from treeparse.data.treebank import load_treebank
@@ -56,28 +56,20 @@ OUT appears once it is complete; standard output gets the sentences as they are 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    corpora.add_arguments(
-        parser, output="the parses; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input (default: -)"
-    )
+    corpora.add_arguments(parser, output="the parses; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input")
     corpora.add_output_format_argument(parser)
     add_decoder_argument(parser)
     parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
     parser.add_argument(
         "--probabilities", action="store_true", help="write the probabilities of arcs, labels and trees, see below"
     )
+    share = real("a share of words above 0 and below 1", lambda value: 0 < value < 1)
     parser.add_argument(
-        "--head-sets", type=_share, metavar="ALPHA", help="write sets that hold the head of 1 - ALPHA of the words"
+        "--head-sets", type=share, metavar="ALPHA", help="write sets that hold the head of 1 - ALPHA of the words"
     )
     parser.add_argument(
         "--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U with trees for --head-sets; a glob"
     )
-
-
-def _share(text: str) -> float:
-    value = number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"must be a share of words above 0 and below 1, got {text!r}")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

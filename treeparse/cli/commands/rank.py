@@ -49,7 +49,7 @@ There is no entropy and no expected gradient for --combine marginals.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    output = "the sentences; .gz compresses; a folder gets a file an input, each ranked by itself (default: -)"
+    output = "the sentences; .gz compresses; a folder gets a file an input, each ranked by itself"
     corpora.add_arguments(parser, output=output)
     add_decoder_argument(parser)
     parser.add_argument("--by", choices=VALUES, default="entropy", help="see below (default: entropy)")

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from treeparse.cli.common import add_import_argument, add_overwrite_argument, output_file, positive
+from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models
 from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
 from treeparse.corpus.output_checks import check_outputs
@@ -43,8 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("input", metavar="IN", help=source)
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
-    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="SVG or HTML (default: -)")
-    add_overwrite_argument(parser)
+    add_output_argument(parser, "SVG or HTML")
     parser.add_argument(
         "--output-format", choices=PICTURE_FORMATS, help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
     )

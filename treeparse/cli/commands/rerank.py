@@ -8,13 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import (
+    add_drop_empty_argument,
     add_import_argument,
-    add_overwrite_argument,
+    add_output_argument,
     check_modules,
     counted,
     import_modules,
     modules_of_current_folder,
-    output_file,
 )
 from treeparse.cli.corpora import add_output_format_argument
 from treeparse.corpus.output_checks import check_outputs
@@ -58,10 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "lists", nargs="+", metavar="LISTS", help="n-best files, plain or compressed; globs; - for stdin"
     )
-    parser.add_argument(
-        "-o", "--output", type=output_file, default="-", metavar="OUT", help="the parses; .gz compresses (default: -)"
-    )
-    add_overwrite_argument(parser)
+    add_output_argument(parser, "the parses; .gz compresses")
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
     parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
     parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
@@ -73,9 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
     parser.add_argument("--format", choices=LIST_FORMATS, help="of LISTS (default: by the name, as in kbest)")
     add_output_format_argument(parser)
-    parser.add_argument(
-        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
-    )
+    add_drop_empty_argument(parser)
     add_import_argument(parser)
 
 

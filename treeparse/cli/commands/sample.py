@@ -4,7 +4,7 @@ import argparse
 import math
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_listing_decoder_argument, number, seed
+from treeparse.cli.common import add_listing_decoder_argument, real, seed
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.trees import TreeRequest
 
@@ -53,8 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     corpora.add_list_arguments(parser, k="trees of a sentence; without replacement, at most", best=False)
     parser.add_argument("--without-replacement", action="store_true", help="draw no tree of a sentence twice")
+    temperature = real("a finite number above 0", lambda value: 0 < value < math.inf)
     parser.add_argument(
-        "--temperature", type=_temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
+        "--temperature", type=temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
     )
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="S", help="a whole number; another seed draws other trees (default: 0)"
@@ -64,13 +65,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw from all trees, or from those without crossing arcs (default: projective where the model's config "
         "says so, otherwise nonprojective)",
     )
-
-
-def _temperature(text: str) -> float:
-    value = number(text)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"must be a finite number above 0, got {text!r}")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:

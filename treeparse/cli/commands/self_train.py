@@ -4,7 +4,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import modules_of_current_folder, number, positive
+from treeparse.cli.common import modules_of_current_folder, positive, real
 from treeparse.cli.stopping import stoppable
 from treeparse.cli.tables import aligned, percent
 from treeparse.corpus.output_checks import check_new_folder
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=positive, default=2, metavar="N", help="rounds after round 0 (default: 2)")
     parser.add_argument(
         "--least-log-prob",
-        type=_log_prob,
+        type=real("the log of a probability, a number of at most 0", lambda value: -math.inf < value <= 0),
         metavar="X",
         help="leave out sentences of the text whose best tree has less than this log probability a word, such as -0.5 "
         "(default: take all)",
@@ -77,11 +77,3 @@ def _table(rounds: "list[Round]") -> list[str]:
         best = "best" if each is best_round(rounds) else ""
         rows.append([str(each.number), *scores, f"{each.silver:,}", f"{each.text:,}", best])
     return aligned(rows)
-
-
-def _log_prob(text: str) -> float:
-    """The type of an argument: the log of a probability."""
-    value = number(text)
-    if not -math.inf < value <= 0:
-        raise argparse.ArgumentTypeError(f"must be the log of a probability, a number of at most 0, got {text!r}")
-    return value

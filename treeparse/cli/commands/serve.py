@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from treeparse.cli.common import add_import_argument, counted, number, port, positive
+from treeparse.cli.common import add_import_argument, counted, positive, real, whole
 from treeparse.cli.models import add_precision_argument, check_models, load_models
 from treeparse.errors import TreeparseError
 
@@ -45,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "models", nargs="+", metavar="[NAME=]FOLDER", help="the folder of a model, or of its run, and its name"
     )
     parser.add_argument("--host", default=HOST, help=f"the address to listen at (default: {HOST}, this machine alone)")
-    parser.add_argument("--port", type=port, default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})")
+    parser.add_argument(
+        "--port", type=whole(0, 2**16 - 1), default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})"
+    )
     limits = parser.add_argument_group("limits")
     for name, default, metavar, meaning in (
         ("--max-megabytes", MEGABYTES, "N", "of a request"),
@@ -57,11 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         limits.add_argument(
             name, type=positive, default=default, metavar=metavar, help=f"{meaning} (default: {default})"
         )
+    seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
     for name, default, meaning in (
         ("--seconds", SECONDS, "for a request to wait and be parsed"),
         ("--client-seconds", CLIENT_SECONDS, "for a client to send a request, or to take the answer"),
     ):
-        limits.add_argument(name, type=_seconds, default=default, metavar="S", help=f"{meaning} (default: {default})")
+        limits.add_argument(name, type=seconds, default=default, metavar="S", help=f"{meaning} (default: {default})")
     add_precision_argument(parser)
     add_import_argument(parser)
     parser.set_defaults(combine=None)
@@ -115,10 +118,3 @@ def named_folders(arguments: Sequence[str]) -> dict[str, str]:
 def _name_of(folder: str) -> str:
     above, name = os.path.split(os.path.abspath(folder))
     return os.path.basename(above) or name if name == "model" else name
-
-
-def _seconds(text: str) -> float:
-    value = number(text)
-    if not 0 < value <= LONGEST_TIME:
-        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0 and up to {LONGEST_TIME}, got {text!r}")
-    return value

@@ -4,29 +4,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import (
-    add_decoder_argument,
-    add_import_argument,
-    add_overwrite_argument,
-    number,
-    output_file,
-    positive,
-)
-from treeparse.cli.models import (
-    SEVERAL,
-    add_combine_argument,
-    add_precision_argument,
-    check_models,
-    leading_models,
-    load_models,
-)
+from treeparse.cli.common import add_batch_words_argument, add_decoder_argument, add_output_argument, positive, real
+from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, load_models, models_and_files
 from treeparse.cli.tables import tsv_line
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_output
-from treeparse.errors import TreeparseError
 from treeparse.progress import Announcer, parsing_bar
 
 if TYPE_CHECKING:
@@ -55,34 +40,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
     )
-    parser.add_argument("-o", "--output", type=output_file, default="-", metavar="OUT", help="the TSV (default: -)")
-    add_overwrite_argument(parser)
-    parser.add_argument(
-        "--below", type=_probability, default=0.5, metavar="P", help="a probability, from 0 to 1 (default: 0.5)"
-    )
+    add_output_argument(parser, "the TSV")
+    probability = real("a probability from 0 to 1", lambda value: 0 <= value <= 1)
+    below = "a probability, from 0 to 1 (default: 0.5)"
+    parser.add_argument("--below", type=probability, default=0.5, metavar="P", help=below)
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
-    parser.add_argument(
-        "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
-    )
-    add_combine_argument(parser)
-    add_precision_argument(parser)
+    add_batch_words_argument(parser)
+    add_model_arguments(parser)
     add_decoder_argument(parser)
-    add_import_argument(parser)
-
-
-def _probability(text: str) -> float:
-    value = number(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a probability from 0 to 1, got {text!r}")
-    return value
 
 
 def run(args: argparse.Namespace) -> int:
     """List the arcs."""
-    models, files = leading_models([*args.models, *args.gold])  # which argparse cannot tell apart
-    if not files:
-        raise TreeparseError(f"There is no treebank after the folders {', '.join(models)}: name files, GOLD.")
+    models, files = models_and_files([*args.models, *args.gold])
     check_outputs([args.output], inputs=files, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
     single_root = not args.multi_root
@@ -98,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
         own = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)
-    rows = [row for found in zip(sentences, gold, own, strict=True) for row in _rows(*found, below=args.below)]
+    rows = [row for parsed in zip(sentences, gold, own, strict=True) for row in _rows(*parsed, below=args.below)]
     rows.sort(key=lambda row: row[0])
     with atomic_output(args.output) as output:
         output.write(tsv_line([*TITLES, *MODEL_TITLES]))
         for row in rows[: args.top]:
-            output.write(tsv_line([_shown(value) for value in row]))
+            output.write(tsv_line([figure(value) if isinstance(value, float) else value for value in row]))
     return 0
 
 
@@ -119,8 +90,3 @@ def _rows(
     for word, (prob, (line, form, *arcs)) in enumerate(zip(probs, zip(*columns, strict=True), strict=True), 1):
         if prob < below:
             yield prob, sentence.source, line, sentence.sent_id or "", word, form, *arcs
-
-
-def _shown(value: object) -> object:
-
-    return figure(value) if isinstance(value, float) else value
