@@ -64,7 +64,7 @@ def test_mistakes_become_sentences(model: str, tmp_path: Path, capsys: pytest.Ca
     assert suspects(model, bare) == 2
     assert f"{bare}:3: sentence t: word 2 has no head" in capsys.readouterr().err
     assert suspects(model, model) == 2
-    assert "There is no treebank after the folders" in capsys.readouterr().err
+    assert "There is no input after the folders" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         suspects(model, bare, "--below", "1.5")
     assert "must be a probability from 0 to 1, got '1.5'" in capsys.readouterr().err

@@ -1,13 +1,9 @@
-"""The end of a command by Ctrl-C, SIGTERM or SIGHUP, and the message that says how to resume training."""
+"""The end of a command by SIGTERM or SIGHUP."""
 
-import shlex
 import signal
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-
-from treeparse.cli.common import INTERRUPTED
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHUP
 
@@ -55,32 +51,3 @@ def signals_exit() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
-
-
-def stoppable(work: Callable[[], object], way_on: Callable[[], str] = lambda: "the same command resumes") -> int:
-    """Do work that can be resumed, and return the exit code; if a signal stops it, a message says how to resume."""
-    try:
-        with signals_exit():
-            work()
-    except KeyboardInterrupt:
-        word, code = "interrupted", INTERRUPTED
-    except Stopped as stopped:
-        word, code = stopped.word, stopped.exit_code
-    else:
-        return 0
-    with suppress(OSError):  # the terminal may be gone
-        print(f"{word}; {way_on()}", file=sys.stderr)
-    return code
-
-
-def way_on(output: str | None) -> str:
-    """Return what to do after a stop; ``output`` is the folder of the run, None if it is unknown."""
-    from treeparse.training.state.run_directory import RunDirectory
-
-    run = None if output is None else RunDirectory(output)
-    if run is None or not run.config.exists():
-        return "no run had begun: give the same command again"
-    path = shlex.quote(str(run.path))
-    if not run.state.exists():
-        return f"no epoch was complete; start again with: treeparse train --resume {path}"
-    return f"go on with: treeparse train --resume {path} (the parser so far: treeparse export {path})"

@@ -82,14 +82,8 @@ class CorpusRequest:
             return self.output_format
         name = self.output_format or ("conllu" if self.has_folder else format_of_name(self.output))
         trees = self.trees
-        options = WriterOptions(
-            lists=trees.method != "parse",
-            tags=self.tags,
-            probabilities=trees.probabilities,
-            head_sets=trees.head_threshold is not None,
-            drop_empty=self.drop_empty,
-        )
-        return make_writer(name, options)
+        is_list, has_sets = trees.method != "parse", trees.head_threshold is not None
+        return make_writer(name, WriterOptions(is_list, self.tags, trees.probabilities, has_sets, self.drop_empty))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +127,17 @@ def list_parts(
         OSError: the folder of an output cannot be made or written to.
     """
     paths = expand_paths(request.inputs)
-    parts = _parts(request, paths)
+    inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
+    if request.has_folder:
+        targets = _targets(paths, str(request.output), _suffix(request))
+        parts = [CorpusPart(target, (each,)) for target, each in zip(targets, inputs, strict=True)]
+        if shard is not None:
+            parts = [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
+    else:
+        if shard is not None:
+            spans = shard.spans([*map(file_size, paths)])
+            inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
+        parts = [CorpusPart(str(request.output), tuple(inputs))]
     check_outputs(
         [part.target for part in parts],
         inputs=[*map(str, request.inputs), *also_read],
@@ -155,28 +159,14 @@ def is_folder(output: str) -> bool:
     return os.path.isdir(output) or output.endswith(("/", os.sep))
 
 
-def _parts(request: CorpusRequest, paths: Sequence[Path]) -> list[CorpusPart]:
-    inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
-    if request.has_folder:
-        targets = _targets(paths, str(request.output), _suffix(request))
-        parts = [CorpusPart(target, (each,)) for target, each in zip(targets, inputs, strict=True)]
-        if shard is None:
-            return parts
-        return [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
-    if shard is not None:
-        spans = shard.spans([*map(file_size, paths)])
-        inputs = [replace(each, span=span) for each, span in zip(inputs, spans, strict=True)]
-    return [CorpusPart(str(request.output), tuple(inputs))]
-
-
 def _suffix(request: CorpusRequest) -> str | None:
-    """The suffix of the outputs in a folder; None where the inputs have the same format, and so keep their names."""
+    """Return the suffix of the outputs in a folder; None if inputs keep their names because the format is the same."""
     writer = request.writer()
     return None if writer.suffix == ".conllu" and request.format == "conllu" else writer.suffix
 
 
 def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
-    """The output of each input: its name in the folder, below the folders that are not common to all inputs."""
+    """Return the output of each input: its name in the folder, below those folders that the inputs do not share."""
     if Path("-") in paths:
         raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name an output file.")
     files = [os.path.abspath(path) for path in paths]
@@ -184,19 +174,15 @@ def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str
         common = os.path.commonpath([*map(os.path.dirname, files)])
     except ValueError as error:  # several drives
         raise TreeparseError(f"The inputs share no folder ({error}): parse each drive's by a command.") from error
-    targets = [os.path.join(folder, _renamed(os.path.relpath(file, common), suffix)) for file in files]
-    seen: dict[str, Path] = {}
-    for path, target in zip(paths, targets, strict=True):
-        if (first := seen.setdefault(target, path)) is not path:
+    first_paths: dict[str, Path] = {}
+    for path, file in zip(paths, files, strict=True):
+        target = os.path.join(folder, os.path.relpath(file, common))
+        if suffix is not None:
+            stem = plain_name(target)
+            known = next((end for end in INPUT_SUFFIXES if stem.endswith(end)), "")
+            target = stem.removesuffix(known) + suffix + target.removeprefix(stem)
+        if (first := first_paths.setdefault(target, path)) is not path:
             raise TreeparseError(
                 f"The outputs of {first} and {path} would both be {target}: parse them by two commands."
             )
-    return targets
-
-
-def _renamed(name: str, suffix: str | None) -> str:
-    if suffix is None:
-        return name
-    stem = plain_name(name)
-    known = next((end for end in INPUT_SUFFIXES if stem.endswith(end)), "")
-    return stem.removesuffix(known) + suffix + name.removeprefix(stem)
+    return list(first_paths)

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.corpus.progress import CorpusSummary
@@ -76,20 +75,16 @@ def _read(
             for sentence in sentences if source.span is None or source.span else ():
                 last = sentence.ordinal
                 first = source.number * LONGEST_FILE + last
-                own = (sentence,) if tokenizer is None else tokenised(sentence, tokenizer)
-                for number, each in enumerate(own):
+                sentences_of_line = (sentence,) if tokenizer is None else tokenised(sentence, tokenizer)
+                for number, each in enumerate(sentences_of_line):
                     yield OrderedSentence(each, number * LONGEST_INPUT + first)
             begun = source.span is not None and source.span.start > 0  # by another shard
             if request.format == "text":
-                lines_before += _count_lines(source.path) if begun else last + 1
+                lines_before += sum(1 for _ in read_text(source.path)) if begun else last + 1
         except DataError as fault:
             if not (fault.problem == NO_SENTENCE and request.skip_invalid and request.has_folder):
                 raise
             summary.empty_files += 1
-
-
-def _count_lines(path: Path) -> int:
-    return sum(1 for _ in read_text(path))
 
 
 def _conllu_reader(
@@ -131,9 +126,9 @@ def fault_at(sentence: ConlluSentence, problem: str) -> DataError:
 
 
 def chunks_of(items: Iterable[SentenceOrEnd], size: int, words: int) -> Iterator[list[SentenceOrEnd]]:
-    """Yield lists of ``size`` sentences, shorter ones where they reach ``words`` words, with the ends among them.
+    """Yield lists of ``size`` sentences, shorter ones if they reach ``words`` words, with the Nones between outputs.
 
-    A fault comes after the sentences before it, so that they are parsed and written.
+    An error is raised after the last list before it, so that the sentences before it are parsed and written.
     """
     chunk: list[SentenceOrEnd] = []
     sentences = length = 0

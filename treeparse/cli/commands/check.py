@@ -3,9 +3,10 @@
 import argparse
 import functools
 import json
+import operator
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the files; the exit code is 1 if there are faults."""
     check_outputs([args.output], inputs=args.files, overwrite_input=args.overwrite_input)
-    printed = args.output != "-"
     paths = expand_paths(args.files)
     index = SentenceIndex() if len(paths) > 1 else None
-    take = [_ignore if index is None else functools.partial(index.add, number) for number in range(len(paths))]
-    reports = [_check(path, args, print if printed else _ignore, each) for path, each in zip(paths, take, strict=True)]
+    reports = [_check(path, number, args, index) for number, path in enumerate(paths)]
     notes = _notes(reports, index)
-    if printed and not args.quiet and any(report.statistics.sentences for report in reports):
+    if args.output != "-" and not args.quiet and any(report.statistics.sentences for report in reports):
         blank = [""] if any(report.faults for report in reports) else []
         print("\n".join([*blank, *_table(reports), *(["", *notes] if notes else [])]))
     if args.output is not None:
@@ -72,54 +71,53 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(slots=True)
 class _Report:
-    """What was found in one file."""
+    """The faults and figures of one file, or of all files."""
 
     path: str
-    statistics: "TreebankStatistics"
-    faults: list["DataError"] = field(default_factory=list)
-    left_out: int = 0  # sentences with faults
+    statistics: TreebankStatistics
+    faults: list[DataError]
+    left_out: int  # sentences with faults
 
 
-def _check(
-    path: Path,
-    args: argparse.Namespace,
-    tell: Callable[["DataError"], object],
-    take: "Callable[[ConlluSentence], object]",
-) -> _Report:
-    """Check a file; ``tell`` is given each fault, ``take`` each sound sentence."""
+def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceIndex | None) -> _Report:
+    """Check a file, print each fault unless the output is JSON on standard output, and index the sound sentences."""
     faults: list[DataError] = []
-    together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # told of together, at the end
+    together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # reported together, at the end
     sentences = left_out = 0
-    scan = functools.partial(scan_conllu, require_trees=not args.no_trees, single_root=not args.multi_root)
+    single_root = not args.multi_root
+    results = scan_conllu(path, require_trees=not args.no_trees, require_labels=True, single_root=single_root)
+
+    def report(new_faults: Sequence[DataError]) -> None:
+        faults.extend(new_faults)
+        if args.output != "-":
+            print(*new_faults, sep="\n")
 
     def sound_sentences() -> Iterator[ConlluSentence]:
         nonlocal sentences, left_out
-        for result in scan(path, require_labels=True):
+        for result in results:
             if isinstance(result, ConlluSentence):
                 sentences += 1
-                take(result)
+                if index is not None:
+                    index.add(number, result)
                 yield result
                 continue
             left_out += result[0].line is not None  # otherwise the fault is of the file
             if result[0].problem in together:
                 together[result[0].problem].append(result[0])
-                continue
-            faults.extend(result)
-            for fault in result:
-                tell(fault)
+            else:
+                report(result)
 
     statistics = TreebankStatistics.of(sound_sentences())
     if faults and isinstance(faults[-1], WrongFormatError):
         statistics = TreebankStatistics()  # the few sentences that could be read say nothing of the file
-    for found, remedy in zip(together.values(), (WITHOUT_HEADS, WITHOUT_LABELS), strict=True):
-        if found:
-            faults.append(found[0] if len(found) == 1 else _joined(found, sentences + left_out, remedy))
-            tell(faults[-1])
+    for same, remedy in zip(together.values(), (WITHOUT_HEADS, WITHOUT_LABELS), strict=True):
+        if same:
+            report([same[0] if len(same) == 1 else _joined(same, sentences + left_out, remedy)])
     return _Report(str(path), statistics, faults, left_out)
 
 
 def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataError:
-    """One fault of a file for the same fault of several of its sentences."""
+    """Join the same fault of several sentences of a file to one fault of the file."""
     if len(faults) == sentences:
         problem = f"in all {sentences:,} sentences {faults[0].problem}"
     else:
@@ -128,8 +126,8 @@ def _joined(faults: Sequence[DataError], sentences: int, remedy: str) -> DataErr
     return DataError(f"{problem}: {remedy}", source=faults[0].source)
 
 
-def _notes(reports: Sequence[_Report], index: "SentenceIndex | None") -> list[str]:
-    """What several files share, and what one of them has and another lacks."""
+def _notes(reports: Sequence[_Report], index: SentenceIndex | None) -> list[str]:
+    """Return notes on what several files share, and on what one of them has and another lacks."""
     if index is None:
         return []
     names = _short_names([report.path for report in reports])
@@ -137,8 +135,8 @@ def _notes(reports: Sequence[_Report], index: "SentenceIndex | None") -> list[st
     return [*_shared_notes(names, index), *_missing_notes([*read], [*read.values()])]
 
 
-def _shared_notes(names: Sequence[str], index: "SentenceIndex") -> Iterator[str]:
-    """The sentences that pairs of files share, most first."""
+def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:
+    """Yield the sentences that pairs of files share, the pairs with most of them first."""
     pairs = sorted(index.shared(), key=lambda pair: -pair.count)
     for pair in pairs[:MOST_NAMED]:
         first, second = (names[file] for file in pair.files)
@@ -149,59 +147,45 @@ def _shared_notes(names: Sequence[str], index: "SentenceIndex") -> Iterator[str]
         yield f"note: {len(pairs) - MOST_NAMED:,} more pairs of files share sentences"
 
 
-def _missing_notes(names: Sequence[str], statistics: "Sequence[TreebankStatistics]") -> Iterator[str]:
-    """The labels, tags and features that one file has and another lacks, or all others where there are many files."""
+def _missing_notes(names: Sequence[str], statistics: Sequence[TreebankStatistics]) -> Iterator[str]:
+    """Yield the labels, tags and features that one file has and another lacks, or with many files all others lack."""
     for kind, noun in KINDS.items():
         items = [[item for item, _ in getattr(each, kind).most_common() if item != "_"] for each in statistics]
-        relations = _lacking_all(names, items) if len(names) > MOST_COLUMNS else _lacking_one(names, items)
-        for name, relation, missing in islice((each for each in relations if each[-1]), MOST_NAMED):
+        files, own_items = Counter(chain.from_iterable(items)), zip(names, items, strict=True)
+        if len(names) > MOST_COLUMNS:
+            notes = ((name, "no other file has", [each for each in own if files[each] == 1]) for name, own in own_items)
+        else:
+            notes = (
+                (name, f"{other} lacks", [each for each in own if each not in others])
+                for (name, own), (other, others) in permutations(own_items, 2)
+            )
+        for name, relation, missing in islice((note for note in notes if note[-1]), MOST_NAMED):
             more = ", ..." if len(missing) > MOST_NAMED else ""
             shown = ", ".join(missing[:MOST_NAMED])
             yield f"note: {name} has {counted(len(missing), noun)} that {relation}: {shown}{more}"
 
 
-def _lacking_one(names: Sequence[str], items: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, list[str]]]:
-    """What each file has and another lacks."""
-    for (name, own), (other, others) in permutations(zip(names, items, strict=True), 2):
-        yield name, f"{other} lacks", [item for item in own if item not in others]
-
-
-def _lacking_all(names: Sequence[str], items: Sequence[Sequence[str]]) -> Iterator[tuple[str, str, list[str]]]:
-    """What each file alone has."""
-    files = Counter(chain.from_iterable(items))
-    for name, own in zip(names, items, strict=True):
-        yield name, "no other file has", [item for item in own if files[item] == 1]
-
-
-def _ignore(_: object) -> None:
-    pass
-
-
 def _to_json(reports: Sequence[_Report], notes: Sequence[str]) -> dict[str, Any]:
-    files = [_file_to_json(report) for report in reports]
+    files = [
+        {
+            "file": report.path,
+            "faults": [{"line": each.line, "sent_id": each.sent_id, "problem": each.problem} for each in report.faults],
+            "sentences_left_out": report.left_out,
+            "statistics": report.statistics.to_json(),
+        }
+        for report in reports
+    ]
     return {"files": files, "all": _total(reports).statistics.to_json(), "notes": notes}
 
 
-def _file_to_json(report: _Report) -> dict[str, Any]:
-    return {
-        "file": report.path,
-        "faults": [{"line": fault.line, "sent_id": fault.sent_id, "problem": fault.problem} for fault in report.faults],
-        "sentences_left_out": report.left_out,
-        "statistics": report.statistics.to_json(),
-    }
-
-
 def _total(reports: Sequence[_Report]) -> _Report:
-    total = _Report("all", reports[0].statistics, list(reports[0].faults), reports[0].left_out)
-    for report in reports[1:]:
-        total.statistics += report.statistics
-        total.faults += report.faults
-        total.left_out += report.left_out
-    return total
+    statistics = functools.reduce(operator.add, (report.statistics for report in reports))
+    faults = [fault for report in reports for fault in report.faults]
+    return _Report("all", statistics, faults, sum(report.left_out for report in reports))
 
 
 def _table(reports: Sequence[_Report]) -> list[str]:
-    """The figures as lines: a column a file, and their sum where there are several."""
+    """Return the figures as lines: a column for each file and, for several, a column for all."""
     total = _total(reports)
     own_columns = reports if len(reports) <= MOST_COLUMNS else []
     columns = [*own_columns, total] if len(reports) > 1 else list(reports)
@@ -217,7 +201,7 @@ def _table(reports: Sequence[_Report]) -> list[str]:
 
 
 def _figures(report: _Report) -> dict[str, str]:
-    """One column of the table, by the names of its rows."""
+    """Return one column of the table, by the names of its rows."""
     counted = report.statistics
     lengths = counted.length_summary
     return {
@@ -240,7 +224,7 @@ def _figures(report: _Report) -> dict[str, str]:
 
 
 def _short_names(paths: Sequence[str]) -> list[str]:
-    """The names of files without folders, suffixes and the start that all share: en_ewt-ud-dev is dev beside train."""
+    """Return names without folders, suffixes and the start that all share: beside train, en_ewt-ud-dev is dev."""
     names = ["<stdin>" if path == "-" else Path(plain_name(path)).name.removesuffix(".conllu") for path in paths]
     if len(set(names)) < len(names):
         return names if len(set(paths)) < len(paths) else list(paths)

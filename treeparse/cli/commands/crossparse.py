@@ -3,7 +3,7 @@
 import argparse
 
 from treeparse.cli.common import modules_of_current_folder, positive, seed
-from treeparse.cli.stopping import stoppable
+from treeparse.cli.training import add_config_arguments, read_config, stoppable
 from treeparse.corpus.output_checks import check_new_folder
 from treeparse.shipped import file_or_shipped
 
@@ -27,10 +27,7 @@ other lists by the same parsers. In Python: treeparse.rerank.crossparsing."""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "--config", default="default", metavar="FILE", help="as in treeparse train: a YAML file or a shipped name"
-    )
-    parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
+    add_config_arguments(parser, default="default")
     parser.add_argument("--folds", type=positive, default=4, metavar="N", help="parsers to train (default: 4)")
     parser.add_argument("-k", type=positive, default=32, metavar="K", help="parses of a list, at most (default: 32)")
     parser.add_argument(
@@ -48,14 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _crossparse(args: argparse.Namespace) -> None:
-    from treeparse.training.settings.reading import check_inputs, read_settings
-
-    given = {"output": args.output, "trainer.device": args.device}
-    options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    settings = read_settings(file_or_shipped(args.config), [*options, *args.overrides])
-    check_new_folder(settings.config.output)
-    check_inputs(settings.config)
-    config = settings.checked()
+    config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
     from treeparse.rerank.crossparsing import Listing, crossparse
 
     listing = Listing(args.k, args.method.replace("-", "_"), args.draw_seed)

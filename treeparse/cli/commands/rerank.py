@@ -2,8 +2,8 @@
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -81,16 +81,16 @@ def run(args: argparse.Namespace) -> int:
     if is_folder(args.output):
         raise TreeparseError(f"All parses go to one file, but {args.output} is a folder: name a file.")
     check_outputs([args.output], inputs=args.lists, others=[args.model], overwrite_input=args.overwrite_input)
-    scorer, summary = _scorer(args), _RerankSummary()
+    scorer, counts = _scorer(args), Counter[str]()
     read = chain.from_iterable(read_nbest(path, format=args.format) for path in expand_paths(args.lists))
     with modules_of_current_folder():
         form = (args.output_format or format_of_name(args.output)) if args.whole else "conllu"
         writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
-        write_results(args.output, writer, _reranked(read, scorer, summary, bar))
+        write_results(args.output, writer, _reranked(read, scorer, counts, bar))
     if not args.quiet:
-        others = f"{summary.changed:,} with another first tree than before"
-        print(f"treeparse: {counted(summary.sentences, 'sentence')}, {others}", file=sys.stderr)
+        changed = f"{counts['changed']:,} with another first tree than before"
+        print(f"treeparse: {counted(counts['sentences'], 'sentence')}, {changed}", file=sys.stderr)
     return 0
 
 
@@ -106,33 +106,27 @@ def _scorer(args: argparse.Namespace) -> "Scorer":
     from treeparse.rerank import ExpectedAccuracy, Reranker, scorer_named
 
     import_modules(args)
-    own = None if args.model is None else Reranker.from_pretrained(args.model)
+    scorer = None if args.model is None else Reranker.from_pretrained(args.model)
     if args.scorer is not None:
         with modules_of_current_folder():
-            own = scorer_named(args.scorer)
-    if own is not None and args.mbr is None:
+            scorer = scorer_named(args.scorer)
+    if scorer is not None and args.mbr is None:
         if args.weights is not None:
             raise TreeparseError("--weights says how parses count for --mbr: give that too, or leave it out.")
-        return own
-    return ExpectedAccuracy(args.mbr or "las", args.weights or "auto", own)
-
-
-@dataclass
-class _RerankSummary:
-    sentences: int = 0
-    changed: int = 0
+        return scorer
+    return ExpectedAccuracy(args.mbr or "las", args.weights or "auto", scorer)
 
 
 def _reranked(
-    lists: Iterable[NBestList], scorer: "Scorer", summary: _RerankSummary, bar: ParsingBar
+    lists: Iterable[NBestList], scorer: "Scorer", counts: Counter[str], bar: ParsingBar
 ) -> Iterator[NBestList]:
-    """The lists in their new order, counted."""
+    """Yield the lists in their new order; count sentences, and sentences whose first tree changed."""
     from treeparse.rerank import reranked
 
     for nbest in lists:
         new = reranked(nbest, scorer)
         before, now = nbest.parses[0], new.parses[0]
-        summary.sentences += 1
-        summary.changed += (before.heads, before.labels) != (now.heads, now.labels)
+        counts["sentences"] += 1
+        counts["changed"] += (before.heads, before.labels) != (now.heads, now.labels)
         bar.advance(1, len(nbest.tokens), 1)
         yield new

@@ -5,8 +5,8 @@ import math
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import modules_of_current_folder, positive, real
-from treeparse.cli.stopping import stoppable
 from treeparse.cli.tables import aligned, percent
+from treeparse.cli.training import add_config_arguments, read_config, stoppable
 from treeparse.corpus.output_checks import check_new_folder
 from treeparse.shipped import file_or_shipped
 
@@ -30,8 +30,7 @@ was stopped; with more --rounds it adds those. In Python: treeparse.training.sel
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", default="semisup", metavar="FILE", help="as in treeparse train (default: semisup)")
-    parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
+    add_config_arguments(parser, default="semisup")
     parser.add_argument("--rounds", type=positive, default=2, metavar="N", help="rounds after round 0 (default: 2)")
     parser.add_argument(
         "--least-log-prob",
@@ -51,29 +50,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _self_train(args: argparse.Namespace) -> None:
-    path = file_or_shipped(args.config)
-    from treeparse.training.settings.reading import check_inputs, read_settings
-
-    given = {"output": args.output, "trainer.device": args.device}
-    options = [f"--{key}={value}" for key, value in given.items() if value is not None]
-    settings = read_settings(path, [*options, *args.overrides])
-    check_new_folder(settings.config.output)
-    check_inputs(settings.config)
-    config = settings.checked()
-    from treeparse.training.self_training import self_train
+    config = read_config(file_or_shipped(args.config), args, output=args.output).checked()
+    from treeparse.training.self_training import best_round, self_train
 
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
     if not args.quiet:
-        print("\n".join(_table(rounds)))
+        print("\n".join(_table(rounds, best_round(rounds))))
         print(f"model: {config.output}/model")
 
 
-def _table(rounds: "list[Round]") -> list[str]:
-    from treeparse.training.self_training import best_round
-
+def _table(rounds: "list[Round]", best: "Round") -> list[str]:
     rows = [["round", "dev UAS", "dev LAS", "silver sentences", "of", ""]]
     for each in rounds:
         scores = ["-" if score is None else percent(score) for score in (each.dev_uas, each.dev_las)]
-        best = "best" if each is best_round(rounds) else ""
-        rows.append([str(each.number), *scores, f"{each.silver:,}", f"{each.text:,}", best])
+        remark = "best" if each is best else ""
+        rows.append([str(each.number), *scores, f"{each.silver:,}", f"{each.text:,}", remark])
     return aligned(rows)

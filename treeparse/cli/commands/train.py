@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from treeparse.cli.common import modules_of_current_folder
-from treeparse.cli.stopping import stoppable, way_on
+from treeparse.cli.training import how_to_resume, read_config, stoppable
 from treeparse.corpus.output_checks import check_new_folder
 from treeparse.errors import TreeparseError
 from treeparse.progress import Announcer
@@ -65,24 +65,23 @@ def run(args: argparse.Namespace) -> int:
 
     def work() -> None:
         nonlocal output
-        from treeparse.training.settings.reading import check_inputs, read_settings
-
-        of_run = args.resume is not None and args.config is None
-        settings = read_settings(_config_path(args), _options(args), of_run=of_run)
+        if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
+            raise TreeparseError("--resume continues in the folder of the run itself: leave out --output.")
+        is_of_run, folder = args.resume is not None and args.config is None, args.resume or args.output
+        path = _config_path(args)
+        settings = read_config(path, args, is_of_run=is_of_run, output=folder, init_from=args.init_from)
         output = settings.config.output
-        check_new_folder(output)
-        check_inputs(settings.config)
         with Announcer(quiet=args.quiet).during("loading PyTorch and Lightning"):
             config = settings.checked()
             from treeparse.training.run import train
 
         train(config, resume=args.resume is not None, quiet=args.quiet)
 
-    return stoppable(work, lambda: way_on(output))
+    return stoppable(work, lambda: how_to_resume(output))
 
 
 def _config_path(args: argparse.Namespace) -> Path:
-    """The config file; a run to resume brings its own."""
+    """Return the config file, for a run to resume the run's own."""
     if args.config is not None:
         return file_or_shipped(args.config)
     if args.resume is None:
@@ -91,12 +90,3 @@ def _config_path(args: argparse.Namespace) -> Path:
     if not path.is_file():
         raise TreeparseError(f"There is no run to resume in {args.resume} (no config.yaml): give --config FILE too.")
     return path
-
-
-def _options(args: argparse.Namespace) -> list[str]:
-    """The options for the config, dotted ones last but for the folder of a run to resume."""
-    if args.resume is not None and args.output is not None and Path(args.resume) != Path(args.output):
-        raise TreeparseError("--resume goes on in the folder of the run itself: leave out --output.")
-    output = args.output if args.resume is None else args.resume
-    given = {"output": output, "init_from": args.init_from, "trainer.device": args.device}
-    return [f"--{key}={value}" for key, value in given.items() if value is not None] + list(args.overrides)

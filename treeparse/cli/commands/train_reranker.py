@@ -4,17 +4,12 @@ import argparse
 import sys
 from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
 from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
-
-if TYPE_CHECKING:
-    from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
-    from treeparse.rerank.learning import LearningConfig
 
 HELP = "train a reranker from lists and gold trees"
 EPILOG = """examples:
@@ -60,55 +55,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Train, or tune, and write the reranker."""
     check_model_folder(args.output, "reranker")
-    from treeparse.rerank import Reranker
+    from treeparse.rerank import LogLinearConfig, Reranker, TreeNetworkConfig
+    from treeparse.rerank.learning import LearningConfig
 
     if args.tune is not None and args.dev is not None:
         raise TreeparseError(
             "--tune fits the base weight to LISTS, there is nothing for --dev to choose: leave it out."
         )
+
+    def say(line: str) -> None:
+        if not args.quiet:
+            print(line, file=sys.stderr, flush=True)
+
     import_modules(args)
-    gold = _gold(args.gold, args)
+    gold, lists = _gold(args.gold, args), _lists(args.lists)
     if args.tune is not None:
-        reranker = Reranker.from_pretrained(args.tune).tuned(gold, _lists(args.lists))
+        reranker = Reranker.from_pretrained(args.tune).tuned(gold, lists)
     else:
-        reranker = _trained(gold, args)
+        model = LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
+        epochs = {} if args.epochs is None else {"epochs": args.epochs}
+        learning = LearningConfig(target=args.target, seed=args.seed, **epochs)
+        held_out = None if args.dev is None else (_gold(args.dev[0], args), _lists(args.dev[1]))
+        reranker = Reranker.train(model, gold, lists, learning, held_out=held_out, say=say)
     reranker.save_pretrained(args.output)
     if not args.quiet:
         print(f"base weight {reranker.base_weight:.2f}: {args.output}")
     return 0
 
 
-def _trained(gold: "list[Sentence]", args: argparse.Namespace) -> "Reranker":
-    from treeparse.rerank import Reranker
-
-    model = _model(args)
-    held_out = None if args.dev is None else (_gold(args.dev[0], args), _lists(args.dev[1]))
-
-    def say(line: str) -> None:
-        if not args.quiet:
-            print(line, file=sys.stderr, flush=True)
-
-    return Reranker.train(model, gold, _lists(args.lists), _learning(args), held_out=held_out, say=say)
-
-
-def _model(args: argparse.Namespace) -> "LogLinearConfig | TreeNetworkConfig":
-    from treeparse.rerank import LogLinearConfig, TreeNetworkConfig
-
-    return LogLinearConfig(upos=args.upos) if args.kind == "global" else TreeNetworkConfig()
-
-
-def _learning(args: argparse.Namespace) -> "LearningConfig":
-    from treeparse.rerank.learning import LearningConfig
-
-    given = {} if args.epochs is None else {"epochs": args.epochs}
-    return LearningConfig(target=args.target, seed=args.seed, **given)
-
-
-def _gold(pattern: str, args: argparse.Namespace) -> "list[Sentence]":
-
+def _gold(pattern: str, args: argparse.Namespace) -> list[Sentence]:
     return [sentence.words for sentence in load_treebank(pattern, single_root=not args.multi_root)]
 
 
-def _lists(pattern: str) -> "Iterator[NBestList]":
-
+def _lists(pattern: str) -> Iterator[NBestList]:
     return chain.from_iterable(map(read_nbest, expand_paths([pattern])))

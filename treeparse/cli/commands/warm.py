@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import chain, cycle, product
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NoReturn
+from typing import Any
 
 from treeparse.cli.common import positive
 from treeparse.errors import TreeparseError
@@ -103,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Call whatever has kernels of its own, and say how many were compiled."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        _refuse("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
+        raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
     started, kernels = time.perf_counter(), Kernels()
     with _mapping(args.jobs) as each, ThreadPoolExecutor(args.jobs) as threads:
         of_calls = each(kernels_of_call, range(len(CALLS)))  # begins before torch is imported here
@@ -114,17 +114,12 @@ def run(args: argparse.Namespace) -> int:
             for some in found:
                 kernels.add(some)
                 if kernels.fault is not None:
-                    _refuse(kernels.fault)
+                    raise TreeparseError(kernels.fault)
                 bar.update()
     if not args.quiet:
         counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
         print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
     return 0
-
-
-def _refuse(sentence: str) -> NoReturn:
-
-    raise TreeparseError(sentence)
 
 
 def _device_sources() -> list[tuple[Path, str]]:

@@ -1,6 +1,6 @@
-r"""Output formats: a writer turns sentences with their trees into text. One file a format, one line in `WRITERS`.
+r"""Output formats: a writer turns sentences with their trees into text. Each format is one line in `WRITERS`.
 
-A writer of a user's own is a class path, such as ``mine.Brackets``::
+A custom writer is named by its class path, such as ``mine.Brackets``::
 
     from treeparse.corpus import Writer
 
@@ -13,26 +13,24 @@ A writer of a user's own is a class path, such as ``mine.Brackets``::
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
+from treeparse.data.annotations import with_head_sets, with_probabilities
 from treeparse.data.compression import plain_name
+from treeparse.data.conllu import ConlluSentence, conllu_texts
+from treeparse.data.nbest.files import nbest_texts
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.user_code import import_code
 
-WRITERS = {
-    "conllu": "treeparse.corpus.writers.conllu.ConlluWriter",
-    "jsonl": "treeparse.corpus.writers.jsonl.JsonlWriter",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """What is written of each sentence.
+    """The parts of each result that a writer writes.
 
     Attributes:
         lists: whether a sentence has a list of trees, otherwise it has one tree.
@@ -59,7 +57,49 @@ class Writer(ABC):
 
     @abstractmethod
     def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
-        """Return the text of each sentence and its trees, in order, with whatever stands before, between and after."""
+        """Yield the text of each sentence with its trees, in order; the texts together are the file."""
+
+
+class ConlluWriter(Writer):
+    """Writes CoNLL-U, for lists one block a tree; only HEAD, DEPREL, DEPS and what the options add change."""
+
+    suffix = ".conllu"
+
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Yield the text of each sentence."""
+        if self.options.lists:
+            return nbest_texts(map(_with_id, results), "conllu", drop_empty=self.options.drop_empty)
+        return conllu_texts(map(self._parsed, results))
+
+    def _parsed(self, result: NBestList) -> ConlluSentence:
+        parse, options = result.parses[0], self.options
+        tags = parse.tags if options.tags else {}
+        parsed = result.sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=options.drop_empty)
+        if options.probabilities:
+            parsed = with_probabilities(parsed, parse)
+        return with_head_sets(parsed, parse) if options.head_sets else parsed
+
+
+class JsonlWriter(Writer):
+    """Writes JSON Lines, an object a sentence, whose keys `treeparse.data.nbest.jsonl` lists; a parse is a list of one.
+
+    Raises:
+        TreeparseError: the options ask for tags or sets of heads, for which the format has no keys.
+    """
+
+    suffix = ".jsonl"
+
+    def __init__(self, options: WriterOptions | None = None) -> None:
+        super().__init__(options)
+        if self.options.tags or self.options.head_sets:
+            raise TreeparseError("The output format jsonl has no tags and no sets of heads: choose conllu.")
+
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Yield the line of each sentence."""
+        return nbest_texts(map(_with_id, results), "jsonl")
+
+
+WRITERS: Mapping[str, type[Writer]] = {"conllu": ConlluWriter, "jsonl": JsonlWriter}
 
 
 def check_format(name: str) -> str:
@@ -82,17 +122,19 @@ def make_writer(name: str, options: WriterOptions) -> Writer:
     """Return the writer of a format, or of a class path.
 
     Raises:
-        TreeparseError: there is no such writer, or it cannot write what the options say.
+        TreeparseError: no such writer exists, or the writer cannot write what the options ask for.
     """
-    module, _, kind = WRITERS.get(check_format(name), name).rpartition(".")
-    writer = getattr(import_code(module), kind, None)
-    if not (isinstance(writer, type) and issubclass(writer, Writer)):
+    kind = WRITERS.get(check_format(name))
+    if kind is None:
+        module, _, attribute = name.rpartition(".")
+        kind = getattr(import_code(module), attribute, None)
+    if not (isinstance(kind, type) and issubclass(kind, Writer)):
         raise TreeparseError(f"An output format must be a subclass of treeparse.corpus.Writer, got {name}.")
-    return writer(options)
+    return kind(options)
 
 
-def with_id(result: NBestList) -> NBestList:
-    """Return the result with an id of its sentence, by its ordinal in the file where the sentence has none."""
+def _with_id(result: NBestList) -> NBestList:
+    """Return the result; a sentence without an id gets its ordinal in the file as its id."""
     if result.sent_id:
         return result
     return replace(result, sentence=replace(result.sentence, sent_id=f"sentence-{result.sentence.ordinal + 1}"))

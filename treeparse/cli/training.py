@@ -1,0 +1,73 @@
+"""What the commands that train share: reading the settings, and the message that says how to resume after a signal."""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treeparse.cli.common import INTERRUPTED
+from treeparse.cli.stopping import Stopped, signals_exit
+from treeparse.corpus.output_checks import check_new_folder
+
+if TYPE_CHECKING:
+    from treeparse.training.settings.reading import PendingConfig
+
+
+def add_config_arguments(parser: argparse.ArgumentParser, *, default: str) -> None:
+    """Declare ``--config`` and ``--output`` of a command that trains several parsers."""
+    config = f"a YAML file of settings, or a name from treeparse config (default: {default})"
+    parser.add_argument("--config", default=default, metavar="FILE", help=config)
+    parser.add_argument("--output", metavar="DIR", help="the folder, instead of the config's")
+
+
+def read_config(
+    path: Path, args: argparse.Namespace, *, is_of_run: bool = False, **settings: str | None
+) -> "PendingConfig":
+    """Read a config with its dotted options; raise, before torch is loaded, for an impossible file or folder.
+
+    Args:
+        path: the file.
+        args: the arguments of the command, with ``overrides``.
+        is_of_run: whether the file is the config of a run.
+        settings: further settings, by key; those that are None are left out.
+    """
+    from treeparse.training.settings.reading import check_inputs, read_settings
+
+    settings["trainer.device"] = args.device
+    options = [f"--{key}={value}" for key, value in settings.items() if value is not None]
+    pending = read_settings(path, [*options, *args.overrides], of_run=is_of_run)
+    check_new_folder(pending.config.output)
+    check_inputs(pending.config)
+    return pending
+
+
+def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "the same command resumes") -> int:
+    """Do work that can be resumed, and return the exit code; if a signal stops it, a message says how to resume."""
+    try:
+        with signals_exit():
+            work()
+    except KeyboardInterrupt:
+        word, code = "interrupted", INTERRUPTED
+    except Stopped as stopped:
+        word, code = stopped.word, stopped.exit_code
+    else:
+        return 0
+    with suppress(OSError):  # the terminal may be gone
+        print(f"{word}; {remedy()}", file=sys.stderr)
+    return code
+
+
+def how_to_resume(output: str | None) -> str:
+    """Return how to resume a run after a stop; ``output`` is its folder, None if it is unknown."""
+    from treeparse.training.state.run_directory import RunDirectory
+
+    run = None if output is None else RunDirectory(output)
+    if run is None or not run.config.exists():
+        return "no run had begun: give the same command again"
+    path = shlex.quote(str(run.path))
+    if not run.state.exists():
+        return f"no epoch was complete; start again with: treeparse train --resume {path}"
+    return f"go on with: treeparse train --resume {path} (the parser so far: treeparse export {path})"
