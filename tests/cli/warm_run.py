@@ -23,7 +23,7 @@ from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF
 from treeparse.cli.main import main
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
-from treeparse.trees.families.samplers import METHODS
+from treeparse.trees.families.arc_family import METHODS
 
 
 def compiled_functions() -> dict[str, Any]:

@@ -18,8 +18,8 @@ from treeparse import NonProjectiveCRF, TreeparseError
 from treeparse.device import compiler, cuda, nonprojective, sources
 from treeparse.device.launcher import Shape, words_of
 from treeparse.trees import families
-from treeparse.trees.families.on_cuda import OnCuda
-from treeparse.trees.families.on_device import nonprojective_on_device
+from treeparse.trees.families.nonprojective import NonprojectiveInTorch
+from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
 
 SHARED_BYTES = 1500
 LANES = 32
@@ -169,7 +169,7 @@ def test_without_the_compiler_the_torch_form_serves_and_this_is_said_once(
     device = torch.device("cuda", 0)
     with caplog.at_level(logging.WARNING, "treeparse.device"):
         for _ in range(2):
-            assert families.nonprojective(device, single_root=True) == nonprojective_on_device(single_root=True)
+            assert families.nonprojective(device, single_root=True) == NonprojectiveInTorch(True)
     (record,) = caplog.records
     assert "cuda:0" in record.getMessage()
     assert "No module named 'cuda.bindings.driver'. Kernels need" in record.getMessage()
@@ -182,11 +182,11 @@ def test_cuda_tensors_take_the_kernels(driver: Driver, monkeypatch: pytest.Monke
     monkeypatch.setattr(cuda, "import_module", lambda name: driver)
     for backend in (None, "cuda"):
         family = families.nonprojective(torch.device("cuda", 3), single_root=False, backend=backend)
-        assert isinstance(family, OnCuda) and family.crossing
+        assert isinstance(family, NonprojectiveOnCuda) and family.crossing
         assert family.launcher is cuda.launcher_of(3)
         assert not family.single_root
     family = families.nonprojective(torch.device("cuda", 3), single_root=False, backend="torch")
-    assert family == nonprojective_on_device(single_root=False)
+    assert family == NonprojectiveInTorch(False)
 
 
 def test_scores_elsewhere_cannot_take_them() -> None:

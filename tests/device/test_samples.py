@@ -22,7 +22,7 @@ from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import projective
 from treeparse.trees.families import beam
 from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.on_cuda import nonprojective_on_cuda, projective_on_cuda
+from treeparse.trees.families.on_cuda import NonprojectiveOnCuda, ProjectiveOnCuda
 
 ROOTS = pytest.mark.parametrize("single_root", [True, False], ids=["single-root", "multi-root"])
 METHODS = pytest.mark.parametrize("method", [None, "expansion", "walks"])
@@ -108,10 +108,10 @@ def test_projective_trees_are_those_of_the_kernels(single_root: bool, launcher: 
     for count in (1, 11):
         expected = projective.sample_trees(scores, lengths, seeds, count, single_root=single_root)
         own_seeds = torch.from_numpy(seeds.view(np.int64))
-        found = projective_on_cuda(launcher, single_root=single_root).sample(parts, words, own_seeds, count)
+        found = ProjectiveOnCuda(single_root, launcher).sample(parts, words, own_seeds, count)
         np.testing.assert_array_equal(found.cpu().numpy(), expected)
     with pytest.raises(TreeparseError, match="have one sampler"):
-        projective_on_cuda(launcher, single_root=single_root).sample(parts, words, words, 1, "expansion")
+        ProjectiveOnCuda(single_root, launcher).sample(parts, words, words, 1, "expansion")
 
 
 @ROOTS
@@ -120,14 +120,12 @@ def test_the_family_draws_as_that_of_the_cpu_by_every_method(single_root: bool, 
     arguments = on_device(scores, launcher), on_device(lengths, launcher)
     seeds = torch.tensor([-1, 7])
     for method in (None, "expansion", "wilson_marginal" if single_root else "wilson"):
-        found = nonprojective_on_cuda(launcher, single_root=single_root).sample(
-            arguments[:1], arguments[1], seeds, 5, method
-        )
+        found = NonprojectiveOnCuda(single_root, launcher).sample(arguments[:1], arguments[1], seeds, 5, method)
         expected = Nonprojective(single_root).sample(arguments[:1], arguments[1], seeds, 5, method)
         assert torch.equal(found, expected), method
     with pytest.raises(TreeparseError, match="draws trees with"):
         wrong = "wilson" if single_root else "wilson_marginal"
-        nonprojective_on_cuda(launcher, single_root=single_root).sample(arguments[:1], arguments[1], seeds, 5, wrong)
+        NonprojectiveOnCuda(single_root, launcher).sample(arguments[:1], arguments[1], seeds, 5, wrong)
 
 
 @ROOTS

@@ -17,7 +17,7 @@ from treeparse.device.launcher import Launcher
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
-from treeparse.trees.families.on_cuda import nonprojective_on_cuda, projective_on_cuda
+from treeparse.trees.families.on_cuda import NonprojectiveOnCuda, ProjectiveOnCuda
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
 
@@ -31,7 +31,7 @@ class EmulatedCRF(NonProjectiveCRF):
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.scores.is_cuda:
             return families.nonprojective(self.scores.device, single_root=self.single_root, backend="cuda")
-        return nonprojective_on_cuda(self.launcher, single_root=self.single_root)
+        return NonprojectiveOnCuda(self.single_root, self.launcher)
 
 
 class EmulatedProjectiveCRF(ProjectiveCRF):
@@ -43,7 +43,7 @@ class EmulatedProjectiveCRF(ProjectiveCRF):
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.scores.is_cuda:
             return families.projective(self.scores.device, single_root=self.single_root)
-        return projective_on_cuda(self.launcher, single_root=self.single_root)
+        return ProjectiveOnCuda(self.single_root, self.launcher)
 
 
 @dataclass(frozen=True)

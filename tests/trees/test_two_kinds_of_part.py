@@ -62,8 +62,8 @@ class BareFamily(Family):
     """What every family must have, and nothing else."""
 
     single_root: bool
-    crossing: bool = field(default=True, init=False)
-    name: str = field(default="bare", init=False)
+    crossing: ClassVar[bool] = True
+    name: ClassVar[str] = "bare"
     kinds: ClassVar[tuple[PartKind, ...]] = (Valencies(),)
 
     def items(self, parts: Tensors, lengths: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -99,7 +99,7 @@ class BareFamily(Family):
 class ToyFamily(BareFamily):
     """With Hessian-vector products and log marginals."""
 
-    name: str = field(default="toy", init=False)
+    name: ClassVar[str] = "toy"
 
     def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
         rows = []

@@ -12,7 +12,7 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. For
 """
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no publ
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.trees.parts import PartKind, Parts, named
+
+if TYPE_CHECKING:
+    from treeparse.trees.families import Family
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # the largest magnitude of a score that is not checked
@@ -307,25 +310,17 @@ def check_label_scores(label_scores: Shaped, scores: Tensor, lengths: Tensor, *,
         check_scores(label_scores, lengths, of="a label of ")
 
 
-class TreeRules(Protocol):
-    """The rules by which a family counts trees, as far as errors name them."""
-
-    single_root: bool
-    crossing: bool
-    kinds: ClassVar[tuple[PartKind, ...]]
-
-
-def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], rules: TreeRules) -> NoTreeError:
+def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], family: "Family") -> NoTreeError:
     """Make the error for one batch item without a tree; it names the words that cannot be reached."""
     count = int(lengths[tuple(item)]) + 1
     allowed = (scores[tuple(item)][:count, :count] > -torch.inf).tolist()
-    kind = "single-root tree" if rules.single_root else "tree"
+    kind = "single-root tree" if family.single_root else "tree"
     start = f"There is no {kind}{_of_item(item)}: "
     missed = _unreached(allowed, [0])
     if missed:
         return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
     # Every word is reached, but maybe from several words below the root: name what the best of them leaves out.
-    tops = [word for word in range(1, count) if allowed[0][word]] if rules.single_root else [0]
+    tops = [word for word in range(1, count) if allowed[0][word]] if family.single_root else [0]
     top, missed = min(((top, _unreached(allowed, [top])) for top in tops), key=lambda pair: len(pair[1]))
     if missed:
         return NoTreeError(
@@ -333,8 +328,8 @@ def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], rules: TreeR
             f"reach {_words(missed)}."
         )
     reach = "arcs of finite score lead from the root to all words"
-    if rules.kinds:
-        return NoTreeError(f"{start}{reach}, but no {kind} has finite scores of its {named(rules.kinds)}.")
+    if family.kinds:
+        return NoTreeError(f"{start}{reach}, but no {kind} has finite scores of its {named(family.kinds)}.")
     return NoTreeError(
         f"There is no projective {kind}{_of_item(item)}: {reach}, but every {kind} of such arcs has some that cross."
     )

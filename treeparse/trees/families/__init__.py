@@ -11,8 +11,7 @@ from treeparse.trees.families.family import KBest as KBest
 from treeparse.trees.families.family import LabelDraws as LabelDraws
 from treeparse.trees.families.family import Method as Method
 from treeparse.trees.families.family import Tensors as Tensors
-from treeparse.trees.families.nonprojective import Nonprojective
-from treeparse.trees.families.on_device import nonprojective_on_device
+from treeparse.trees.families.nonprojective import Nonprojective, NonprojectiveInTorch
 from treeparse.trees.families.projective import Projective
 
 if TYPE_CHECKING:
@@ -38,11 +37,11 @@ def nonprojective(device: torch.device, *, single_root: bool, backend: Backend |
     if backend == "cuda" or (backend is None and device.type == "cuda"):
         launcher = _launcher(device, is_required=backend == "cuda")
         if launcher is not None:
-            from treeparse.trees.families.on_cuda import nonprojective_on_cuda
+            from treeparse.trees.families.on_cuda import NonprojectiveOnCuda
 
-            return nonprojective_on_cuda(launcher, single_root=single_root)
+            return NonprojectiveOnCuda(single_root, launcher)
     if backend == "torch" or (backend is None and device.type != "cpu"):
-        return nonprojective_on_device(single_root=single_root)
+        return NonprojectiveInTorch(single_root)
     return Nonprojective(single_root)
 
 
@@ -51,9 +50,9 @@ def projective(device: torch.device, *, single_root: bool) -> Family:
     launcher = _launcher(device, is_required=False) if device.type == "cuda" else None
     if launcher is None:
         return Projective(single_root)
-    from treeparse.trees.families.on_cuda import projective_on_cuda
+    from treeparse.trees.families.on_cuda import ProjectiveOnCuda
 
-    return projective_on_cuda(launcher, single_root=single_root)
+    return ProjectiveOnCuda(single_root, launcher)
 
 
 def _launcher(device: torch.device, *, is_required: bool) -> "Launcher | None":

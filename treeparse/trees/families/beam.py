@@ -3,7 +3,8 @@
 Trees grow word by word. A partial tree has the log probability of all trees with its heads, and a *key*, the largest
 key of these trees: Gumbel noise at that location. The keys of its children are drawn so that their maximum is its key.
 So the K partial trees of the largest keys lead to the K trees of the largest keys, which are trees drawn without
-replacement, in order.
+replacement, in order. The beam is ``DistinctTrees``, an item's partial trees by descending keys: a row has the heads
+and labels so far, and its log probability is that of all trees with them.
 
 The probabilities of the next word's heads, given the earlier heads, follow ``treeparse.kernels.samples.prefix``: words
 of known head are joined to their heads, and all others are eliminated, in log space, without subtraction. Weights are
@@ -11,13 +12,13 @@ head-major, ``w[head, word]``; the next word is always word 1.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import moved
 from treeparse.trees.checks import arc_mask
+from treeparse.trees.families.family import DistinctTrees
 from treeparse.trees.randomness import uniforms_by_tensors
 
 LABEL_STEPS = 1 << 24  # smaller steps draw heads
@@ -30,14 +31,6 @@ MAX_WEIGHTS = 2**26  # of the items that are computed together
 Reach = Callable[[Tensor, Tensor], Tensor]
 
 
-class Beam(NamedTuple):
-    """Partial trees by descending keys, ``K`` an item."""
-
-    rows: Tensor  # (B, K, W) heads and labels so far
-    log_probs: Tensor  # (B, K) of all trees with these heads and labels
-    keys: Tensor  # (B, K) -inf for no tree
-
-
 @torch.no_grad()
 def sample_by_beam(
     scores: Tensor,
@@ -48,7 +41,7 @@ def sample_by_beam(
     single_root: bool,
     label_logs: Tensor | None = None,
     reach: Reach | None = None,
-) -> Beam:
+) -> DistinctTrees:
     """Draw ``count`` different trees an item, by descending keys; all tensors stay on the scores' device.
 
     Args:
@@ -74,10 +67,12 @@ def sample_by_beam(
         if label_logs is not None:
             beam = _add_labels(beam, label_logs[chunk], lengths[chunk], streams[chunk], count)
         beams.append(_cleaned(beam, lengths[chunk], scores.shape[-1], count))
-    return Beam(*(torch.cat(part) for part in zip(*beams, strict=True)))
+    return DistinctTrees(*(torch.cat(part) for part in zip(*beams, strict=True)))
 
 
-def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool, reach: Reach) -> Beam:
+def _add_heads(
+    scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, single_root: bool, reach: Reach
+) -> DistinctTrees:
     """Return the beam of trees; it grows from the empty tree."""
     batch, nodes = scores.shape[:2]
     arcs = _arcs(scores, lengths)
@@ -85,7 +80,7 @@ def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, singl
     component = torch.arange(nodes, device=scores.device).expand(batch, 1, nodes)
     root_is_used = torch.zeros(batch, 1, dtype=torch.bool, device=scores.device)
     heads = torch.full((batch, 1, nodes), -1, device=scores.device)
-    beam = Beam(heads, torch.zeros_like(scores[:, :1, 0]), _gumbel(seeds, 0, 1, 1).squeeze(-1))
+    beam = DistinctTrees(heads, torch.zeros_like(scores[:, :1, 0]), _gumbel(seeds, 0, 1, 1).squeeze(-1))
     for word in range(1, nodes):
         closed = root_is_used & single_root
         logits = arcs[:, None, :, word] + reach(w, closed | (not single_root)).gather(-1, component)
@@ -97,7 +92,7 @@ def _add_heads(scores: Tensor, lengths: Tensor, seeds: Tensor, count: int, singl
     return beam
 
 
-def _add_labels(beam: Beam, label_logs: Tensor, lengths: Tensor, seeds: Tensor, count: int) -> Beam:
+def _add_labels(beam: DistinctTrees, label_logs: Tensor, lengths: Tensor, seeds: Tensor, count: int) -> DistinctTrees:
     """Return the beam of labelled trees from a beam of trees; given the tree, labels are independent."""
     nodes, labels = label_logs.shape[2:]
     beam = beam._replace(rows=torch.nn.functional.pad(beam.rows, (0, nodes), value=-1))
@@ -111,7 +106,9 @@ def _add_labels(beam: Beam, label_logs: Tensor, lengths: Tensor, seeds: Tensor, 
     return beam
 
 
-def _grow(beam: Beam, column: int, logits: Tensor, noise: Tensor, count: int) -> tuple[Beam, Tensor, Tensor]:
+def _grow(
+    beam: DistinctTrees, column: int, logits: Tensor, noise: Tensor, count: int
+) -> tuple[DistinctTrees, Tensor, Tensor]:
     """Return the best children by their keys, their parents, and their values in a column of the row.
 
     ``logits`` ``(B, K, C)`` are the log probabilities of values given their parents.
@@ -122,10 +119,10 @@ def _grow(beam: Beam, column: int, logits: Tensor, noise: Tensor, count: int) ->
     parent, value = chosen // values, chosen % values
     rows = _select(beam.rows, parent)
     rows[..., column] = value
-    return Beam(rows, logits.flatten(1).gather(1, chosen), keys), parent, value
+    return DistinctTrees(rows, logits.flatten(1).gather(1, chosen), keys), parent, value
 
 
-def _cleaned(beam: Beam, lengths: Tensor, nodes: int, count: int) -> Beam:
+def _cleaned(beam: DistinctTrees, lengths: Tensor, nodes: int, count: int) -> DistinctTrees:
     """Pad the beam to ``count`` rows, and clear rows that are no tree and entries that are no word."""
     node = torch.arange(beam.rows.shape[-1], device=lengths.device) % nodes
     is_word = (node > 0) & (node <= lengths.unsqueeze(-1))
@@ -133,7 +130,7 @@ def _cleaned(beam: Beam, lengths: Tensor, nodes: int, count: int) -> Beam:
     rows = torch.where(is_tree.unsqueeze(-1) & is_word.unsqueeze(1), beam.rows, -1)
     log_probs = torch.where(is_tree, beam.log_probs, -torch.inf)
     missing, pad = count - beam.keys.shape[1], torch.nn.functional.pad
-    return Beam(
+    return DistinctTrees(
         pad(rows, (0, 0, 0, missing), value=-1),
         *(pad(part, (0, missing), value=-torch.inf) for part in (log_probs, beam.keys)),
     )

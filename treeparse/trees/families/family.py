@@ -91,8 +91,8 @@ class Family(ABC):
     """
 
     single_root: bool
-    crossing: bool
-    name: str
+    crossing: ClassVar[bool]
+    name: ClassVar[str]
     kinds: ClassVar[tuple[PartKind, ...]] = ()
     saves_for_hessian: ClassVar[bool] = False
 
