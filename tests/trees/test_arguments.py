@@ -225,7 +225,7 @@ def test_weights_of_a_mixture_have_its_shape() -> None:
     torch.testing.assert_close(narrow.log_prob(*tree), wide.log_prob(*tree))
     assert all(map(torch.equal, narrow.minimum_risk(), wide.minimum_risk()))
     for wrong in (torch.zeros(2), torch.zeros(3, 3), torch.zeros(2, 2)):
-        with pytest.raises(TreeparseError, match=r"weights of a mixture must have the shape .* here \(2, 3\), not"):
+        with pytest.raises(TreeparseError, match=r"weights of a mixture must have the shape .* here \(2, 3\), got"):
             Mixture(components, wrong)
 
 

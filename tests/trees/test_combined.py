@@ -13,7 +13,7 @@ from torch import Tensor
 from treeparse import LabeledCRF, TreeparseError
 from treeparse.names import COMBINATIONS, DECODERS, combination_named
 from treeparse.trees import LabeledDistribution, LabelSource, Mixture, combined
-from treeparse.trees.labels.combined import LabelLogProbs, LabelMean, product
+from treeparse.trees.labels.combination import LabelLogProbs, LabelMean, product
 from treeparse.trees.labels.mixture import MixtureLabels
 
 LABELS, WORDS = 2, 3
@@ -210,7 +210,7 @@ def test_gradients_flow_into_a_product() -> None:
 def test_what_cannot_be_combined() -> None:
     [p], _ = components(CASES[0], 1)
     [many], _ = components(CASES[1], 1)
-    with pytest.raises(TreeparseError, match="no distribution to combine"):
+    with pytest.raises(TreeparseError, match="one or more are needed, got none"):
         Mixture([])
     with pytest.raises(TreeparseError, match="NonProjectiveCRF with one root and NonProjectiveCRF with many roots"):
         product([p, many])

@@ -1,4 +1,4 @@
-"""Labels ask of the trees below them nothing but what ``LabeledBase`` says."""
+"""Labels read only a few members of the distribution over trees that they are added to."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +8,11 @@ import torch
 from torch.distributions import kl_divergence
 
 from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
-from treeparse.trees.labels.base import LabeledBase
 
-MEMBERS = {name for name in (*vars(LabeledBase), *LabeledBase.__annotations__) if not name.startswith("_")}
+SCORES = {"scores", "lengths", "parts", "single_root", "kind_of_trees", "batch_shape", "event_shape"}
+VALUES = {"flat", "log_partition", "log_prob", "enumerate_support", "expected_uas", "comparable"}
 BASES = {"with_scores", "given", "within", "tempered", "expand", "of_items"}  # what gives a base again
+MEMBERS = SCORES | VALUES | BASES | {"detach"}
 
 
 class OtherTrees:
@@ -21,7 +22,7 @@ class OtherTrees:
         self._trees = trees
 
     def __getattr__(self, name: str) -> Any:
-        assert name in MEMBERS, f"{name} is asked for, which is no member of LabeledBase"
+        assert name in MEMBERS, f"labels may not read {name}"
         found = getattr(self._trees, name)
         if name in BASES:
             return lambda *args, **options: OtherTrees(found(*args, **options))

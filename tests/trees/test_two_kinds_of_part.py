@@ -21,7 +21,7 @@ from trees import test_contract as contract
 from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.trees import TreeCRF
 from treeparse.trees.families.family import Family, Tensors
-from treeparse.trees.labels.combined import LabelLogProbs, combined
+from treeparse.trees.labels.combination import LabelLogProbs, combined
 from treeparse.trees.labels.sources import LabelTensor
 from treeparse.trees.parts import PartKind, Parts
 

@@ -1,13 +1,12 @@
 """Unbiased estimates of expectations, and of their gradients, from samples with or without replacement.
 
-They are functions of samples' log probabilities and values, so they serve any distribution. Each returns the estimate
-of E[f]; its gradient is an unbiased estimate of the gradient of E[f], both by way of the values and by way of the log
-probabilities (the score-function or REINFORCE gradient). So log probabilities must come with their graph, from
-``log_prob`` of the trees drawn. Slots of log probability -inf, past the end of the support, do not count, whatever
-their values.
+The functions take samples' log probabilities and values, of any distribution, and return an estimate of E[f]. Its
+gradient is an unbiased estimate of the gradient of E[f], through the values and through the log probabilities (the
+score-function or REINFORCE gradient). So log probabilities must have their graph: take them from ``log_prob`` of the
+drawn trees. Slots of log probability -inf, past the end of the support, do not count, whatever their values.
 
-What a sample ``s`` of a set without replacement counts for follows from a race: every element ``i`` arrives after an
-exponential time of rate ``p(i)``, at exp(-key). The set is what arrives first.
+The weight of a sample ``s`` of a set without replacement follows from a race: every element ``i`` arrives after an
+exponential time of rate ``p(i)``, at exp(-key). The set has the elements that arrive first.
 """
 
 import math
@@ -17,17 +16,19 @@ from torch import Tensor
 
 from treeparse.errors import TreeparseError
 
-LOWEST = -40.0  # of the logarithm of the time, by the rate of all elements outside the set: less counts less than 1e-17
-POINTS = 9  # to a factor e of time, at least; more samples need more, and 8 give the same to the last bits
-SMALLEST = 1e-300  # of what is expected to arrive: less has the same share
-SMALLEST_REST = 2.0**-60  # of what is outside the set: 1 - sum p knows no smaller one
+# The integration variable is y = log(q t), where t is the time and q the probability of all elements outside the set.
+LOWEST = -40.0  # the first y: smaller ones add less than 1e-17
+POINTS = 9  # points for each unit of y, at least; more samples need more, and 8 give the same to the last bits
+SMALLEST = 1e-300  # the smallest expected number of arrivals; smaller ones have the same share
+SMALLEST_OUTSIDE = 2.0**-60  # the smallest q: the rounding of 1 - sum p hides smaller ones
 
 
 def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
-    """The mean ``(*batch,)`` of values ``(*batch, K)`` of samples with replacement.
+    """Return the mean ``(*batch,)`` of values ``(*batch, K)`` of samples with replacement.
 
     With ``baseline`` and at least two samples, the gradient compares each value with the mean of the others, which
-    takes away much of its variance and no bias (Kool et al. 2019, *Buy 4 REINFORCE samples, get a baseline for free!*).
+    removes much of its variance and adds no bias (Kool et al. 2019, *Buy 4 REINFORCE samples, get a baseline for
+    free!*).
     """
     log_probs, values, dtype = _checked(log_probs, values)
     count = values.shape[-1]
@@ -40,17 +41,18 @@ def sample_mean(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> 
 
 
 def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, baseline: Tensor | float = 0.0) -> Tensor:
-    """The sum ``(*batch,)`` of ``p(s) f(s)`` over samples without replacement, by the probability to be among them.
+    """Return the sum ``(*batch,)`` of ``p(s) f(s) / q(s)`` over samples without replacement.
 
-    That is the probability that the key of ``s`` is above the ``threshold`` (Horvitz and Thompson 1952; Duffield et al.
-    2007 with other keys; Kool et al. 2019, *Stochastic beams and where to find them*, §4.2).
+    ``q(s)`` is the probability that the key of ``s`` is above the ``threshold`` (Horvitz and Thompson 1952; Duffield et
+    al. 2007 with other keys; Kool et al. 2019, *Stochastic beams and where to find them*, §4.2).
 
     Args:
         log_probs: ``(*batch, K)``, of the K samples of the largest keys.
         values: ``(*batch, K)``.
-        threshold: ``(*batch,)``, the next key: draw K + 1 samples, give the first K and the last one's key. -inf where
-            there are no more than K; then the estimate is exact.
-        baseline: what the gradient compares values with, ``(*batch,)`` or one number; it must not depend on the sample.
+        threshold: ``(*batch,)``, the next key: draw K + 1 samples and pass the first K and the key of the last. -inf if
+            there are at most K trees; then the estimate is exact.
+        baseline: ``(*batch,)`` or one number, with which the gradient compares values; it must not depend on the
+            sample.
     """
     log_probs, values, dtype = _checked(log_probs, values)
     logs = log_probs.detach()
@@ -60,13 +62,13 @@ def horvitz_thompson(log_probs: Tensor, values: Tensor, threshold: Tensor, *, ba
 
 
 def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -> Tensor:
-    """The mean ``(*batch,)`` of the first sample's value over all orders in which the set may have been drawn.
+    """Return the mean ``(*batch,)`` of the first sample's value over all orders in which the set may have been drawn.
 
     ``log_probs`` and ``values`` ``(*batch, K)`` are of samples without replacement. The estimate is the sum of
-    ``p(s) R(s) f(s)``, where ``R(s)`` is the leave-one-out ratio: the probability of the rest of the set, were there no
-    ``s``, over that of the set (Kool et al. 2020, *Estimating gradients for discrete random variables by sampling
-    without replacement*). With ``baseline`` and K > 1, the gradient compares ``f(s)`` with the same estimate of the
-    mean from the rest of the set, which takes away no bias (their eq. 13).
+    ``p(s) R(s) f(s)``, where ``R(s)`` is the leave-one-out ratio: the probability to draw the other elements from a
+    distribution without ``s``, divided by the probability of the set (Kool et al. 2020, *Estimating gradients for
+    discrete random variables by sampling without replacement*). With ``baseline`` and K > 1, the gradient compares
+    ``f(s)`` with this estimate from the other elements, which adds no bias (their eq. 13).
 
     The ratios are integrals over the time of the race, taken by the trapezoidal rule in its logarithm, in O(K^2). It
     converges exponentially there: errors are below 1e-12.
@@ -82,10 +84,10 @@ def unordered_set(log_probs: Tensor, values: Tensor, *, baseline: bool = True) -
 
 
 def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.dtype]:
-    """Both as float64, and the dtype of the result."""
+    """Check log probabilities and values; return both as float64, and the dtype of the result."""
     if log_probs.shape != values.shape or not log_probs.dim() or not log_probs.shape[-1]:
         raise TreeparseError(
-            f"Log probabilities and values must have one shape (*batch, K) with K >= 1 samples, not "
+            f"Log probabilities and values must have one shape (*batch, K) with K >= 1 samples, got "
             f"{tuple(log_probs.shape)} and {tuple(values.shape)}."
         )
     dtype = torch.promote_types(torch.promote_types(log_probs.dtype, values.dtype), torch.float32)
@@ -93,7 +95,7 @@ def _checked(log_probs: Tensor, values: Tensor) -> tuple[Tensor, Tensor, torch.d
 
 
 def _estimate(log_probs: Tensor, values: Tensor, weights: Tensor, others: Tensor) -> Tensor:
-    """The weighted sum of values, with the gradient ``weights * (values - others)`` in the log probabilities."""
+    """Return the weighted sum of values; its gradient in the log probabilities is ``weights * (values - others)``."""
     real = log_probs > -torch.inf
     weights, values = torch.where(real, weights, 0.0), torch.where(real, values, 0.0)
     score = (weights * (values - others)).detach() * torch.where(real, log_probs, 0.0)
@@ -101,24 +103,24 @@ def _estimate(log_probs: Tensor, values: Tensor, weights: Tensor, others: Tensor
 
 
 def _leave_one_out_weights(log_probs: Tensor) -> tuple[Tensor, Tensor]:
-    """``p(s) R(s)`` ``(*batch, K)`` and, for every s, the same of the others without s ``(*batch, K, K)``.
+    """Return ``p(s) R(s)`` ``(*batch, K)`` and, for every s, these weights of the other elements ``(*batch, K, K)``.
 
-    With rate ``q`` for all that is outside the set S, the set's probability is the integral over the time t of
-    ``q exp(-q t)`` times the product over S of ``1 - exp(-p(s) t)``; without s, its factor goes. In ``y = log q t`` the
-    integrand is smooth and small at both ends. On the diagonal of the second result stands ``p(s)``.
+    With probability ``q`` outside the set S, the set's probability is the integral over the time t of ``q exp(-q t)``
+    times the product over S of ``1 - exp(-p(s) t)``; without s, its factor is left out. In ``y = log q t`` the
+    integrand is smooth and small at both ends. The diagonal of the second result is ``p(s)``.
     """
     count = log_probs.shape[-1]
     real = log_probs > -torch.inf
-    rest = (1.0 - log_probs.exp().sum(-1)).clamp(min=SMALLEST_REST)
+    outside = (1.0 - log_probs.exp().sum(-1)).clamp(min=SMALLEST_OUTSIDE)
     last = math.log(count + 41 + 10 * math.sqrt(count + 1))
     y = torch.arange(LOWEST, last, 1 / (POINTS + count / 16), dtype=torch.float64, device=log_probs.device)
     time = y.exp()
-    # What has arrived, 1 - exp(-p(s) t), is p(s) t times a share, which never underflows.
-    rates = (log_probs - rest.log().unsqueeze(-1)).exp().unsqueeze(-1)
+    # The probability of an arrival, 1 - exp(-p(s) t), is p(s) t times a share, which never underflows.
+    rates = (log_probs - outside.log().unsqueeze(-1)).exp().unsqueeze(-1)
     expected = (rates * time).clamp_(min=SMALLEST)
     share = expected.neg().expm1_().div_(expected).neg_()  # (*batch, K, Y)
     density = y * (1 + real.sum(-1, keepdim=True)) - time + share.log().sum(-2)
-    # Everything is measured at the greatest density: the factors that go change little where it matters.
+    # Densities are divided by the greatest one: the factors that are left out change little there.
     greatest, peak = density.max(-1, keepdim=True)
     density = (density - greatest).exp_().unsqueeze(-2)
     arrived = share.mul_(time)  # in units of p(s)
@@ -127,7 +129,7 @@ def _leave_one_out_weights(log_probs: Tensor) -> tuple[Tensor, Tensor]:
     weighted = density * inverse
     without_one = weighted.sum(-1)
     without_two = weighted @ inverse.mT
-    factor = torch.where(real, rest.unsqueeze(-1) / at_peak.squeeze(-1), 0.0)
+    factor = torch.where(real, outside.unsqueeze(-1) / at_peak.squeeze(-1), 0.0)
     first = factor * without_one / density.sum(-1)
     second = factor.unsqueeze(-2) * without_two / without_one.unsqueeze(-1)
     second.diagonal(dim1=-2, dim2=-1).copy_(log_probs.exp())
@@ -135,5 +137,5 @@ def _leave_one_out_weights(log_probs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _log_arrived(log_rates: Tensor) -> Tensor:
-    """The log probability that an exponential variable of this rate, given as its logarithm, is below 1."""
+    """Return the log probability that an exponential variable is below 1, from the log of its rate."""
     return torch.where(log_rates < -37.0, log_rates, (-(-log_rates.exp()).expm1()).log())

@@ -8,16 +8,76 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import readable_without_sync
+from treeparse.kernels.arrays import FloatArray, IntArray
+from treeparse.kernels.lists.labeled import LabeledTrees
+from treeparse.trees.families import KBest
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
-from treeparse.trees.labels.kbest import LabeledKBest
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.labels.trees import LabeledTree
 
-ROUNDS = 8  # in which the arcs of the best tree are scored; items that need more have most of their arcs scored
+FIRST_TREES = 4  # unlabelled trees that a list begins with; their number doubles as long as it is too small
+ROUNDS = 8  # of scoring the arcs of the best tree; items that need more have most of their arcs scored
 
-ArcScores = Callable[[Tensor, Tensor, Tensor], Tensor]  # of arcs (A,), given by item, head and dependent: (A,)
-ItemScores = Callable[[Tensor], Tensor]  # of all arcs of items (I,): (I, n+1, n+1)
+ArcScores = Callable[[Tensor, Tensor, Tensor], Tensor]  # item, head and dependent (A,) of arcs -> scores (A,)
+ItemScores = Callable[[Tensor], Tensor]  # items (I,) -> scores of all their arcs (I, n+1, n+1)
+
+
+class LabeledKBest:
+    """A list of labelled trees, best first: a ``KBest`` with ``labels`` beside the heads.
+
+    Args:
+        trees: the list of trees, each under the scores of its arcs and their best labels.
+        scores: float64 scores of arcs ``(B, n+1, n+1)``.
+        lengths: int64 ``(B,)``.
+        labels: the label scores, which are read at the arcs of the listed trees only.
+    """
+
+    def __init__(self, trees: KBest, scores: Tensor, lengths: Tensor, labels: FlatLabels) -> None:
+        self._trees, self._arc_scores, self._label_scores = trees, scores.detach(), labels
+        items, nodes = scores.shape[:2]
+        self._labeled = LabeledTrees(lengths.cpu().numpy(), nodes)
+        # A row for each arc of the trees: the sums of arc and label score, best first, and their labels.
+        self._values, self._labels = np.empty((0, labels.count)), np.empty((0, labels.count), np.int64)
+        self._row_of_arc = np.full((items, nodes, nodes), -1)
+        self._rows_of_trees = np.empty((items, 0, nodes), np.int64)
+        self.heads, self.labels = (np.empty((items, 0, nodes), np.int64) for _ in range(2))
+
+    @property
+    def scores(self) -> FloatArray:
+        """Summed scores ``(B, made)``, -inf past the number of labelled trees."""
+        return self._labeled.scores
+
+    def extend(self, count: int, threads: int = 1) -> None:
+        """Make the list ``count`` labelled trees an item long; trees made before count too."""
+        while self._labeled.extend(count, self._trees.heads, self._rows_of_trees, self._values, threads=threads):
+            listed = self._rows_of_trees.shape[1]
+            self._trees.extend(min(count, max(FIRST_TREES, 2 * listed)), threads=threads)
+            self._add_arcs(self._trees.heads[:, listed:])
+        trees = self._labeled.trees[..., None]
+        self.heads = np.where(trees >= 0, np.take_along_axis(self._trees.heads, trees.clip(0), 1), -1)
+        rows = np.take_along_axis(self._rows_of_trees, trees.clip(0), 1)
+        is_word = self.heads >= 0
+        self.labels = np.full(self.heads.shape, -1)
+        self.labels[is_word] = self._labels[rows[is_word], self._labeled.ranks[is_word]]
+
+    def _add_arcs(self, heads: IntArray) -> None:
+        """Sort the labels of the arcs of new trees ``(B, T, n+1)`` that no earlier tree has."""
+        is_word = heads >= 0
+        item, _, dependent = is_word.nonzero()
+        head = heads[is_word]
+        in_new_trees = np.zeros(self._row_of_arc.shape, np.bool_)
+        in_new_trees[item, head, dependent] = True
+        new = (in_new_trees & (self._row_of_arc < 0)).nonzero()
+        self._row_of_arc[new] = len(self._values) + np.arange(len(new[0]))
+        arcs = [torch.from_numpy(index).to(self._arc_scores.device) for index in new]
+        values, labels = self._label_scores.sorted_of(*arcs)
+        values = values + self._arc_scores[tuple(arcs)].unsqueeze(-1)
+        self._values = np.concatenate([self._values, values.cpu().numpy()])
+        self._labels = np.concatenate([self._labels, labels.cpu().numpy()])
+        rows = np.full(heads.shape, -1)
+        rows[is_word] = self._row_of_arc[item, head, dependent]
+        self._rows_of_trees = np.concatenate([self._rows_of_trees, rows], 1)
 
 
 class BestLabeled:
@@ -34,21 +94,21 @@ class BestLabeled:
 
     @property
     def _bound(self) -> float | None:
-        """The bound of label scores; None on a device, where every round of a search would cause a sync."""
+        """The bound of label scores; None on a device, because every round of the search would cause a sync."""
         return self.labels.source.bound if readable_without_sync(self.trees.arcs) else None
 
     def _over(self, arcs: Tensor, *, alone: bool = False) -> FlatTrees:
-        """The trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
+        """Return the trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
         parts = self.trees.parts.neutral() if alone else self.trees.parts
         return self.trees.with_parts(parts.with_arcs(arcs), validate=self.validate)
 
     @cached_property
     def under_best_labels(self) -> FlatTrees:
-        """The trees, where the score of an arc counts its best label."""
+        """The trees, where an arc's score includes that of its best label."""
         return self._over(self.trees.arcs.detach() + self.labels.best())
 
     def mode(self) -> LabeledTree:
-        """Heads and labels ``(*batch, n+1)`` of the best labelled trees."""
+        """Return heads and labels ``(*batch, n+1)`` of the best labelled trees."""
         arcs, bound = self.trees.arcs.detach(), self._bound
         if bound is None:
             return self._with_best_labels(self.under_best_labels.heads)
@@ -62,10 +122,9 @@ class BestLabeled:
         return self._with_best_labels(best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items))
 
     def minimum_risk(self, weighted: FlatTrees) -> LabeledTree:
-        """Heads and labels ``(*batch, n+1)`` of the trees whose labelled arcs have the greatest summed marginals.
+        """Return heads and labels ``(*batch, n+1)`` of the trees of the greatest summed marginals of labelled arcs.
 
-        Args:
-            weighted: the trees, where an arc weighs what its labels weigh together.
+        In ``weighted``, the weight of an arc is the summed weight of its labels.
         """
         marginals, allowed = weighted.marginals.detach(), weighted.arcs > -torch.inf
 
@@ -91,7 +150,7 @@ class BestLabeled:
         return LabeledTree(self.trees.unflat(heads), self.trees.unflat(labels))
 
     def k_best(self, count: int) -> LabeledKBest:
-        """Start a list of the best labelled trees and make the first ``count`` of an item.
+        """Start a list of the best labelled trees, with the first ``count`` of each item.
 
         Raises:
             TreeparseError: for trees with parts other than arcs, whose scores no list of labellings counts.
@@ -99,14 +158,14 @@ class BestLabeled:
         self.trees.check_arcs_alone("Lists of the best labelled trees")
         best = self.under_best_labels
         trees = best.family.k_best(best.parts, best.lengths)
-        made = LabeledKBest(trees, self.trees.arcs, best.lengths, self.labels)
-        made.extend(count, threads=torch.get_num_threads())
-        best.require(torch.from_numpy(made.scores[:, 0] > -np.inf))
-        return made
+        result = LabeledKBest(trees, self.trees.arcs, best.lengths, self.labels)
+        result.extend(count, threads=torch.get_num_threads())
+        best.require(torch.from_numpy(result.scores[:, 0] > -np.inf))
+        return result
 
 
 def best_under_bounds(trees: FlatTrees, scores_of: ArcScores, scores_of_items: ItemScores) -> Tensor:
-    """Return heads ``(B, n+1)`` of the best trees by scores of arcs that are computed on demand; -1 where none is.
+    """Return heads ``(B, n+1)`` of the best trees by arc scores that are computed on demand; -1 without a tree.
 
     The best tree under the bounds is the best of all once all its arcs are scored, because no other tree scores more
     than its bound. So each round scores the arcs of the best tree so far and lowers their bounds to these scores.

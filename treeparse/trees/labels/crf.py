@@ -3,18 +3,42 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Size, Tensor
 
+from treeparse.batch import readable_without_sync
+from treeparse.errors import TreeparseError
 from treeparse.names import Decoder
-from treeparse.trees.checks import check_count, check_head_range, check_trees, check_whole_trees, labeled_tree
+from treeparse.trees.checks import (
+    check_count,
+    check_head_range,
+    check_heads,
+    check_label_scores,
+    check_trees,
+    check_whole_trees,
+    labeled_tree,
+)
+from treeparse.trees.crf import TreeCRF
+from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.best import BestLabeled
-from treeparse.trees.labels.parameters import LabeledParameters
+from treeparse.trees.labels.flat import FlatLabeledTrees
+from treeparse.trees.labels.scores import FlatLabels
+from treeparse.trees.labels.sources import (
+    ForbiddenLabels,
+    LabelsDetached,
+    LabelsForbidden,
+    LabelsGiven,
+    LabelsOfItems,
+    LabelSource,
+    LabelsReordered,
+    LabelsScaled,
+    LabelTensor,
+)
 from treeparse.trees.labels.trees import (
     BestLabeledTrees,
     DistinctLabeledTrees,
@@ -29,27 +53,89 @@ from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_thr
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
 
-class LabeledCRF(LabeledParameters):
-    """A distribution over labelled trees, ``heads, labels``. A tree's score is the sum over its parts and its labels.
+class LabeledCRF(TreeDistribution):
+    """A distribution over labelled trees, ``heads, labels``; a tree's score sums the scores of its parts and labels.
 
-    Summed over labels it is a distribution over trees, ``arcs``, where an arc has the summed weight of its labels.
+    The distribution of the trees without their labels is ``arcs``, where an arc weighs as much as its labels together.
     Given the tree, labels are independent. ``labels`` ``(..., n+1)`` are -1 at node 0 and at padding.
 
-    Derivatives follow the rules of ``TreeCRF``: call ``backward`` once a distribution; ``torch.func`` raises. Device
-    syncs follow them too.
+    The rules of ``TreeCRF`` for derivatives and device syncs hold: call ``backward`` once for each distribution;
+    ``torch.func`` raises.
 
     Args:
-        base: the distribution over trees: its trees, scores and lengths.
+        base: the distribution over trees, with the scores of arcs and the lengths.
         label_scores: ``(*batch, n+1, n+1, L)`` log weights, ``[..., head, dependent, label]``, added to the arc's
-            score; or a ``treeparse.trees.LabelSource``, which scores slices and chosen arcs, so that not all labels are
-            in memory at once. -inf forbids a label; finite scores lie between -1e12 and 1e12. Entries that are no arc
-            are ignored.
-        validate_args: as for the base; None takes the base's setting.
+            score; or a ``treeparse.trees.LabelSource``, which scores slices and chosen arcs, so that not all label
+            scores are in memory at once. -inf forbids a label; finite scores lie between -1e12 and 1e12. Entries that
+            are no arc are ignored.
+        validate_args: as for the base, whose setting None takes.
 
     Raises:
         TreeparseError: for label scores that do not fit the base; in a tensor also for NaN, +inf and too large scores.
         NoTreeError: as the base does.
     """
+
+    has_labels = True
+
+    def __init__(self, base: TreeCRF, label_scores: Tensor | LabelSource, *, validate_args: bool | None = None) -> None:
+        self.base, self.label_scores = base, label_scores
+        self.scores, self.lengths = base.scores, base.lengths
+        validate = base.flat.validate if validate_args is None else validate_args
+        super().__init__(base.batch_shape, base.event_shape, validate_args=validate)
+        check_label_scores(label_scores, base.scores, base.lengths, values=validate)
+
+    def _with(self, base: TreeCRF, label_scores: Tensor | LabelSource) -> Self:
+        """Replace the base and the label scores, without a check."""
+        result = type(self)(base, label_scores, validate_args=False)
+        result._validate_args = self._validate_args
+        return result
+
+    @property
+    def kind_of_trees(self) -> str:
+        return self.base.kind_of_trees
+
+    @property
+    def shape(self) -> Size:
+        """``(*batch, n+1, n+1, L)``, one number a labelled arc."""
+        return self.label_scores.shape
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the scores."""
+        return self.scores.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of values: the scores' dtype, of arcs and labels, but at least float32."""
+        return torch.promote_types(self._score_dtype, torch.float32)
+
+    @property
+    def _score_dtype(self) -> torch.dtype:
+        return torch.promote_types(self.scores.dtype, self.label_scores.dtype)
+
+    @cached_property
+    @torch.enable_grad()
+    def labels(self) -> FlatLabels:
+        """The label scores of the flat batch."""
+        scores = self.label_scores
+        source = LabelTensor(scores) if isinstance(scores, Tensor) else scores
+        return FlatLabels(source, self.base.flat.is_arc & (self.base.flat.arcs > -torch.inf))
+
+    @cached_property
+    @torch.enable_grad()
+    def arcs(self) -> TreeCRF:
+        """The distribution of the trees without their labels; float64."""
+        scores = self.base.flat.arcs + self.labels.log_sums
+        return self.base.with_scores(scores.reshape(self.scores.shape), validate_args=self._validate_args)
+
+    @cached_property
+    def flat(self) -> FlatLabeledTrees:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The labelled trees as one flat batch in float64, from which all values are computed."""
+        return FlatLabeledTrees(self.base.flat, self.arcs.flat, self.labels)
+
+    def _all_label_scores(self) -> Tensor:
+        scores = self.label_scores
+        return scores if isinstance(scores, Tensor) else scores.from_heads(0, scores.shape[-2]).reshape(scores.shape)
 
     @property
     def components(self) -> tuple[Self]:
@@ -86,7 +172,7 @@ class LabeledCRF(LabeledParameters):
     def minimum_risk(self) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the labelled tree of the support with the highest expected LAS.
 
-        It is the best tree if an arc scores the greatest probability of any label on it ([Exp] §6.1).
+        It is the best tree if the score of an arc is its greatest labelled marginal ([Exp] §6.1).
         """
         return self._best.minimum_risk(self.arcs.flat)
 
@@ -121,7 +207,7 @@ class LabeledCRF(LabeledParameters):
         return self._listed(heads, labels, scores)
 
     def best_first(self) -> Iterator[BestLabeledTrees]:
-        """Yield all labelled trees, best first, made on demand: heads, labels ``(*batch, n+1)`` and scores.
+        """Yield all labelled trees, best first: heads, labels ``(*batch, n+1)`` and scores, each computed on request.
 
         Shorter lists are padded as in ``topk``; the iteration ends with the longest.
         """
@@ -130,7 +216,7 @@ class LabeledCRF(LabeledParameters):
             yield self._listed(*(column[:, index] for column in (trees.heads, trees.labels, trees.scores)))
 
     def _listed(self, heads: np.ndarray, labels: np.ndarray, scores: np.ndarray) -> BestLabeledTrees:
-        """Return arrays ``(B, ...)`` of a list of trees as tensors ``(*batch, ...)``."""
+        """Convert arrays ``(B, ...)`` of a list of trees to tensors ``(*batch, ...)``."""
         as_batch = self.base.flat.as_batch
         return BestLabeledTrees(as_batch(heads), as_batch(labels), self._round(as_batch(scores)))
 
@@ -148,7 +234,7 @@ class LabeledCRF(LabeledParameters):
     def relaxed_sample(self, temperature: float, hard: bool = False, *, generator: Generators = None) -> Tensor:
         """Draw a relaxed labelled tree ``(*batch, n+1, n+1, L)``, with noise on the score of every labelled arc.
 
-        All label scores are in memory at once. All else is as for the base.
+        All label scores are in memory at once. Arguments and derivatives are as for the base.
         """
         check_hard(hard)
         p = self._with(self.base, perturbed(self._all_label_scores(), self.batch_shape, generator))
@@ -164,7 +250,7 @@ class LabeledCRF(LabeledParameters):
     ) -> DistinctLabeledTrees:
         """Draw different labelled trees: heads, labels ``(*batch, k, n+1)``, log probabilities and keys, in order.
 
-        Trees that differ in a label only are different. All else is as for the base.
+        Trees that differ in a label only are different. Arguments and results are as for the base.
         """
         seeds = item_seeds(generator, self.batch_shape.numel())
         draw = self.arcs.flat.sample_without_replacement
@@ -175,7 +261,8 @@ class LabeledCRF(LabeledParameters):
     def log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of heads and labels ``(*sample, *batch, n+1)``, or of a pair.
 
-        -inf for a tree that is not in the support, and for a tree with a word whose label is -1 or does not exist.
+        The value is -inf for a tree outside the support, and for a tree with a label that is negative or does not
+        exist.
 
         Raises:
             TreeparseError: for heads without labels; otherwise as for the base.
@@ -184,18 +271,18 @@ class LabeledCRF(LabeledParameters):
         return self._round(torch.where(possible, total - self.flat.log_partition, -torch.inf))
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
-        """Return summed scores ``(*sample, *batch)`` of parts and labels; all else is as for ``log_prob``."""
+        """Return summed scores ``(*sample, *batch)`` of parts and labels; otherwise as ``log_prob``."""
         total, possible = self._checked_score(*labeled_tree(value, labels))
         return self._round(torch.where(possible, total, -torch.inf))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
-        """Return log probabilities ``(*sample, *batch)`` of trees whose scores are known: scores less log partition."""
+        """Return log probabilities ``(*sample, *batch)`` of trees from their scores: less the log partition."""
         return scores - self.log_partition
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
 
-        Words whose head or label is negative, that is unknown, count nothing; -inf if a label does not exist.
+        A word with a negative head or label, which means unknown, adds 0; a label that does not exist gives -inf.
         Differentiable in the label scores.
         """
         heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
@@ -224,7 +311,19 @@ class LabeledCRF(LabeledParameters):
     def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
-        `LabeledDistribution.tree_marginals` documents the arguments; the power is the geometric mean of the powers.
+        Labels are scored at these arcs only. An arc has the probability 0 if its head or label is negative or if there
+        is no such label. The trees need not be in the support.
+
+        Args:
+            heads: heads of the trees.
+            labels: labels of the trees.
+            label_powers: P(label | arc) is raised to the geometric mean of these powers and normalised; marginals of
+                arcs do not change.
+
+        Raises:
+            TreeparseError: for heads or labels that are not integers or have another shape, and for a head that is no
+                node.
+            NoTreeError: for an item without a tree, if arguments are validated.
         """
         heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
         flat = self.base.flat
@@ -236,7 +335,7 @@ class LabeledCRF(LabeledParameters):
         return TreeMarginals(*(part.reshape(heads.shape) for part in marginals))
 
     def expected_uas(self, heads: Tensor) -> Tensor:
-        """Return the expected share ``(*batch,)`` of right heads among words of known head, whatever the labels."""
+        """Return the expected share ``(*batch,)`` of right heads among words with a known head, whatever the labels."""
         return self._round(self.arcs.expected_uas(heads))
 
     def expected_las(self, heads: Tensor, labels: Tensor) -> Tensor:
@@ -252,14 +351,14 @@ class LabeledCRF(LabeledParameters):
         return self._round(1 - self._expected_las(heads, labels))
 
     def _in_support(self, value: LabeledPair) -> Tensor:
-        """Return which pairs of heads and labels are a tree without forbidden arcs and labels."""
+        """Tell which pairs of heads and labels are trees without a forbidden part or label."""
         return self._score(*check_trees(*labeled_tree(value), self.word_mask, samples=True))[1]
 
     def _checked_score(self, heads: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``_score`` of unchecked trees; raises for heads that are no tree under any scores."""
+        """Check trees and return their ``_score``; raise for head lists that are no trees, whatever the scores."""
         heads, labels = check_trees(heads, labels, self.word_mask, samples=True)
         total, possible = self._score(heads, labels)
-        if self._validate_args and not bool(possible.all()):  # most trees are possible, and the check takes longer
+        if self._validate_args and not bool(possible.all()):  # because the check takes longer
             check_whole_trees(heads, self.word_mask, self.lengths)
         return total, possible
 
@@ -282,3 +381,95 @@ class LabeledCRF(LabeledParameters):
         right = probs.gather(-1, labels.clamp(0, self.labels.count - 1).unsqueeze(-1)).squeeze(-1)
         weights = torch.where(labels < self.labels.count, right, 0.0)
         return expected_accuracy(self.arcs.flat.unflat(self.arcs.flat.marginals), known, weights)
+
+    def given(self, heads: Tensor, labels: Tensor | None = None) -> Self:
+        """Condition on heads and labels ``(*batch, n+1)``; a negative number leaves a word's head or label open.
+
+        Arcs that compete with a known head get the score -inf, and so do labels that compete with a word's known label.
+        Differentiable in the scores of arcs and labels. Where no labelled tree has these heads and labels, the result
+        is a distribution without a tree.
+
+        Raises:
+            TreeparseError: for heads or labels that are not integers, have another shape, or do not exist.
+        """
+        scores = self.label_scores
+        if labels is not None:
+            known = self._known_labels(labels)
+            scores = LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
+            if isinstance(self.label_scores, Tensor):
+                scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
+        return self._with(self.base.given(heads), scores)
+
+    def _known_labels(self, labels: Tensor) -> Tensor:
+        """Check known labels ``(*batch, n+1)`` and return them with -1 at node 0 and at padding."""
+        labels = check_heads(labels, self.word_mask, name="Known labels")
+        if (self._validate_args or readable_without_sync(labels)) and bool((labels >= self.labels.count).any()):
+            raise TreeparseError(
+                f"Known labels must be below the number of labels, {self.labels.count}; -1 leaves a label open."
+            )
+        return labels
+
+    def within(self, mask: Tensor) -> Self:
+        """Restrict to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool, as for the base."""
+        return self._with(self.base.within(mask), self.label_scores)
+
+    def forbidding(self, forbidden: ForbiddenLabels) -> Self:
+        """Forbid some labels on some arcs of a flat batch.
+
+        Where no labelled tree remains, the result is a distribution without a tree.
+        """
+        return self._with(self.base, LabelsForbidden(self.labels.source, forbidden))
+
+    def of_items(self, items: Tensor) -> Self:
+        """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
+        result = self._with(self.base.of_items(items), LabelsOfItems(self.labels.source, items))
+        result._validate_args = False
+        return result
+
+    def relabelled(self, indices: Sequence[int]) -> Self:
+        """Reorder the labels by the index here of each new label: -1 makes a new label that is forbidden.
+
+        Labels whose index is left out are forbidden too.
+        """
+        return self._with(self.base, LabelsReordered(self.labels.source, indices))
+
+    def detach(self) -> Self:
+        """Return the same distribution as a constant for autograd."""
+        scores = self.label_scores
+        detached = scores.detach() if isinstance(scores, Tensor) else LabelsDetached(scores)
+        return self._with(self.base.detach(), detached)
+
+    def tempered(self, temperature: float) -> Self:
+        """Raise all probabilities to the power ``1 / temperature`` and normalise them; float64.
+
+        Raises:
+            TreeparseError: unless the temperature is above 0 and, with validated arguments, scores stay in range.
+        """
+        base = self.base.tempered(temperature)
+        if not isinstance(self.label_scores, Tensor):
+            return self._with(base, LabelsScaled(self.label_scores, 1 / temperature))
+        scores = self.label_scores.double() / temperature
+        check_label_scores(scores, base.scores, base.lengths, values=bool(self._validate_args))
+        return self._with(base, scores)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """Add leading batch dimensions; memory is shared."""
+        scores = self._all_label_scores()
+        return self._with(self.base.expand(batch_shape), scores.expand(*batch_shape, *scores.shape[-3:]))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base}, label_scores: {tuple(self.label_scores.shape)})"
+
+    def comparable(self, q: TreeDistribution) -> TreeDistribution:
+        """Return q, or raise if it cannot be compared with this distribution."""
+        if not isinstance(q, LabeledCRF):
+            raise TreeparseError(
+                f"A {type(self).__name__} must be compared with a LabeledCRF, got a {type(q).__name__}."
+            )
+        self.base.comparable(q.base)
+        if q.labels.count != self.labels.count:
+            counts = f"{self.labels.count} and {q.labels.count}"
+            raise TreeparseError(
+                f"Two distributions to compare need equal label sets, got different numbers of labels, {counts}."
+            )
+        return q

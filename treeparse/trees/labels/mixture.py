@@ -1,4 +1,4 @@
-"""A mixture of distributions over labelled trees: whatever tree one of them allows, it allows."""
+"""Mixtures of distributions over labelled trees."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -17,20 +17,20 @@ from treeparse.trees.labels.trees import DistinctLabeledTrees, LabeledPair, Labe
 from treeparse.trees.parts import Parts
 from treeparse.trees.randomness import Generators, item_seeds, uniforms
 
-SALT = 0x6D697874757265  # sets the random numbers for components apart from those for trees
+SALT = 0x6D697874757265  # gives the draws of components another stream than the draws of trees
 
 
 class Mixture:
     """``P(tree) = sum_m w_m P_m(tree)``: draw one of several distributions, then a labelled tree from it.
 
-    A tree's log probability is no sum over its arcs, so log partition, best trees and temperatures are not found as for
-    a ``LabeledCRF``. Exact are log probabilities, samples, the marginals, which are the components' mean, and the tree
-    of the highest expected LAS, which is made of these (Kuncoro et al. 2016).
+    The support has every tree that a component allows. A tree's log probability is not a sum over its arcs, so a
+    mixture has no log partition, best tree or temperature. Log probabilities, samples, marginals, which are the mean of
+    the components' marginals, and the tree of the highest expected LAS are exact (Kuncoro et al. 2016).
 
     Args:
-        components: distributions over the same labelled trees, as :func:`check_alike` wants them.
-        log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item, where dimensions of size 1
-            broadcast; equal if None.
+        components: distributions over the same labelled trees, as :func:`check_alike` requires.
+        log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; dimensions of size 1
+            broadcast, and None gives all components the same weight.
 
     Raises:
         TreeparseError: as :func:`check_alike` does, and for weights of another shape.
@@ -43,7 +43,7 @@ class Mixture:
         weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
         if not fits(tuple(weights.shape), shape):
             raise TreeparseError(
-                f"The log weights of a mixture must have the shape (components, *batch), here {shape}, not "
+                f"The log weights of a mixture must have the shape (components, *batch), here {shape}, got "
                 f"{tuple(weights.shape)}: {BROADCASTING}."
             )
         self.log_weights = weights.double().expand(shape).log_softmax(0)
@@ -59,26 +59,26 @@ class Mixture:
         return self.components[0].device
 
     def as_crf(self, purpose: str) -> LabeledCRF:
-        """Raise, because a tree's log probability is no sum over its arcs; ``purpose``, a plural, begins the message.
+        """Raise, because a tree's log probability is not a sum over its arcs; ``purpose``, a plural, begins the error.
 
         Raises:
             TreeparseError: always.
         """
         raise TreeparseError(
-            f"{purpose} need a tree's log probability to be a sum over its arcs, which it is not in a mixture, as of "
-            "models combined by marginals: combine them by scores or log_probs."
+            f"{purpose} need a tree's log probability to be a sum over its arcs, got a mixture, as of models combined "
+            "by marginals: combine them by scores or log_probs."
         )
 
     def conditioned(self, condition: Callable[[LabeledCRF], LabeledCRF]) -> "Mixture":
         """Return the mixture given that the tree is in the support of ``condition`` of its components.
 
-        ``condition`` may forbid trees, and keeps the scores of the others. A component's weight is multiplied by its
-        probability of the trees that are left.
+        ``condition`` may forbid trees and must not change the scores of the others. A component's weight is multiplied
+        by the probability of the trees that remain.
         """
         return self._with_trees_of([condition(p) for p in self.components])
 
     def _with_trees_of(self, components: Sequence[LabeledCRF]) -> "Mixture":
-        """Return the mixture of the components with other supports and equal scores."""
+        """Return the mixture of components with other supports, where common trees keep their scores."""
         pairs = zip(components, self.components, strict=True)
         shifts = torch.stack([some.log_partition - every.log_partition for some, every in pairs])
         return Mixture(components, self.log_weights + shifts)
@@ -97,9 +97,9 @@ class Mixture:
 
     @cached_property
     def expected(self) -> LabeledCRF:
-        """Trees whose score is the number of their words that are expected to be right, head and label; a constant.
+        """The distribution, a constant, where a tree scores its expected number of words with right head and label.
 
-        Its arcs' scores are the mixture's marginals: what a ``LabeledCRF`` finds best is best here by expected LAS.
+        The scores of labelled arcs are the mixture's marginals, so its best tree has the highest expected LAS.
         """
         first = self.components[0]
         weights = self.log_weights.exp().flatten(1).unsqueeze(-1).unsqueeze(-1)
@@ -114,21 +114,22 @@ class Mixture:
 
     @cached_property
     def marginals(self) -> Tensor:
-        """The probability of every labelled arc ``(*batch, n+1, n+1, L)``, all held at once."""
+        """The probability of every labelled arc ``(*batch, n+1, n+1, L)``."""
         weights = self.log_weights.exp().reshape(*self.log_weights.shape, 1, 1, 1)
         return torch.stack([weight * p.marginals for weight, p in zip(weights, self.components, strict=True)]).sum(0)
 
     def minimum_risk(self) -> LabeledTree:
-        """Heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1).
+        """Return heads and labels ``(*batch, n+1)`` of the labelled tree with the highest expected LAS ([Exp] §6.1).
 
-        Each of its arcs is in a tree of some component; where these forbid different ones, no single one may allow all.
+        Each of its arcs is in a tree of some component. If components forbid different arcs, the tree may be in the
+        support of none.
         """
         return self.expected.mode
 
     def log_prob(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
-        """Log probability ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``; -inf for what is none.
+        """Return log probabilities ``(*sample, *batch)`` of labelled trees ``(*sample, *batch, n+1)``, -inf for others.
 
-        Heads and labels are given as for a ``LabeledCRF``.
+        Arguments are as for ``LabeledCRF.log_prob``.
         """
         values = torch.stack([p.log_prob(value, labels) for p in self.components])
         samples = [1] * (values.dim() - self.log_weights.dim())
@@ -136,17 +137,17 @@ class Mixture:
         return (values + weights).logsumexp(0)
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
-        """Return `log_prob`: scores do not say how probable a tree is."""
+        """Return ``log_prob``, because the score of a tree does not determine its probability."""
         return self.log_prob(heads, labels)
 
     def score(self, value: Tensor | LabeledPair, labels: Tensor | None = None) -> Tensor:
-        """The words that are expected to be right, head and label, of such trees; -inf for what is none."""
+        """Return a tree's expected number of words with right head and label; -inf for no tree."""
         return self.expected.score(value, labels)
 
     def sample(self, sample_shape: Size | Sequence[int] = (), *, generator: Generators = None) -> LabeledTree:
-        """Heads and labels ``(*sample, *batch, n+1)`` of exact, independent samples; generators as for a ``TreeCRF``.
+        """Draw exact, independent samples: heads and labels ``(*sample, *batch, n+1)``; generators as for ``TreeCRF``.
 
-        Each component draws as many, of which one is taken.
+        Each component draws the full number of samples, and each result takes one component's sample.
         """
         shape = Size(sample_shape)
         seeds = item_seeds(generator, self.log_weights[0].numel())
@@ -156,18 +157,18 @@ class Mixture:
         return LabeledTree(*(trees.take_along_dim(chosen, 0).squeeze(0) for trees in pairs))
 
     def _choices(self, seeds: Tensor, count: int) -> Tensor:
-        """The component of each sample ``(count, B)``."""
+        """Draw the component of each sample ``(count, B)``."""
         numbers = uniforms(seeds, count, 1, salt=SALT, device=self.log_weights.device).squeeze(-1).T
         bounds = self.log_weights.exp().flatten(1).cumsum(0).unsqueeze(1)
-        last = (bounds < bounds[-1:]).sum(0)  # the last possible one, should rounding lead past it
+        last = (bounds < bounds[-1:]).sum(0)  # the last possible component, because rounding may lead past it
         return torch.minimum((bounds <= numbers * bounds[-1]).sum(0), last)
 
     def sample_without_replacement(self, k: int, *, generator: Generators = None) -> DistinctLabeledTrees:
-        """Different labelled trees in the order drawn: heads, labels ``(*batch, k, n+1)``, log probabilities and keys.
+        """Draw different labelled trees: heads, labels ``(*batch, k, n+1)``, log probabilities and keys, in order.
 
-        Pairs of a component and a tree are drawn so, k of each component; a tree that comes again is left out, as if
-        all were drawn with replacement. The greatest key of a tree's pairs has the law of the tree's own. All else is
-        as for a ``TreeCRF``.
+        Pairs of a component and a tree are drawn without replacement, k of each component; a later pair of the same
+        tree is dropped. The greatest key of a tree's pairs has the law of the tree's own key. Arguments and results are
+        as for ``TreeCRF``.
         """
         lists = [p.sample_without_replacement(k, generator=generator) for p in self.components]
         axis = self.log_weights.dim() - 1
@@ -175,14 +176,14 @@ class Mixture:
             torch.stack([drawn[part] for drawn in lists], axis).flatten(axis, axis + 1) for part in (0, 1, 3)
         )
         keys = keys + self.log_weights.movedim(0, -1).repeat_interleave(lists[0][3].shape[-1], -1)
-        places = _first_of_each(torch.cat([heads, labels], -1), keys, k)
-        missing, places = places < 0, places.clamp_min(0)
+        indices = _first_of_each(torch.cat([heads, labels], -1), keys, k)
+        missing, indices = indices < 0, indices.clamp_min(0)
         heads, labels = (
-            trees.take_along_dim(places.unsqueeze(-1), -2).masked_fill(missing.unsqueeze(-1), -1)
+            trees.take_along_dim(indices.unsqueeze(-1), -2).masked_fill(missing.unsqueeze(-1), -1)
             for trees in (heads, labels)
         )
         log_probs = self.log_prob(heads.movedim(-2, 0), labels.movedim(-2, 0)).movedim(0, -1)
-        keys = keys.take_along_dim(places, -1)
+        keys = keys.take_along_dim(indices, -1)
         log_probs, keys = (values.masked_fill(missing, -torch.inf) for values in (log_probs, keys))
         return DistinctLabeledTrees(heads, labels, log_probs, keys)
 
@@ -194,7 +195,7 @@ class Mixture:
     def tree_marginals(self, heads: Tensor, labels: Tensor, label_powers: Sequence[float] = (1.0,)) -> TreeMarginals:
         """Return the marginals of the arcs, and of the labelled arcs, of trees ``(*sample, *batch, n+1)``: constants.
 
-        `LabeledDistribution.tree_marginals` documents the arguments; each component has its power.
+        Arguments are as for ``LabeledCRF.tree_marginals``, with one power for each component or one for all.
         """
         weights = self.log_weights.exp().unsqueeze(-1)
         powers = label_powers if len(label_powers) > 1 else [*label_powers] * len(self.components)
@@ -204,20 +205,20 @@ class Mixture:
         return TreeMarginals(*means)
 
     def entropy(self) -> None:
-        """Return None: no sum over arcs gives the entropy of a mixture."""
+        """Return None, because no sum over arcs gives the entropy of a mixture."""
 
     def expected_gradient(self) -> None:
-        """Return None: a mixture has no scores of arcs to take a gradient in."""
+        """Return None, because a mixture has no scores of arcs to take a gradient in."""
 
 
 class MixtureLabels:
-    """Probabilities of labelled arcs under a mixture less the probabilities of their arcs, at most 0; constants.
+    """The marginals of labelled arcs under a mixture minus the marginals of their arcs, at most 0; constants.
 
     -inf for a label that no component allows on an arc.
 
     Args:
         sources: the label scores of the components.
-        marginals: the arcs' marginals under each component times its weight, ``(B, n+1, n+1)`` each.
+        marginals: ``(B, n+1, n+1)`` for each component, the arcs' marginals times the component's weight.
     """
 
     dtype = torch.float64
@@ -267,32 +268,32 @@ class MixtureLabels:
 
 
 def check_alike(distributions: Sequence[LabeledCRF]) -> tuple[LabeledCRF, ...]:
-    """The distributions, or an error unless they are one or more over the same labelled trees.
+    """Return the distributions; raise unless they are one or more over the same labelled trees.
 
-    That is: of the same kind, with one root or many, the same batch shape, lengths and number of labels.
+    They must have the same kind of trees, with one root or many, batch shape, lengths and number of labels.
     """
     if not distributions:
-        raise TreeparseError("There is no distribution to combine: give one or more.")
+        raise TreeparseError("To combine distributions, one or more are needed, got none.")
     first, *others = distributions
     for p in others:
         first.comparable(p)
         if p.kind_of_trees != first.kind_of_trees:
             raise TreeparseError(
-                f"The distributions are over different trees, {first.kind_of_trees} and {p.kind_of_trees}: combine "
-                "distributions over the same trees."
+                "Distributions to combine must be over the same trees, got different trees, "
+                f"{first.kind_of_trees} and {p.kind_of_trees}."
             )
     return tuple(distributions)
 
 
 def _first_of_each(rows: Tensor, keys: Tensor, k: int) -> Tensor:
-    """The places ``(*batch, k)`` of different rows ``(*batch, N, R)``, by falling key ``(*batch, N)``; then -1."""
-    found = torch.full((keys.shape[:-1].numel(), k), -1, device=keys.device)
+    """Return indices ``(*batch, k)`` of the first k different rows ``(*batch, N, R)`` by descending key, then -1."""
+    indices = torch.full((keys.shape[:-1].numel(), k), -1, device=keys.device)
     order = keys.sort(dim=-1, descending=True, stable=True).indices
     counts = (keys > -torch.inf).sum(-1).flatten().tolist()
     items = zip(rows.reshape(-1, *rows.shape[-2:]), order.reshape(-1, order.shape[-1]), counts, strict=True)
     for item, (row, ordered, count) in enumerate(items):
-        some = ordered[:count]
-        _, first = np.unique(row[some].cpu().numpy(), axis=0, return_index=True)
-        kept = torch.from_numpy(np.sort(first)[:k]).to(some.device)
-        found[item, : len(kept)] = some[kept]
-    return found.reshape(*keys.shape[:-1], k)
+        ordered = ordered[:count]
+        _, first = np.unique(row[ordered].cpu().numpy(), axis=0, return_index=True)
+        ranks = torch.from_numpy(np.sort(first)[:k]).to(ordered.device)
+        indices[item, : len(ranks)] = ordered[ranks]
+    return indices.reshape(*keys.shape[:-1], k)

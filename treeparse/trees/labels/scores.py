@@ -1,4 +1,4 @@
-"""The label scores of a flat batch: reduced over labels, or read off at the arcs of given trees."""
+"""The label scores of a flat batch, reduced over labels or read at the arcs of trees."""
 
 from collections.abc import Callable
 from functools import cached_property
@@ -13,14 +13,14 @@ from treeparse.trees.labels.trees import TreeMarginals
 from treeparse.trees.parts import power
 from treeparse.trees.randomness import uniforms
 
-SALT = 0x6C6162656C73  # sets the random numbers for labels apart from those for trees
+SALT = 0x6C6162656C73  # gives the draws of labels another stream than the draws of trees
 
 
 class FlatLabels:
-    """Log weights of labels ``(B, n+1, n+1, L)`` in any dtype, float64 once they are read.
+    """Log weights of labels ``(B, n+1, n+1, L)`` in any dtype, which methods return in float64.
 
     Args:
-        source: the scores; what stands where no arc is, is ignored.
+        source: the scores; entries that are no arc are ignored.
         is_arc: which arcs may be in a tree, ``(B, n+1, n+1)`` bool.
     """
 
@@ -33,34 +33,34 @@ class FlatLabels:
         return self.source.device
 
     def reduce(self, function: Callable[..., Tensor], *others: Tensor) -> Tensor:
-        """A function of label scores, and of others ``(B, n+1, n+1, ...)``, by slices of heads."""
+        """Apply a function to label scores and other tensors ``(B, n+1, n+1, ...)``, by slices of heads."""
         return sums.by_heads(function, self.is_arc, [self.source], others)
 
     @cached_property
-    @torch.enable_grad()  # a cached value must have its graph even if first used without one
+    @torch.enable_grad()  # a cached value must have a graph even if first used without one
     def log_sums(self) -> Tensor:
         """Log of the summed weight of every arc's labels ``(B, n+1, n+1)``."""
-        known = self.source.log_sums(self.is_arc)
-        return self.reduce(sums.log_sum) if known is None else known
+        from_source = self.source.log_sums(self.is_arc)
+        return self.reduce(sums.log_sum) if from_source is None else from_source
 
     def best(self) -> Tensor:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
         return self.reduce(lambda scores: scores.amax(-1)).detach()
 
     def expected_entropy(self, marginals: Tensor) -> Tensor:
-        """The entropy of the labels of a random tree given its arcs ``(B,)``, from the arcs' marginals."""
+        """Return the entropy of a random tree's labels given its arcs ``(B,)``, from the arcs' marginals."""
         return sums.expected(sums.entropy, marginals, [self.source])
 
     def expected_difference(self, marginals: Tensor) -> Tensor:
-        """In how many of the arcs that two random trees share their labels differ ``(B,)``, from the marginals."""
+        """Return the expected number ``(B,)`` of arcs that two random trees share with different labels."""
         return sums.expected(sums.difference, marginals.square(), [self.source])
 
     def expected_code_length(self, q: "FlatLabels", marginals: Tensor) -> Tensor:
-        """The expected code length of these labels under q's scores ``(B,)``, from the arcs' marginals."""
+        """Return the expected code length of labels under q's scores ``(B,)``, from the arcs' marginals."""
         return sums.expected(sums.code_length, marginals, [self.source, q.source])
 
     def forbidden_by(self, q: "FlatLabels") -> Tensor:
-        """Arcs ``(B, n+1, n+1)`` bool with a label that q forbids and these scores do not."""
+        """Tell which arcs ``(B, n+1, n+1)`` have a label that q forbids and these scores allow."""
         if self.source.support is not None and self.source.support == q.source.support:
             return torch.zeros_like(self.is_arc)
 
@@ -70,24 +70,24 @@ class FlatLabels:
         return sums.by_heads(some_label, self.is_arc, [self.source, q.source])
 
     def power(self, order: float) -> Tensor:
-        """Log of the summed label weights to a power ``(B, n+1, n+1)``."""
+        """Return the log of the sum of each arc's label weights to a power ``(B, n+1, n+1)``."""
         return self.reduce(lambda scores: sums.log_sum(power(scores, order)))
 
     def log_probs(self) -> Tensor:
-        """Log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
+        """Return log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
         return self.reduce(sums.log_probs).detach()
 
     def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both.
+        """Return log probabilities ``(S, B)`` of trees' labels given their arcs, from heads and labels ``(S, B, n+1)``.
 
-        Words without a head count nothing.
+        A word without a head adds 0.
         """
         return self.log_probs_of_arcs(heads, labels).sum(-1)
 
     def log_probs_of_arcs(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """The same of each arc by itself ``(S, B, n+1)``; 0 where there is no head."""
-        places = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
-        totals = self.log_sums.expand(len(heads), *self.log_sums.shape).gather(2, places).squeeze(2)
+        """Return the log probability ``(S, B, n+1)`` of each word's label given its arc; 0 without a head."""
+        index = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
+        totals = self.log_sums.expand(len(heads), *self.log_sums.shape).gather(2, index).squeeze(2)
         values = self.of_labeled_trees(heads, labels) - torch.where(heads >= 0, totals, 0.0)
         return torch.where(heads >= 0, values, 0.0)
 
@@ -98,7 +98,7 @@ class FlatLabels:
             marginals: of all arcs ``(B, n+1, n+1)``.
             heads: heads of the trees.
             labels: labels of the trees.
-            label_power: P(label | arc) is taken to this power and normalised.
+            label_power: P(label | arc) is raised to this power and normalised.
         """
         index = heads.clamp(0, heads.shape[-1] - 1).unsqueeze(2)
         values = marginals.expand(len(heads), *marginals.shape).gather(2, index).squeeze(2)
@@ -108,7 +108,7 @@ class FlatLabels:
         return TreeMarginals(arcs, torch.where(known, arcs * log_probs.exp(), 0.0))
 
     def _log_probs_to_power(self, heads: Tensor, labels: Tensor, power: float) -> Tensor:
-        """Return log probabilities ``(S, B, n+1)`` of labels given their arcs, after a power of the label weights."""
+        """Return log probabilities ``(S, B, n+1)`` of labels given their arcs, under label weights to a power."""
         if power == 1:
             return self.log_probs_of_arcs(heads, labels).detach()
         chosen = labels.clamp(0, self.count - 1).unsqueeze(-1)
@@ -117,39 +117,39 @@ class FlatLabels:
         return torch.stack(rows).detach()
 
     def of_items(self, items: Tensor) -> "FlatLabels":
-        """The scores of some items ``(I,)``, in order."""
+        """Select the scores of items ``(I,)``, in order."""
         if len(items) == len(self.is_arc):
             return self
         return FlatLabels(self.source.of_items(items), self.is_arc[items])
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """The scores of arcs ``(A, L)``."""
+        """Return the scores of arcs ``(A, L)``."""
         return self.source.at(item, head, dependent).to(torch.float64)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
-        """The score of one label each of arcs ``(A,)``."""
+        """Return the score ``(A,)`` of one label of each arc."""
         return self.source.at_labels(item, head, dependent, label).to(torch.float64)
 
     def of_trees(self, heads: Tensor) -> Tensor:
-        """The scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 at what is no word."""
-        found = self.source.at(*_arcs_of(heads.unsqueeze(0))).unflatten(0, heads.shape)
-        return sums.real_scores(heads >= 0, found)
+        """Return the label scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 for no head."""
+        scores = self.source.at(*_arcs_of(heads.unsqueeze(0))).unflatten(0, heads.shape)
+        return sums.real_scores(heads >= 0, scores)
 
     def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """The scores of labelled trees' arcs, ``(S, B, n+1)`` all three; 0 at what is no word."""
+        """Return the score ``(S, B, n+1)`` of each word's label on its arc; 0 for no head."""
         chosen = labels.clamp(0, self.count - 1).flatten()
-        found = self.source.at_labels(*_arcs_of(heads), chosen).reshape(heads.shape)
-        return torch.where(heads >= 0, found, 0.0).to(torch.float64)
+        scores = self.source.at_labels(*_arcs_of(heads), chosen).reshape(heads.shape)
+        return torch.where(heads >= 0, scores, 0.0).to(torch.float64)
 
     def sorted_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores and labels of arcs ``(A, L)``, best first; of equal labels the lowest first. Constants."""
+        """Return scores and labels of arcs ``(A, L)``, best first, ties in the order of labels; constants."""
         return self.at(item, head, dependent).detach().sort(dim=-1, descending=True, stable=True)
 
     def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
-        """A label for every word of trees ``(S, B, n+1)``, drawn given its arc, by a seed an item ``(B,)``.
+        """Draw a label for every word of trees ``(S, B, n+1)``, given its arc, by a seed an item ``(B,)``.
 
-        Labels are drawn where the scores are, the same ones on any device but where a draw falls within rounding of
-        the border between two; nothing waits for a device.
+        Labels are drawn on the scores' device, without a device sync. The draws are the same on any device, except
+        where a random number falls within rounding of the border between two labels.
         """
         step = max(1, sums.SLICE // (max(heads[0].numel(), 1) * self.count)) if len(heads) else 1
         numbers = uniforms(seeds, len(heads), heads.shape[-1], salt=SALT, device=heads.device).transpose(0, 1)
@@ -157,24 +157,24 @@ class FlatLabels:
         return torch.cat([self._draw_labels(*part) for part in parts]) if len(heads) else heads.clone()
 
     def _draw_labels(self, heads: Tensor, numbers: Tensor) -> Tensor:
-        """``sample_of_trees`` for so many trees that their label scores fit in memory; numbers ``(S, B, n+1)``."""
+        """Draw labels by uniform numbers ``(S, B, n+1)``, with the label scores of all these trees in memory."""
         item, head, node = _arcs_of(heads)
-        if readable_without_sync(heads):  # most arcs are in many trees: their labels' scores are looked up once
+        if readable_without_sync(heads):  # most arcs are in many trees: each arc's label scores are read once
             size = heads.shape[-1]
             arcs, which = ((item * size + head) * size + node).unique(return_inverse=True)
             bounds = self._bounds(arcs // (size * size), arcs // size % size, arcs % size)[which]
         else:
             bounds = self._bounds(item, head, node)
-        last = (bounds < bounds[:, -1:]).sum(-1)  # the last possible label, should rounding lead past it
+        last = (bounds < bounds[:, -1:]).sum(-1)  # the last possible label, because rounding may lead past it
         chosen = (bounds <= (numbers.flatten() * bounds[:, -1]).unsqueeze(-1)).sum(-1)
         return torch.where(heads >= 0, torch.minimum(chosen, last).reshape(heads.shape), -1)
 
     def _bounds(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """The summed probabilities of the labels of arcs up to each of them ``(A, L)``."""
+        """Return the cumulative probabilities of the labels of arcs ``(A, L)``."""
         return sums.log_probs(self.at(item, head, dependent)).exp().cumsum(-1)
 
     def labelings(self, trees: Tensor, item: int, words: int) -> tuple[Tensor, Tensor]:
-        """All pairs of an item's trees ``(trees, n+1)`` and labels that are allowed on their arcs."""
+        """Return all labelled trees of an item, heads and labels, whose trees are ``(trees, n+1)``."""
         choices = torch.cartesian_prod(*[torch.arange(self.count)] * words).reshape(-1, words)
         labels = torch.nn.functional.pad(choices, (1, trees.shape[-1] - 1 - words), value=-1).to(trees.device)
         heads, labels = trees.repeat_interleave(len(labels), 0), labels.repeat(len(trees), 1)
@@ -184,12 +184,12 @@ class FlatLabels:
 
 
 def _arcs_of(heads: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Item, head and dependent of every arc of trees ``(S, B, n+1)``.
+    """Return item, head and dependent of every arc of trees ``(S, B, n+1)``.
 
-    Those of what is no word, too: batches then come in few shapes, for which the CPU's kernels are compiled.
+    Entries that are no word have an arc too, because batches then come in few shapes, for which torch compiles kernels.
     """
     size = heads.shape[-1]
     item = torch.arange(heads.shape[1], device=heads.device).unsqueeze(-1)
     node = torch.arange(size, device=heads.device)
-    item, node = (place.expand(heads.shape).flatten() for place in (item, node))
+    item, node = (index.expand(heads.shape).flatten() for index in (item, node))
     return item, heads.clamp(0, size - 1).flatten(), node

@@ -1,4 +1,4 @@
-"""Label scores by slices of heads and at chosen arcs: from a tensor, computed on demand, or changed on the way."""
+"""Label scores that are read by slices of heads or at chosen arcs: tensors, and wrappers that change a source."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
@@ -16,16 +16,16 @@ FLOAT64 = torch.finfo(torch.float64).eps
 class LabelSource(Protocol):
     """Label scores of B sentences in one flat batch, which a ``LabeledCRF`` takes instead of a tensor.
 
-    Scores of what is no arc may be anything. All methods give equal scores but for rounding.
+    Entries that are no arc may hold anything. All methods return the same scores, except for rounding.
 
     Attributes:
         shape: ``(*batch, n+1, n+1, L)``.
         dtype: the dtype of the scores.
         device: the device of the scores.
-        requires_grad: whether gradients flow into them.
-        bound: a number that no score exceeds, 0 for log probabilities; None if none is known without scoring labels.
+        requires_grad: whether the scores have a gradient.
+        bound: a number that no score exceeds, 0 for log probabilities; None if it is unknown before labels are scored.
         support: a value that identifies which labels are forbidden on which arcs: sources of equal support forbid the
-            same labels. None if that is not known without scoring labels.
+            same labels. None if that is unknown before labels are scored.
         resolution: the relative precision of expectations over labels: the epsilon of float64 for scores in a tensor,
             that of float32 for scores that a network computes in float32.
     """
@@ -58,8 +58,8 @@ class LabelSource(Protocol):
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         """Return scores ``(A, L)`` of arcs from these heads, given by item, head and dependent ``(A,)``.
 
-        Callers ask for a large share of the arcs at once. The dtype is float32 or float64, whichever has the
-        resolution. A constant may be added to all labels of an arc, because callers take the softmax.
+        Callers read a large share of the arcs at once. The dtype is float32 or float64, whichever has the resolution.
+        A constant may be added to all labels of an arc, because callers take the softmax.
         """
         ...
 
@@ -92,7 +92,7 @@ class LabelTensor:
     def __init__(self, values: Tensor) -> None:
         self.values, self.shape = values, values.shape
         self.dtype, self.device, self.requires_grad = values.dtype, values.device, values.requires_grad
-        with torch.enable_grad():  # the graph must be there even if it is first used without one
+        with torch.enable_grad():  # the flat scores must have a graph even if first used without one
             self.flat = values if values.dim() == 4 else values.reshape(-1, *values.shape[-3:])
 
     def from_heads(self, first: int, last: int) -> Tensor:
@@ -115,7 +115,7 @@ class LabelTensor:
 
 
 class ChangedLabels(ABC):
-    """Label scores of another source, changed when they are read; all attributes but ``support`` are the source's."""
+    """A source that changes the label scores of another one when they are read; ``support`` is unknown by default."""
 
     support: Hashable | None = None
 
@@ -125,17 +125,21 @@ class ChangedLabels(ABC):
         self.requires_grad, self.bound, self.resolution = source.requires_grad, source.bound, source.resolution
 
     def change(self, scores: Tensor) -> Tensor:
-        """Change scores of any shape whose change depends neither on the arc nor on the label."""
+        """Change scores ``(..., L)``, if the change depends neither on the arc nor on the label."""
         return scores
+
+    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        """Change scores ``(A, L)`` of arcs."""
+        return self.change(scores)
 
     def from_heads(self, first: int, last: int) -> Tensor:
         return self.change(self.source.from_heads(first, last))
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.change(self.source.among(first, last, item, head, dependent))
+        return self.change_arcs(self.source.among(first, last, item, head, dependent), item, head, dependent)
 
     def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self.change(self.source.at(item, head, dependent))
+        return self.change_arcs(self.source.at(item, head, dependent), item, head, dependent)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         return self.change(self.source.at_labels(item, head, dependent, label))
@@ -148,11 +152,11 @@ class ChangedLabels(ABC):
 
 
 class LabelsGiven(ChangedLabels):
-    """-inf for labels that compete with a known one.
+    """Label scores with -inf for labels that compete with a known one.
 
     Args:
         source: the scores.
-        labels: ``(B, n+1)`` known labels of words, -1 where open.
+        labels: ``(B, n+1)`` known labels of words; -1 leaves the label open.
     """
 
     def __init__(self, source: LabelSource, labels: Tensor) -> None:
@@ -162,11 +166,8 @@ class LabelsGiven(ChangedLabels):
     def from_heads(self, first: int, last: int) -> Tensor:
         return self._masked(self.source.from_heads(first, last), self.labels.unsqueeze(1))
 
-    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._masked(self.source.among(first, last, item, head, dependent), self.labels[item, dependent])
-
-    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        return self._masked(self.source.at(item, head, dependent), self.labels[item, dependent])
+    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
+        return self._masked(scores, self.labels[item, dependent])
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         known = self.labels[item, dependent]
@@ -194,7 +195,7 @@ class LabelsGiven(ChangedLabels):
 
 
 class ForbiddenLabels(NamedTuple):
-    """F sets of labels that arcs into a word of an item may not have: from one head, or from any."""
+    """F sets of labels, each forbidden on the arc from one head, or from any head, to a word of an item."""
 
     item: Tensor  # (F,)
     head: Tensor  # (F,), -1 for any
@@ -202,14 +203,14 @@ class ForbiddenLabels(NamedTuple):
     labels: Tensor  # (F, L) bool
 
     def on(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Return which labels arcs ``(A,)`` may not have, ``(A, L)`` bool."""
+        """Tell which labels are forbidden on arcs ``(A,)``: ``(A, L)`` bool."""
         item, head, dependent = item.unsqueeze(-1), head.unsqueeze(-1), dependent.unsqueeze(-1)
         applies = (item == self.item) & (dependent == self.dependent) & ((head == self.head) | (self.head < 0))
         return applies.float() @ self.labels.float() > 0
 
 
 class LabelsForbidden(ChangedLabels):
-    """-inf for forbidden labels; every arc is compared with every set of forbidden labels."""
+    """Label scores with -inf for forbidden labels; every arc is compared with every set of forbidden labels."""
 
     def __init__(self, source: LabelSource, forbidden: ForbiddenLabels) -> None:
         super().__init__(source)
@@ -224,12 +225,7 @@ class LabelsForbidden(ChangedLabels):
                 scores[item, heads, dependent] = scores[item, heads, dependent].masked_fill(labels, -torch.inf)
         return scores
 
-    def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        scores = self.source.among(first, last, item, head, dependent)
-        return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
-
-    def at(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        scores = self.source.at(item, head, dependent)
+    def change_arcs(self, scores: Tensor, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return scores.masked_fill(self.forbidden.on(item, head, dependent), -torch.inf)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
@@ -245,7 +241,7 @@ class LabelsForbidden(ChangedLabels):
 class LabelsOfItems(ChangedLabels):
     """Label scores of items of another source; an item may come several times.
 
-    Scores of arcs that the source has cached are not computed again.
+    If the source caches scores, scores of arcs that it has cached are not computed again.
 
     Args:
         source: the scores.

@@ -1,6 +1,6 @@
-"""Sums over the labels of every arc, a slice of heads at a time, so that memory beside the scores does not grow with L.
+"""Sums over the labels of every arc, by slices of heads, so that memory besides the scores does not grow with L.
 
-Slices hold all dependents and labels of a few heads. Autograd keeps none of what is computed in a slice: the backward
+Slices hold all dependents and labels of a few heads. Autograd saves nothing that is computed in a slice: the backward
 pass computes it again.
 """
 
@@ -16,16 +16,16 @@ from treeparse.batch import readable_without_sync
 from treeparse.trees.labels.sources import LabelSource
 
 SLICE = 2**20  # numbers in a slice: 8 MB of float64
-DENSE = 2**23  # the same on devices, and where few of them are read: what a batch of usual sentences has
+DENSE = 2**23  # numbers in a slice on devices, and where few numbers are read: a usual batch is one slice
 
 
 def by_heads(
     function: Callable[..., Tensor], arcs: Tensor, scores: Sequence[LabelSource], others: Sequence[Tensor] = ()
 ) -> Tensor:
-    """The function of slices ``(B, h, n+1, ...)`` of ``scores`` and ``others``, joined again along the heads.
+    """Apply a function to slices ``(B, h, n+1, ...)`` of ``scores`` and ``others``, and join the results by heads.
 
-    ``arcs`` ``(B, n+1, n+1)`` bool says where arcs are; label scores come to the function as float64
-    ``(B, h, n+1, L)``, 0 at what is no arc.
+    The function gets label scores as float64 ``(B, h, n+1, L)``, 0 at entries that are no arc by the mask ``arcs``
+    ``(B, n+1, n+1)``.
     """
     batch, nodes = arcs.shape[:2]
 
@@ -43,27 +43,27 @@ def by_heads(
 
 
 def _of_slices(function: Callable[[int, int], Tensor], nodes: int, step: int, differentiable: bool) -> list[Tensor]:
-    """The function of the first and the last of the heads of every slice, at most ``step`` heads each."""
+    """Apply a function to the first head of every slice of ``step`` heads and the first head after it."""
     if step >= nodes:
         return [function(0, nodes)]
     slices = [(first, min(first + max(1, step), nodes)) for first in range(0, nodes, max(1, step))]
-    if not differentiable:  # what inference mode made could not be saved
+    if not differentiable:  # tensors of inference mode cannot be saved
         return [function(*part) for part in slices]
     options: dict[str, Any] = {"use_reentrant": False, "preserve_rng_state": False}
     return [checkpoint(function, *part, **options) for part in slices]  # pyright: ignore
 
 
 def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequence[LabelSource]) -> Tensor:
-    """The expected sum ``(B,)`` of a function ``(A, L), ... -> (A,)`` of arcs' label scores over a random tree's arcs.
+    """Return the expected sum ``(B,)``, over a random tree's arcs, of a function of an arc's label scores.
 
-    Arcs that are so improbable that together they are to a tree what the resolution of the scores is to a number are
-    left out; of a trained parser these are most. On a device the labels of all arcs are read, for to pick some out
-    would wait for it.
+    Arcs whose marginal is at most the resolution of the scores divided by ``n+1`` are left out, because together they
+    weigh less than a rounding error; for a trained parser these are most arcs. On a device, the labels of all arcs are
+    read, because a selection would cause a device sync.
 
     Args:
-        function: of the label scores of some arcs, float64.
+        function: from label scores ``(A, L)`` of arcs, one tensor a source, to values ``(A,)``.
         marginals: of arcs ``(B, n+1, n+1)``.
-        scores: one or more for every arc.
+        scores: the sources, one or more.
     """
     batch, nodes = marginals.shape[:2]
     resolution = max(source.resolution for source in scores)
@@ -86,25 +86,28 @@ def expected(function: Callable[..., Tensor], marginals: Tensor, scores: Sequenc
 
 
 def real_scores(arcs: Tensor, scores: Tensor) -> Tensor:
-    """Label scores as float64, 0 at what is no arc, whatever stands there."""
+    """Convert label scores to float64, with 0 at entries that are no arc, whatever they hold."""
     return torch.where(arcs.unsqueeze(-1), scores, 0.0).to(torch.float64)
 
 
 def log_sum(scores: Tensor) -> Tensor:
-    """Log of the summed weight of an arc's labels ``(..., L) -> (...)``; -inf, and no gradient, where all are -inf."""
+    """Return the log of the summed weight of an arc's labels ``(..., L) -> (...)``.
+
+    Where all scores are -inf, the result is -inf and has no gradient.
+    """
     allowed = (scores > -torch.inf).any(-1)
     finite = torch.where(allowed.unsqueeze(-1), scores, 0.0)
     return torch.where(allowed, finite.logsumexp(-1), -torch.inf)
 
 
 def log_probs(scores: Tensor) -> Tensor:
-    """Log probability of each label given the arc ``(..., L)``; -inf on arcs without any label."""
+    """Return the log probability of each label given the arc ``(..., L)``; -inf on arcs without a label."""
     total = log_sum(scores).unsqueeze(-1)
     return torch.where(total > -torch.inf, scores - torch.where(total > -torch.inf, total, 0.0), -torch.inf)
 
 
 class _Entropy(torch.autograd.Function):
-    """Entropies of softmaxes: in half of the time that composed operations take."""
+    """The entropy of a softmax, in half of the time of composed operations."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor) -> Tensor:
@@ -122,30 +125,30 @@ class _Entropy(torch.autograd.Function):
 
 
 def entropy(scores: Tensor) -> Tensor:
-    """Entropy of an arc's label in nats ``(..., L) -> (...)``, differentiable once; some label must be possible."""
+    """Return the entropy of an arc's label ``(..., L) -> (...)``, differentiable once; some label must be allowed."""
     return _Entropy.apply(scores)
 
 
 def difference(scores: Tensor) -> Tensor:
-    """The probability that two of an arc's labels differ ``(..., L) -> (...)``; some label must be possible."""
+    """Return the probability ``(..., L) -> (...)`` that two labels of an arc differ; some label must be allowed."""
     probs = scores.softmax(-1)
     return (probs * (1 - probs)).sum(-1)
 
 
 def code_length(scores: Tensor, others: Tensor) -> Tensor:
-    """Expected code length of an arc's label under other label scores, over the labels that both allow."""
+    """Return the expected code length of an arc's label under other scores, over the labels that both allow."""
     other = others.log_softmax(-1)
     return -(scores.softmax(-1) * torch.where(other > -torch.inf, other, 0.0)).sum(-1)
 
 
 def mean(scores: Tensor, marginals: Tensor, values: Tensor) -> Tensor:
-    """Expected values of an arc's label, ``(..., L)``, ``(..., L, R) -> (..., R)``; impossible ones count 0."""
+    """Return expected values of an arc's label: ``(..., L)``, ``(..., L, R) -> (..., R)``; forbidden labels count 0."""
     probs = _label_probs(scores, marginals)
     return (probs * torch.where(probs > 0, values.to(torch.float64), 0.0)).sum(-2)
 
 
 def covariance(scores: Tensor, marginals: Tensor, left: Tensor, right: Tensor) -> Tensor:
-    """Summed covariances of labels' values given their arcs ``(B, 1, R, S)``, weighted by the arcs' marginals."""
+    """Return summed covariances ``(B, 1, R, S)`` of labels' values given their arcs, by the arcs' marginals."""
     probs = _label_probs(scores, marginals)
     weights = (marginals.unsqueeze(-1).unsqueeze(-1) * probs).flatten(1, 3)
     first, second = (_centred(probs, values).flatten(1, 3) for values in (left, right))
@@ -153,12 +156,12 @@ def covariance(scores: Tensor, marginals: Tensor, left: Tensor, right: Tensor) -
 
 
 def _label_probs(scores: Tensor, marginals: Tensor) -> Tensor:
-    """Probabilities of labels given their arcs ``(..., L, 1)``, 0 on arcs of marginal 0."""
+    """Return probabilities of labels given their arcs ``(..., L, 1)``, 0 on arcs of marginal 0."""
     probs = log_probs(scores).exp()
     return torch.where(marginals.unsqueeze(-1) > 0, probs, 0.0).unsqueeze(-1)
 
 
 def _centred(probs: Tensor, values: Tensor) -> Tensor:
-    """Values less their mean over the arc's labels."""
+    """Subtract from values their mean over the arc's labels."""
     finite = torch.where(probs > 0, values.to(torch.float64), 0.0)
     return finite - (probs * finite).sum(-2, keepdim=True)

@@ -1,10 +1,10 @@
-"""Labelled trees as named tuples of tensors: one a sentence, the best ones, different ones that were drawn."""
+"""Named tuples of tensors for labelled trees and for lists of them."""
 
 from typing import NamedTuple
 
 from torch import Tensor
 
-LabeledPair = tuple[Tensor, Tensor]  # heads and labels: what a `LabeledTree` is and what any method takes for one
+LabeledPair = tuple[Tensor, Tensor]  # heads and labels; methods take any pair for a `LabeledTree`
 
 
 class LabeledTree(NamedTuple):
@@ -15,14 +15,14 @@ class LabeledTree(NamedTuple):
 
 
 class TreeMarginals(NamedTuple):
-    """Probabilities ``(*sample, *batch, n+1)``, float64, of the arc into each word of a tree."""
+    """Probabilities ``(*sample, *batch, n+1)`` of the arc into each word of a tree, float64."""
 
     arcs: Tensor  # of the head, whatever the label
     labeled: Tensor  # of the head and the label
 
 
 class BestLabeledTrees(NamedTuple):
-    """Labelled trees ``(..., n+1)``, best first, and their scores ``(...)``; past the last tree -1 and -inf."""
+    """Labelled trees ``(..., n+1)``, best first, and scores ``(...)``; past the last tree -1 and -inf."""
 
     heads: Tensor
     labels: Tensor

@@ -1,4 +1,4 @@
-"""Several distributions over labelled trees as one: the choice among ways to combine them."""
+"""Combine several distributions over labelled trees into one."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,19 +8,20 @@ from torch import Tensor
 from treeparse.names import Combination
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
-from treeparse.trees.labels.distribution import LabeledDistribution
 from treeparse.trees.labels.mixture import Mixture, check_alike
 from treeparse.trees.labels.sources import ChangedLabels, LabelSource, at_label
 from treeparse.trees.parts import Parts
 
+LabeledDistribution = LabeledCRF | Mixture
+"""A distribution over the labelled trees of a batch, one or several combined."""
+
 
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
-    """One distribution of several over the same labelled trees.
+    """Combine distributions over the same labelled trees into one.
 
     - "scores": :func:`product`, the normalised geometric mean;
-    - "log_probs": :func:`product_of_arcs`, by the log probabilities of arcs in the place of their scores;
-    - "marginals": a :class:`Mixture`, the arithmetic mean, whose best tree by expected accuracy is that of the mean
-      marginals.
+    - "log_probs": :func:`product_of_arcs`, from log probabilities of arcs instead of scores;
+    - "marginals": a :class:`Mixture`, the arithmetic mean.
 
     Raises:
         TreeparseError: as :func:`check_alike` does.
@@ -31,9 +32,9 @@ def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDi
 
 
 def product(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
-    """The distribution of the mean scores: ``P(tree)`` is proportional to ``prod_m P_m(tree)^(1/M)``.
+    """Return the distribution of the mean scores: ``P(tree)`` is proportional to ``prod_m P_m(tree)^(1/M)``.
 
-    One alone is itself. A tree that one of them forbids is forbidden.
+    A single distribution is returned as it is. A tree that one distribution forbids is forbidden.
     """
     first, *others = check_alike(distributions)
     if not others:
@@ -43,25 +44,21 @@ def product(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
 
 
 def product_of_arcs(distributions: Sequence[LabeledCRF]) -> LabeledCRF:
-    """The distribution whose labelled arcs score the mean log of their marginals: constants in the arcs' scores.
+    """Return the distribution whose labelled arcs score their mean log marginal.
 
-    ``score(h -> d, l) = mean_m (log P_m(h -> d) + log P_m(l | h -> d))``, -inf where one of these is. Other than in
-    :func:`product`, an arc counts by what trees it is in; so one distribution alone gives another one.
+    ``score(h -> d, l) = mean_m (log P_m(h -> d) + log P_m(l | h -> d))``, -inf where a term is. The marginals of arcs
+    are constants for autograd. Unlike :func:`product`, it changes a single distribution too.
     """
     first = check_alike(distributions)[0]
     flats = [p.arcs.flat for p in distributions]
     parts = Parts.mean([p.base.parts.to(torch.float64) for p in distributions]).neutral()
-    scores = parts.with_arcs(_mean([flat.unflat(flat.log_marginals) for flat in flats]))
+    scores = parts.with_arcs(torch.stack([flat.unflat(flat.log_marginals) for flat in flats]).mean(0))
     labels = LabelMean([LabelLogProbs(p.labels.source) for p in distributions])
     return LabeledCRF(first.base.with_scores(scores), labels)
 
 
-def _mean(scores: Sequence[Tensor]) -> Tensor:
-    return torch.stack(list(scores)).mean(0)
-
-
 class LabelLogProbs(ChangedLabels):
-    """Log probabilities of labels given their arcs; float64."""
+    """Log probabilities of labels given their arcs, in float64."""
 
     def __init__(self, source: LabelSource) -> None:
         super().__init__(source)
@@ -81,7 +78,7 @@ class LabelLogProbs(ChangedLabels):
 
 
 class LabelMean:
-    """The mean of label scores of several sources, in float64: -inf where one of them forbids a label."""
+    """The mean of the label scores of several sources, in float64; -inf for a label that one of them forbids."""
 
     dtype = torch.float64
 
