@@ -1,1 +1,1 @@
-"""The parser inside other libraries' pipelines; each module needs its library and is found by it."""
+"""The parser as a component of other libraries' pipelines, which find each module by its entry point."""
