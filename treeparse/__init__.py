@@ -1,10 +1,12 @@
 """Dependency parsing in PyTorch with exact distributions over trees.
 
-The public names load when they are first used, so ``import treeparse`` itself costs nothing.
+Each public name loads at its first use, so ``import treeparse`` itself costs almost nothing.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from treeparse.lazy import names_on_demand
 
 if TYPE_CHECKING:
     from treeparse import metrics as metrics
@@ -21,29 +23,21 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
-    "DataError": "treeparse.errors",
-    "LabeledCRF": "treeparse.trees",
-    "NoTreeError": "treeparse.errors",
-    "NonProjectiveCRF": "treeparse.trees",
-    "Parse": "treeparse.model",
-    "Parser": "treeparse.model",
-    "ProjectiveCRF": "treeparse.trees",
+    **dict.fromkeys(("DataError", "NoTreeError", "TreeparseError"), "treeparse.errors"),
+    **dict.fromkeys(("LabeledCRF", "NonProjectiveCRF", "ProjectiveCRF"), "treeparse.trees"),
+    **dict.fromkeys(("Parse", "Parser"), "treeparse.model"),
     "Sentence": "treeparse.sentence",
-    "TreeparseError": "treeparse.errors",
 }
-_SUBPACKAGES = ("metrics",)
 
-__all__ = [*_HOMES, *_SUBPACKAGES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [*_HOMES, "metrics", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
-    if name in _SUBPACKAGES:
-        return import_module(f"treeparse.{name}")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name == "metrics":
+        return import_module("treeparse.metrics")
     if name == "__version__":
         return import_module("treeparse.version").installed_version()
-    raise AttributeError(f"module 'treeparse' has no attribute {name!r}")
+    return names_on_demand(__name__, _HOMES)(name)
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""`Batch`: sentences as tensors; and copies of tensors from and to a device."""
+"""`Batch`, which holds sentences as tensors, and copies of tensors to and from a device."""
 
 import warnings
 from collections.abc import Mapping

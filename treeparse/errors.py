@@ -1,4 +1,4 @@
-"""The package's errors, and the endings of messages that suggest a name. Imports no torch."""
+"""The errors of the package, and messages that suggest a name. Imports no torch."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -8,7 +8,7 @@ N = TypeVar("N", bound=str)
 
 
 class TreeparseError(ValueError):
-    """Something that the caller can mend; its message is a whole sentence. Commands print it without a traceback."""
+    """An error that the caller can correct. Its message is a sentence, which commands print without a traceback."""
 
 
 class DataError(TreeparseError):
@@ -28,13 +28,13 @@ class NoTreeError(TreeparseError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about a name that does not exist: ``; did you mean ...?``, or nothing if none is like it."""
+    """Return ``; did you mean ...?`` with the known name that is most like an unknown one, or "" if none is like it."""
     [*close] = get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def name_among(name: str, known: Sequence[N], problem: str) -> N:
-    """The known name that is meant, hyphen or underscore; for any other raises ``problem``, a sentence's start."""
+    """Return the known name that equals a name up to hyphens; if none does, raise an error that starts ``problem``."""
     spelled = str(name).replace("-", "_")
     for each in known:
         if spelled == each:

@@ -1,4 +1,4 @@
-"""Packages whose names load when they are first used, so that their light modules can be imported without torch."""
+"""Packages whose names load at their first use, so that their light modules can be imported without torch."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -6,11 +6,11 @@ from typing import Any
 
 
 def names_on_demand(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package whose names are those of some modules, given by name."""
+    """Return the ``__getattr__`` of a package; ``homes`` maps each name to the module that defines it."""
 
-    def find(name: str) -> Any:
+    def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(homes[name]), name)
 
-    return find
+    return load

@@ -1,4 +1,4 @@
-"""The names that users choose by, each set in one place. Imports no torch, so a wrong name is refused at once."""
+"""The names of the values that users choose among. Imports no torch, so that a wrong name is an error at once."""
 
 import re
 from importlib.metadata import entry_points
@@ -8,7 +8,7 @@ from treeparse.errors import TreeparseError, did_you_mean, name_among
 
 TreeKind = Literal["nonprojective", "projective"]
 Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
-DecoderName = Decoder | Literal["minimum-risk"]  # as it may be written
+DecoderName = Decoder | Literal["minimum-risk"]  # the two spellings
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)
 LISTING_DECODERS: tuple[Decoder, ...] = DECODERS[:-1]
 
@@ -31,24 +31,20 @@ InputFormat = Literal["conllu", "text"]
 INPUT_FORMATS: tuple[InputFormat, ...] = get_args(InputFormat)
 ListFormat = Literal["conllu", "jsonl"]
 LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
-RankFormat = Literal["tsv", "conllu"]
-RANK_FORMATS: tuple[RankFormat, ...] = get_args(RankFormat)
-PictureFormat = Literal["svg", "html"]
-PICTURE_FORMATS: tuple[PictureFormat, ...] = get_args(PictureFormat)
 
-# Of treeparse.objectives.
+# The classes of treeparse.objectives.
 OBJECTIVES = (
     *("TreeLikelihood", "HeadSelection", "MaxMargin", "MinimumRisk", "SampledRisk", "KBestRisk", "Entropy"),
     *("Divergence", "SilverTrees", "GeneralizedExpectation", "PosteriorRegularization", "WeightedSum"),
 )
 
-# Types of devices that torch itself may compute on; whether this machine has one, torch alone knows.
+# Types of devices that torch knows; only torch can tell whether this machine has one.
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla", "hip", "maia", "privateuseone")
 _DEVICE = re.compile(r"(\w+?)(:\d+)?", re.ASCII)
 
 
 def decoder_named(name: str) -> Decoder:
-    """Return the decoder of a name, hyphen or underscore; raise where no decoder has that name."""
+    """Return the decoder of a name, with hyphen or underscore; raise for an unknown name."""
     return name_among(name, DECODERS, f"There is no decoder {name!r}")
 
 
@@ -64,12 +60,12 @@ def listing_decoder_named(name: str) -> Decoder:
 
 
 def combination_named(name: str) -> Combination:
-    """Return the way to combine models of a name, hyphen or underscore; raise where there is none of that name."""
+    """Return the way to combine models of a name, with hyphen or underscore; raise for an unknown name."""
     return name_among(name, COMBINATIONS, f"There is no way {name!r} to combine models")
 
 
 def listing_combination_named(name: str) -> Combination:
-    """Return the way to combine models of a name; raise for an unknown one, and for one without a list of trees."""
+    """Return the way to combine models of a name; raise for an unknown name, and for a way without lists of trees."""
     combination = combination_named(name)
     if combination not in LISTING_COMBINATIONS:
         raise TreeparseError(
@@ -80,19 +76,19 @@ def listing_combination_named(name: str) -> Combination:
 
 
 def precision_named(name: str) -> Precision:
-    """Return the precision of a name; raise where there is none of that name."""
+    """Return the precision of a name; raise for an unknown name."""
     return name_among(name, PRECISIONS, f"There is no precision {name!r}")
 
 
 def device_named(name: str) -> str:
-    """Return the name of a device, ``auto`` included; raise where no machine has a device of that name."""
-    match = _DEVICE.fullmatch(name)
-    if name == "auto" or (match and match[1] in DEVICES) or entry_points(group="torch.backends"):  # of other names
+    """Return the name of a device, which may be ``auto``; raise if no machine has a device of that name."""
+    match = _DEVICE.fullmatch(name)  # other backends of torch may have further names
+    if name == "auto" or (match and match[1] in DEVICES) or entry_points(group="torch.backends"):
         return name
     raise no_device(name)
 
 
 def no_device(name: str) -> TreeparseError:
-    """The error for a device that this machine lacks."""
+    """Return the error for a device that this machine lacks."""
     problem = f"There is no device {name!r} on this machine that computes: say auto, cpu, or cuda for a GPU"
     return TreeparseError(problem + (did_you_mean(name, ("auto", *DEVICES)) or "."))

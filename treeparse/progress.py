@@ -1,4 +1,4 @@
-"""What is shown of long work: progress bars on terminals of any width, and lines that say what takes long."""
+"""Progress of long work: bars on terminals of any width, and lines that announce slow steps."""
 
 import os
 import sys
@@ -10,45 +10,45 @@ from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from tqdm import tqdm
 
-UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24  # of a terminal that does not know its own
-DRAWN_EVERY = 0.1  # seconds, at most
-SILENCE = 2.0  # seconds, after which a command says what it is doing
+UNKNOWN_WIDTH, UNKNOWN_HEIGHT = 80, 24  # assumed for a terminal that does not report its size
+DRAWN_EVERY = 0.1  # seconds between two drawings, at least
+SILENCE = 2.0  # seconds without output, after which a command announces its work
 SHORT = 0.5  # seconds of work that is never announced
-NARROW = len("100%|█| 00:00:00 left")  # what a bar shows on any terminal
+NARROW = len("100%|█| 00:00:00 left")  # the part of a bar that every terminal shows
 
 Base = tqdm[NoReturn] if TYPE_CHECKING else tqdm
 
 
 class Bar(Base):
-    """A progress bar that is gone once it is closed; ``hidden`` ones show nothing."""
+    """A progress bar that disappears when it is closed; a ``hidden`` bar shows nothing."""
 
     def __init__(self, total: int | None, *, stream: TextIO, hidden: bool, **options: Any) -> None:
         self.stream = stream
-        # miniters: after a long step tqdm would show nothing until there are as many again.
-        # nrows: on terminals that do not know theirs it would show nothing at all.
+        # Without miniters tqdm would draw nothing until a step as long as the longest so far; without nrows it would
+        # draw nothing on terminals that do not report their height.
         options = {"leave": False, "mininterval": DRAWN_EVERY, "miniters": 1, "nrows": UNKNOWN_HEIGHT, **options}
         super().__init__(total=total, file=stream, disable=hidden, **options)
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """What tqdm fills its format with."""
+        """The values of tqdm's format."""
         return {**super().format_dict, "ncols": columns(self.stream)}
 
 
 def columns(stream: TextIO) -> int:
-    """The width of lines on a terminal, which may change, or may not be known."""
+    """Return the present width of lines on a terminal."""
     try:
-        found = os.get_terminal_size(stream.fileno()).columns
+        width = os.get_terminal_size(stream.fileno()).columns
     except OSError:
-        found = 0
-    return (found or UNKNOWN_WIDTH) - 1  # in the last column some terminals begin a new line
+        width = 0
+    return (width or UNKNOWN_WIDTH) - 1  # because some terminals begin a new line after the last column
 
 
 class ParsingBar(Bar):
-    """Shows on a terminal the number of sentences parsed, words a second and, where it can be known, the time left."""
+    """Shows on a terminal the number of sentences parsed, words a second and, for a known total, the time left."""
 
     def __init__(self, total: int | None, *, hidden: bool, remark: str = "") -> None:
-        """``total`` is the size of all sentences in any unit, None where it is unknown; the remark is shown besides."""
+        """``total`` is the size of all sentences in any unit, None if unknown; the bar ends with the remark."""
         self.sentences = self.words = 0
         self.remark = remark
         form = "{percentage:3.0f}%|{bar}| {remaining} left{postfix}" if total else "{elapsed}{postfix}"
@@ -57,12 +57,12 @@ class ParsingBar(Bar):
 
     @property
     def format_dict(self) -> dict[str, Any]:
-        """What tqdm fills the format with."""
+        """The values of tqdm's format."""
         shown = super().format_dict
         speed = self.words / shown["elapsed"] if shown["elapsed"] else 0.0
         parts = [f"{self.sentences:,} sentences", f"{speed:,.0f} words/s", *filter(None, [self.remark])]
         while NARROW + sum(len(", " + part) for part in parts) > shown["ncols"] and parts:
-            parts.pop()  # whole: half a number would be another one
+            parts.pop()  # the whole part, because half a number would be another number
         return shown | {"postfix": ", ".join(parts)}
 
     def advance(self, sentences: int, words: int, size: int) -> None:
@@ -81,7 +81,7 @@ class ParsingBar(Bar):
 def parsing_bar(
     sentences: Sequence[Sized], *, hidden: bool, remark: str = ""
 ) -> Iterator[Callable[[Sequence[int]], None]]:
-    """A bar for sentences that are all at hand; gives what moves it, the argument ``progress`` of ``Parser.parse``."""
+    """Show a bar for a list of sentences; yield the function that moves it, the ``progress`` of ``Parser.parse``."""
     with ParsingBar(sum(map(len, sentences)), hidden=hidden, remark=remark) as bar:
 
         def advance(indices: Sequence[int]) -> None:
@@ -92,16 +92,16 @@ def parsing_bar(
 
 
 class Announcer:
-    """Says on a terminal what a command is doing, once it has said nothing for a while."""
+    """Announces slow work on a terminal when a command has been silent for `SILENCE` seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         self.hidden = quiet or not sys.stderr.isatty()
-        self.heard = time.monotonic()
+        self.last_output = time.monotonic()
 
     @contextmanager
     def during(self, work: str) -> Iterator[None]:
         """Announce the work of the block, such as "loading the model", if it takes long."""
-        timer = Timer(max(SHORT, self.heard + SILENCE - time.monotonic()), self._announce, [work])
+        timer = Timer(max(SHORT, self.last_output + SILENCE - time.monotonic()), self._announce, [work])
         timer.daemon = True
         if not self.hidden:
             timer.start()
@@ -113,7 +113,7 @@ class Announcer:
     def _announce(self, work: str) -> None:
         tqdm.write(f"treeparse: {work} ...", file=sys.stderr)
         sys.stderr.flush()
-        self.heard = time.monotonic()
+        self.last_output = time.monotonic()
 
 
 class Console:
@@ -129,7 +129,7 @@ class Console:
         return not self.quiet and sys.stdout.isatty()
 
     def bar(self, total: int, unit: str) -> Bar:
-        """Return a progress bar on standard output, which is gone at its end and hidden unless `shows_bars`."""
+        """Return a progress bar on standard output, hidden unless `shows_bars`."""
         return Bar(total, stream=sys.stdout, hidden=not self.shows_bars, unit=unit, unit_scale=True)
 
     def remark(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""What is cited, by the short names of docstrings and messages, then by authors and year.
+"""The works that docstrings and messages cite: first those with short names, then by author.
 
 [DM] Timothy Dozat and Christopher D. Manning 2017. Deep Biaffine Attention for Neural Dependency Parsing. ICLR.
 [Exp] Ran Zmigrod, Tim Vieira and Ryan Cotterell 2021. Efficient Computation of Expectations under Spanning Tree

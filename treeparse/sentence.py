@@ -15,8 +15,8 @@ class Sentence:
     """The words of one sentence and, where they are known, their tags and tree.
 
     Every tuple has one entry a word (the root is not a word). ``heads`` are as in CoNLL-U: 0 is the root, word ``j`` is
-    ``j`` counted from 1; -1 stands for an unknown head. A missing tag or label is ``"_"``. ``allowed`` has the heads of
-    which one is the word's, where so much is known; none, ``()``, stands for any.
+    ``j`` counted from 1; -1 is an unknown head. A missing tag or label is ``"_"``. ``allowed`` lists the possible heads
+    of each word; ``()`` allows any head.
     """
 
     forms: tuple[str, ...]
@@ -30,7 +30,7 @@ class Sentence:
     def __post_init__(self) -> None:
         for name in ("forms", "upos", "xpos", "feats", "heads", "labels", "allowed"):
             values = getattr(self, name)
-            if isinstance(values, str):  # its letters would be the words
+            if isinstance(values, str):  # whose letters would be the words
                 raise TreeparseError(f"The {name} of a sentence are the string {values!r:.50}, not a tuple of strings.")
             if values is not None and len(values) != len(self.forms):
                 raise TreeparseError(f"A sentence of {len(self.forms)} words came with {len(values)} {name}.")
@@ -39,14 +39,14 @@ class Sentence:
         return len(self.forms)
 
     def with_tree(self, heads: Sequence[int], labels: Sequence[str]) -> Self:
-        """The same words under another tree."""
+        """Return the sentence with another tree."""
         return replace(self, heads=tuple(heads), labels=tuple(labels), allowed=None)
 
 
 def unreached_words(heads: Sequence[int]) -> list[int]:
-    """The words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.
+    """Return the words (from 1) whose heads lead into a cycle instead of to the root; heads as in CoNLL-U.
 
-    A word of unknown head, -1, and what hangs from it are in no cycle.
+    A word of unknown head, -1, and its descendants are in no cycle.
     """
     reaches: list[bool | None] = [True] + [None] * len(heads)
     for start in range(1, len(heads) + 1):
@@ -64,9 +64,9 @@ def unreached_words(heads: Sequence[int]) -> list[int]:
 
 
 def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: bool = False) -> str | None:
-    """What keeps a head list (as in CoNLL-U) from being a dependency tree, as a sentence; None if it is one.
+    """Return, as a sentence, why a head list (as in CoNLL-U) is no dependency tree; None if it is one.
 
-    With ``partial`` a head of -1 is unknown, and the others must be part of some tree.
+    With ``partial`` a head of -1 is unknown, and the other heads must be part of some tree.
     """
     count = len(heads)
     partial = partial and -1 in heads
@@ -85,7 +85,7 @@ def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: boo
 
 
 def nonprojective_words(heads: Sequence[int]) -> list[int]:
-    """The words (from 1) whose incoming arc is non-projective: some word under it does not descend from its head.
+    """Return the words (from 1) with a non-projective arc: some word below the arc is no descendant of the head.
 
     Heads as in CoNLL-U; more than one root is allowed.
 
@@ -104,7 +104,7 @@ def nonprojective_words(heads: Sequence[int]) -> list[int]:
 
 
 def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
-    """For every node of a tree its place in preorder and that of its last descendant."""
+    """Return for each node of a tree its index in pre-order, and the index of its last descendant."""
     children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for word, head in enumerate(heads, 1):
         children[head].append(word)
@@ -113,8 +113,8 @@ def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
         order.append(node := stack.pop())
         stack.extend(children[node])
     first, last = [0] * len(order), [0] * len(order)
-    for place, node in enumerate(order):
-        first[node] = last[node] = place
+    for index, node in enumerate(order):
+        first[node] = last[node] = index
     for node in reversed(order[1:]):
         head = heads[node - 1]
         last[head] = max(last[head], last[node])

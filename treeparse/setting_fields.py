@@ -3,19 +3,20 @@
 from dataclasses import field, fields
 from typing import Any, TypeVar, cast
 
-BEFORE = "value of before"  # in the metadata of a field
+BEFORE = "value of before"  # key in the metadata of a field
 
 T = TypeVar("T")
 
 
 def added_setting(default: T, *, before: T) -> T:
-    """A dataclass's field of a setting that files of earlier versions lack.
+    """Declare a setting, as a dataclass field, that files of earlier versions lack.
 
-    They are read as if they held ``before``, which says what was done then; ``default`` may change, this never.
+    Such files are read as if they held ``before``, the behaviour of those versions. ``default`` may change; ``before``
+    must never change.
     """
     return cast(T, field(default=default, metadata={BEFORE: before}))
 
 
 def values_of_before(settings: Any) -> dict[str, Any]:
-    """The settings of a dataclass, or of one of its instances, that files may lack, with what they are read as."""
+    """Return the value of each setting of a dataclass, or of its instance, that files of earlier versions lack."""
     return {each.name: each.metadata[BEFORE] for each in fields(settings) if BEFORE in each.metadata}

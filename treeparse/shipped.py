@@ -1,4 +1,4 @@
-"""The files that ship with treeparse, by name: configs, rules and constraints."""
+"""The files that are installed with treeparse, by name: configs, rules and constraints."""
 
 from pathlib import Path
 
@@ -8,17 +8,18 @@ KINDS = {"config": "configuration", "rules": "file of rules", "constraints": "fi
 
 
 def shipped_files(kind: str = "config") -> dict[str, Path]:
-    """The files of a kind by name, without ``.yaml``."""
+    """Return the files of a kind by name, without ``.yaml``."""
     package = Path(__file__).resolve().parent
-    folders = (package / "configs", package.parent / "configs")  # of a wheel, of a checkout
+    folders = (package / "configs", package.parent / "configs")  # in a wheel, in a checkout
     folder = next((folder for folder in folders if folder.is_dir()), folders[0])
     return {path.stem: path for path in sorted((folder if kind == "config" else folder / kind).glob("*.yaml"))}
 
 
 def shipped_file(name: str, kind: str = "config") -> Path:
-    """A file by its name, with or without ``.yaml``, of a kind that may stand before it: ``rules/ud``.
+    """Return a file by its name, with or without ``.yaml``; the name may start with the kind, as ``rules/ud`` does.
 
-    Raises ``TreeparseError`` where there is none.
+    Raises:
+        TreeparseError: no file has that name.
     """
     folder, _, stem = name.removesuffix(".yaml").rpartition("/")
     kind = folder or kind
@@ -31,11 +32,11 @@ def shipped_file(name: str, kind: str = "config") -> Path:
 
 
 def file_or_shipped(name: str | Path, kind: str = "config") -> Path:
-    """A file by its path, or by the name of one that ships; a path in a folder stays, even if it does not exist."""
+    """Return a file by its path, or by the name of an installed file; a path with a folder is not checked."""
     path = Path(name)
     return path if path.is_file() or path.name != str(name) else shipped_file(path.name, kind)
 
 
 def every_name() -> list[str]:
-    """The names of all configs, and those of rules and constraints after their kind: ``rules/ud``."""
+    """Return the names of all files; rules and constraints have their kind before the name: ``rules/ud``."""
     return [name if kind == "config" else f"{kind}/{name}" for kind in KINDS for name in shipped_files(kind)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 FORMAT = 1  # of the JSON files in model folders and runs
-UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from the config of a format to the next one's
+UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from a format's config to the next format
 
 # Renamed settings of a run, by dotted keys: "model.old" to "model.new". Model folders hold the section "model".
 SETTING_KEYS: Mapping[str, str] = {}
@@ -45,22 +45,22 @@ CLASS_PATHS: Mapping[str, str] = {
     for name in names.split()
 }
 
-# Dataclasses, which settings hold without their class path; it could be written.
+# Dataclasses, whose class path settings may leave out.
 DATACLASSES = ("treeparse.objectives.Ramp", "treeparse.objectives.Weighted")
 
 _PATH = re.compile(r"(?<![\w./])treeparse(?:\.\w+)+(?![\w./])")
 
 
 def present_class_paths(text: str) -> str:
-    """Replace old paths of the package's classes, in a path, an option or a text of JSON, by the present ones."""
+    """Replace former paths of the package's classes by present ones, in a path, an option or a JSON text."""
     return _PATH.sub(lambda match: CLASS_PATHS.get(match[0], match[0]), text)
 
 
 def upgraded_settings(settings: Any, prefix: str = "") -> Any:
-    """Return settings as plain data with the present keys and class paths; the old data stay as they are.
+    """Return settings with the present keys and class paths, as new plain data.
 
     Args:
-        settings: nested mappings and lists of plain values; all but mappings, lists and texts is returned unchanged.
+        settings: nested mappings and lists of plain values; numbers and None are returned unchanged.
         prefix: the dotted key of the settings in the config of a run, with a dot at its end: ``"model."``.
     """
     if isinstance(settings, str):

@@ -1,4 +1,4 @@
-"""Code of users, named by a path: ``mymodule.MyLoss``."""
+"""Imports of users' own code, which settings and options name by a path: ``mymodule.MyLoss``."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,21 +8,25 @@ from treeparse.errors import TreeparseError
 
 
 def import_code(module: str) -> ModuleType:
-    """Import a module by its name, which runs what is in it; raise a sentence where that fails."""
+    """Import a module, which runs its code.
+
+    Raises:
+        TreeparseError: the module does not exist, or its code fails.
+    """
     try:
         return import_module(module)
     except Exception as error:
         raise TreeparseError(
-            f"The module {module!r:.100} cannot be imported ({type(error).__name__}: {error}): it must lie in the "
+            f"The module {module!r:.100} cannot be imported ({type(error).__name__}: {error}): it must be in the "
             "current folder or be installed."
         ) from error
 
 
 def check_module(module: str) -> None:
-    """Raise as `import_code` does where there is no module of that name; of one that exists nothing runs."""
+    """Raise as `import_code` does if a module does not exist; a module that exists is not run."""
     try:
-        found = find_spec(module) is not None
-    except (ImportError, ValueError, AttributeError):  # of what it would lie in
-        found = False
-    if not found:
+        exists = find_spec(module) is not None
+    except (ImportError, ValueError, AttributeError):  # its package cannot be imported
+        exists = False
+    if not exists:
         import_code(module)

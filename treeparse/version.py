@@ -6,7 +6,7 @@ UNKNOWN = "0+unknown"
 
 
 def installed_version() -> str:
-    """The version, or one that says that this copy of the package is not installed."""
+    """Return the version, or ``0+unknown`` if this copy of the package is not installed."""
     try:
         return metadata.version("treeparse")
     except metadata.PackageNotFoundError:

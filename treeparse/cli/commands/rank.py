@@ -15,7 +15,6 @@ from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
-from treeparse.names import RANK_FORMATS
 
 HELP = "order the sentences of a corpus for annotation"
 VALUES = {  # by the attribute of a Parse that has them
@@ -57,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N sentences")
     parser.add_argument(
         "--output-format",
-        choices=RANK_FORMATS,
+        choices=("tsv", "conllu"),
         help="of the output (default: conllu where OUT ends in .conllu, or .conllu.gz and the like, otherwise tsv)",
     )
 

@@ -10,7 +10,7 @@ from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelle
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
-from treeparse.names import INPUT_FORMATS, PICTURE_FORMATS
+from treeparse.names import INPUT_FORMATS
 from treeparse.pictures.page import Section, legend, page
 from treeparse.pictures.svg import document, stacked
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
     add_output_argument(parser, "SVG or HTML")
     parser.add_argument(
-        "--output-format", choices=PICTURE_FORMATS, help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
+        "--output-format", choices=("svg", "html"), help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
     )
     parser.add_argument(
         "--sentence", action="append", metavar="ID", help="draw this one, by its sent_id or number; may be repeated"
