@@ -137,7 +137,7 @@ def test_what_cannot_be_reported(
 
 def test_what_is_mistyped(model: str, treebank: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, problem in (
-        (["report", model, treebank], "A report needs a model, a file of constraints and text"),
+        (["report", model, treebank], "A report needs a model, constraints and text"),
         (["report", model, "missing.yaml", treebank], "there is no file 'missing.yaml'"),
         (["report", model, "c.yaml", treebank, "--count", "3"], "--count and --exact say what is extracted"),
         (["extract", "missing.conllu"], "there is no file 'missing.conllu'"),

@@ -79,7 +79,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
         ([*learn, train, lists, "-o", target], "is not of its gold sentence"),
         ([*learn, dev, lists, "-o", tmp_path / "full"], "holds other things than a reranker, letter.txt is one"),
         ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], f"There is no folder {tmp_path / 'no'}"),
-        ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "nothing for --dev to choose"),
+        ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "needs no --dev"),
         ([*learn, dev, tmp_path / "missing.jsonl", "-o", target], "there is no file"),
         ([*learn, dev, dev, "-o", target], "every tree of an n-best list has it once"),
         (

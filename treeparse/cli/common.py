@@ -108,23 +108,17 @@ def add_output_argument(parser: argparse.ArgumentParser, help: str) -> None:
 
 def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--overwrite-input``."""
-    parser.add_argument(
-        "--overwrite-input", action="store_true", help="let an output replace an input, once it is complete"
-    )
+    parser.add_argument("--overwrite-input", action="store_true", help="let a complete output replace an input")
 
 
 def add_batch_words_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--batch-words``."""
-    parser.add_argument(
-        "--batch-words", type=positive, default=5000, metavar="N", help="words scored at once (default: 5000)"
-    )
+    parser.add_argument("--batch-words", type=positive, default=5000, metavar="N", help="words at once (default: 5000)")
 
 
 def add_drop_empty_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--drop-empty``."""
-    parser.add_argument(
-        "--drop-empty", action="store_true", help="leave out empty nodes (8.1): without DEPS they are not valid UD"
-    )
+    parser.add_argument("--drop-empty", action="store_true", help="leave out empty nodes (8.1), invalid without DEPS")
 
 
 def add_import_argument(parser: argparse.ArgumentParser) -> None:

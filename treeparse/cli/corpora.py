@@ -98,18 +98,14 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument(
         "--skip-invalid",
         action="store_true",
-        help="leave out faulty CoNLL-U sentences, with a count; in a folder, empty files stay empty",
+        help="leave out and count faulty CoNLL-U sentences; in a folder, empty files stay empty",
     )
-    parser.add_argument(
-        "--max-words", type=positive, metavar="N", help="leave out sentences of more than N words, with a count"
-    )
+    parser.add_argument("--max-words", type=positive, metavar="N", help="leave out and count sentences over N words")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
     add_batch_words_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
-    parser.add_argument(
-        "--keep-heads", action="store_true", help="keep HEAD and DEPREL where they are not _, see below"
-    )
+    parser.add_argument("--keep-heads", action="store_true", help="keep HEAD and DEPREL that are not _, see below")
     parser.add_argument("--within", action="store_true", help="choose one of the heads that MISC names (Heads=2,5)")
     rules = "rules that trees must satisfy: YAML, or a shipped name, see below"
     parser.add_argument("--rules", metavar="FILE", help=rules)

@@ -1,4 +1,4 @@
-"""The ``treeparse`` command: reads the arguments, calls one command, turns errors into sentences and exit codes.
+"""The ``treeparse`` command: reads the arguments, runs one command, turns errors into sentences and exit codes.
 
 Command modules import torch and other slow libraries inside their functions.
 """
@@ -73,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = _commands(arguments[:1])
     args = _parse(_build_parser(commands), commands, arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII is no reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")  # so that an ASCII terminal is no error
     try:
         if args.device is not None:
             device_named(args.device)
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Stopped as stopped:
         return _fail(stopped.word, stopped.exit_code)
     except BrokenPipeError:
-        # The reader has gone. Python flushes standard output once more at exit: let that go nowhere.
+        # The reader has gone. Python flushes standard output once more at exit: discard that output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
@@ -98,9 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not _is_out_of_memory(error):
             raise
         return _fail(LESS_MEMORY, USAGE_ERROR)
-    except ValueError as error:
-        if not isinstance(error, TreeparseError):
-            raise
+    except TreeparseError as error:
         return _fail(str(error), USAGE_ERROR)
 
 
@@ -166,7 +164,7 @@ def _parse(
 def _wait_passively() -> None:
     """Let torch's threads sleep, not spin, while they wait for each other; torch reads the variable when it loads.
 
-    On a busy core, threads that spin take time from the threads that they wait for.
+    Otherwise spinning threads on a busy core take time from the threads that they wait for.
     """
     if "torch" not in sys.modules:
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -222,6 +220,6 @@ def _os_sentence(error: OSError) -> str:
 
 
 def _fail(sentence: str, code: int) -> int:
-    with suppress(OSError):  # of a terminal that is gone
+    with suppress(OSError):  # the terminal may be gone
         print(f"treeparse: error: {sentence}", file=sys.stderr)
     return code

@@ -34,9 +34,8 @@ probabilities of the models."""
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool = False) -> None:
     """Declare ``--combine``, ``--precision`` and ``--import``; ``lists_of_best`` restricts ``--combine``."""
-    check, names = (
-        (listing_combination_named, LISTING_COMBINATIONS) if lists_of_best else (combination_named, COMBINATIONS)
-    )
+    check = listing_combination_named if lists_of_best else combination_named
+    names = LISTING_COMBINATIONS if lists_of_best else COMBINATIONS
     combine = "several models parse by the mean of these, see below (default: scores)"
     add_choice_argument(parser, "--combine", check, names, help=combine)
     add_precision_argument(parser)

@@ -1,5 +1,6 @@
 """The page of ``treeparse evaluate --html``: scores, learning curves, errors by kind, the worst parses drawn."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,12 +134,10 @@ def _worst(gold: Sequence[ConlluSentence], systems: Sequence[ScoredSystem]) -> l
     """Draw the sentences in which the systems together have the most wrong words."""
     from treeparse.metrics.errors import wrong_words
 
-    errors = [
-        sum(wrong_words(sentence.words, system.parses[index]) for system in systems)
-        for index, sentence in enumerate(gold)
-    ]
-    order = sorted(range(len(gold)), key=lambda index: -errors[index])[:WORST]
-    return [_compared(gold[index], index, systems) for index in order if errors[index]]
+    errors = Counter[int]()
+    for index, sentence in enumerate(gold):
+        errors[index] = sum(wrong_words(sentence.words, system.parses[index]) for system in systems)
+    return [_compared(gold[index], index, systems) for index, count in errors.most_common(WORST) if count]
 
 
 def _compared(gold: ConlluSentence, index: int, systems: Sequence[ScoredSystem]) -> Section:

@@ -35,25 +35,15 @@ NAMED = 3  # words of a sentence
 
 @dataclass(frozen=True, slots=True)
 class ScoredSystem:
-    """The parses of a file or of models, and their scores.
+    """The parses of the gold sentences, of a file or of models that parse as one, and their scores."""
 
-    Attributes:
-        name: the path of the file, or the folders of the models.
-        parses: of the gold sentences, in order.
-        report: attachment scores.
-        tags: scores of tags by name, without those that the system lacks.
-        oracle: scores of the first trees of n-best lists; None for other files and for models.
-        calibration: of models, by part, if asked for.
-        models: the folders; () for a file.
-    """
-
-    name: str
+    name: str  # the path of the file, or the folders of the models
     parses: list[Sentence]
     report: "AttachmentReport"
-    tags: dict[str, float]
-    oracle: "list[OracleScores] | None" = None
-    calibration: "dict[str, Calibration]" = field(default_factory=dict)
-    models: Sequence[str] = ()
+    tags: dict[str, float]  # scores of the tags that the system has, by name
+    oracle: "list[OracleScores] | None" = None  # of n-best lists
+    calibration: "dict[str, Calibration]" = field(default_factory=dict)  # of models, by part, if asked for
+    models: Sequence[str] = ()  # the folders of the models
 
 
 def report_tables(system: ScoredSystem, *, by_label: bool = False) -> list[Table]:

@@ -2,9 +2,9 @@
 
 import argparse
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, TypeVar
 
 from treeparse.cli.common import counted
@@ -31,48 +31,46 @@ ROW_WIDTH = 1200  # pixels
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Chosen:
-    """A choice of sentences by their ids or numbers, of all if ``names`` is None, but at most ``most`` of them.
+Sections = tuple[list[Section], bool]
+"""The chosen sentences with their pictures, and whether there are more sentences."""
 
-    ``left_out`` says, once the sentences are read, whether there were more.
+
+def choose(
+    items: Iterable[T], sent_id: "Callable[[T], str | None]", names: list[str] | None, most: int
+) -> tuple[list[T], bool]:
+    """Return at most ``most`` items of some ids or numbers (from 1), of all if None, and whether there are more.
+
+    Raises:
+        TreeparseError: a name has no sentence.
     """
-
-    names: list[str] | None
-    most: int
-    left_out: bool = False
-
-    def of(self, items: Iterable[T], sent_id: "Callable[[T], str | None]") -> Iterator[T]:
-        """Yield the chosen items, whose numbers count from 1; raise if a name has no sentence."""
-        missing, count = set(self.names or ()), 0
-        for number, item in enumerate(items, 1):
-            own = {sent_id(item), str(number)}
-            if self.names is not None and own.isdisjoint(self.names):
-                continue
-            if count == self.most:
-                self.left_out = True
-                return
-            missing -= own
-            count += 1
-            yield item
-        if missing:
-            problem = f"There is no sentence {min(missing)!r} in the input"
-            raise TreeparseError(f"{problem}: --sentence takes a sent_id, or a number from 1.")
+    missing, chosen = set(names or ()), list[T]()
+    for number, item in enumerate(items, 1):
+        own = {sent_id(item), str(number)}
+        if names is not None and own.isdisjoint(names):
+            continue
+        if len(chosen) == most:
+            return chosen, True
+        missing -= own
+        chosen.append(item)
+    if missing:
+        problem = f"There is no sentence {min(missing)!r} in the input"
+        raise TreeparseError(f"{problem}: --sentence takes a sent_id, or a number from 1.")
+    return chosen, False
 
 
-def compared_sections(args: argparse.Namespace, chosen: Chosen) -> list[Section]:
-    """Return the trees of a file, or all trees of its lists; with a system, gold trees and the system's trees.
+def compared_sections(args: argparse.Namespace, most: int) -> Sections:
+    """Draw the trees of a file, or all trees of its lists; with a system, gold trees and the system's trees.
 
     Raises:
         DataError: a sentence is faulty, or its words differ from gold's.
         TreeparseError: the files do not fit each other, or a chosen sentence does not exist.
     """
     systems, indices, _ = read_systems([path for path in (args.input, args.system) if path], args)
-    numbers = chosen.of(range(len(indices)), lambda number: systems[0].sentences[number].sent_id)
+    sentences = systems[0].sentences
+    chosen, has_more = choose(range(len(indices)), lambda number: sentences[number].sent_id, args.sentence, most)
     return [
-        section_of(systems[0].sentences[number], indices[number], _compared(systems, number, args))
-        for number in numbers
-    ]
+        section_of(sentences[number], indices[number], _compared(systems, number, args)) for number in chosen
+    ], has_more
 
 
 def _compared(systems: Sequence[System], number: int, args: argparse.Namespace) -> list[Figure]:
@@ -109,8 +107,8 @@ def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | No
     return Figure(draw_tree(tree, reference, wrap=wrap), caption)
 
 
-def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> list[Section]:
-    """Return the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs.
+def modelled_sections(args: argparse.Namespace, most: int) -> Sections:
+    """Draw the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs.
 
     Raises:
         DataError: a sentence is faulty.
@@ -118,14 +116,15 @@ def modelled_sections(args: argparse.Namespace, chosen: Chosen) -> list[Section]
     """
     parser = load_model(args.model, args)
     read = read_text if args.format == "text" else read_conllu
-    sentences = list(chosen.of((s for path in expand_paths([args.input]) for s in read(path)), lambda s: s.sent_id))
-    words = [replace(sentence.words, heads=None, labels=None) for sentence in sentences]
+    sentences = chain.from_iterable(map(read, expand_paths([args.input])))
+    chosen, has_more = choose(sentences, lambda sentence: sentence.sent_id, args.sentence, most)
+    words = [replace(sentence.words, heads=None, labels=None) for sentence in chosen]
     with parsing_bar(words, hidden=args.quiet) as progress:
         parses = parser.parse(words, progress=progress)
     return [
         section_of(sentence, index, _modelled(parser, sentence.words, parse, args))
-        for index, (sentence, parse) in enumerate(zip(sentences, parses, strict=True))
-    ]
+        for index, (sentence, parse) in enumerate(zip(chosen, parses, strict=True))
+    ], has_more
 
 
 def _modelled(parser: "Parser", words: Sentence, parse: Parse, args: argparse.Namespace) -> list[Figure]:

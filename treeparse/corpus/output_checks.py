@@ -22,12 +22,12 @@ def check_outputs(
     makes_folders: bool = False,
     overwrite_input: bool = False,
 ) -> None:
-    """Raise for outputs that cannot be written or are inputs, and remove temporary files of killed processes.
+    """Raise for outputs that cannot be written or are inputs; remove temporary files that killed processes left.
 
     Args:
         outputs: files; None and ``-`` are skipped.
         inputs: files, globs and ``-``; None is skipped.
-        others: further files, and folders of models or runs; what does not exist is skipped.
+        others: further files, and folders of models or runs, which need not exist; None is skipped.
         makes_folders: whether missing folders of outputs will be made.
         overwrite_input: whether an output may replace an input.
 
@@ -35,12 +35,22 @@ def check_outputs(
         TreeparseError: an input is missing; no file can be written there; an output is an input or another output.
         OSError: the folder of an output may not be written to.
     """
-    sources = [*expand_paths([path for path in inputs if path is not None]), *_files_of(filter(None, others))]
+    names = [(), *product(FILES), *product([RUN_MODEL], FILES)]  # of a file, and of the files in a model or a run
+    sources = expand_paths([path for path in inputs if path is not None])
+    sources += [Path(path, *name) for path in others if path is not None for name in names]
     files = [path for path in outputs if path is not None and path != STANDARD_STREAM]
     for path in files:
-        _check_output(path, makes_folders=makes_folders)
-    if not overwrite_input:
-        _check_none_is_input(files, sources)
+        if makes_folders and not os.path.isdir(folder := os.path.dirname(path)):
+            check_new_folder(folder)
+        else:
+            check_output(path)
+    known = {} if overwrite_input else {_identity(path): path for path in sources}
+    for path in files:
+        if (identity := _identity(path)) is not None and identity in known:
+            raise TreeparseError(
+                f"The output {path} would replace the input {known[identity]}: name another file, or allow "
+                "it with --overwrite-input."
+            )
     files = [path for path in files if os.path.isfile(path) or not os.path.exists(path)]  # not pipes and devices
     for one, other in pairwise(sorted(files, key=os.path.realpath)):
         if os.path.realpath(one) == os.path.realpath(other):
@@ -72,24 +82,6 @@ def check_model_folder(path: str, kind: str, *others: str) -> None:
         raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")
 
 
-def _check_output(path: str, *, makes_folders: bool) -> None:
-    folder = os.path.dirname(path)
-    if makes_folders and not os.path.isdir(folder):
-        check_new_folder(folder)
-    else:
-        check_output(path)
-
-
-def _check_none_is_input(outputs: Iterable[str], inputs: Iterable[Path]) -> None:
-    known = {_identity(path): path for path in inputs}
-    for output in outputs:
-        if (identity := _identity(output)) is not None and identity in known:
-            raise TreeparseError(
-                f"The output {output} would replace the input {known[identity]}: name another file, or allow "
-                "it with --overwrite-input."
-            )
-
-
 def _identity(path: str | Path) -> tuple[int, int] | None:
     """Return the device and inode of a regular file, the same under all its names; None for anything else."""
     try:
@@ -97,9 +89,3 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
-
-
-def _files_of(paths: Iterable[str]) -> list[Path]:
-    """Return the files, and the files of the models in the folders; a run has its model in a folder below."""
-    names = [(), *product(FILES), *product([RUN_MODEL], FILES)]
-    return [Path(path, *name) for path in paths for name in names]

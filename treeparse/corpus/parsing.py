@@ -3,8 +3,8 @@
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
@@ -47,91 +47,95 @@ def parse_parts(
     observer: CorpusObserver | None = None,
 ) -> CorpusSummary:
     """Parse some of the parts that `list_parts` returns for a request; see `parse_corpus`."""
-    observer, summary, started = observer or CorpusObserver(), CorpusSummary(), time.perf_counter()
+    started, corpus_parser = time.perf_counter(), _CorpusParser(model, request, observer or CorpusObserver())
     writer = request.writer()
     if request.tags:
         tagging.check_tags(model)
+    summary = corpus_parser.summary
     new = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
     summary.existing_outputs = len(parts) - len(new)
-    observer.start(total_size(new))
-    single_root = model.networks[0].config.single_root
-    sentences = check_tags(read_parts(new, request, summary, single_root=single_root), model)
-    words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // request.trees.k))
-    chunks = chunks_of(sentences, request.chunk or CHUNK, words)
-    if request.format == "text":
-        chunks = _warned(chunks, model, observer)
-    results = _parsed(chunks, model, request, summary, observer)
+    corpus_parser.observer.start(total_size(new))
+    results = corpus_parser.results(new)
     if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
         results = made_ahead(results, model.device)
-    _write(new, chain.from_iterable(results), writer, request, summary, observer)
+    corpus_parser.write(new, chain.from_iterable(results), writer)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
-def _warned(
-    chunks: Iterator[list[SentenceOrEnd]], model: Parser | Ensemble, observer: CorpusObserver
-) -> Iterator[list[SentenceOrEnd]]:
-    """Pass chunks on; warn once if they look like raw text."""
-    check = RawTextCheck(model.known_words(), model.multiword_tokens())
-    for chunk in chunks:
-        if doubt := check.look(item.sentence.words.forms for item in chunk if item is not None):
-            observer.warn(doubt)
-        yield chunk
+@dataclass
+class _CorpusParser:
+    """Reads, parses and writes the sentences of a request; counts and reports them."""
 
+    model: Parser | Ensemble
+    request: CorpusRequest
+    observer: CorpusObserver
+    summary: CorpusSummary = field(default_factory=CorpusSummary)
 
-def _parsed(
-    chunks: Iterable[list[SentenceOrEnd]],
-    model: Parser | Ensemble,
-    request: CorpusRequest,
-    summary: CorpusSummary,
-    observer: CorpusObserver,
-) -> Iterator[list[NBestList | None]]:
-    """Yield the results of each chunk, with None at the ends of outputs."""
-    for full_chunk in chunks:
-        chunk, lists, fault = _parse_chunk(full_chunk, model, request, summary, observer)
-        summary.add([item.sentence.words for item in chunk if item is not None])
-        summary.short_lists += sum(len(parses) < request.trees.k for parses in lists)
-        parses = iter(lists)
-        yield [None if item is None else NBestList(item.sentence, tuple(next(parses))) for item in chunk]
-        if fault is not None:
-            raise fault
+    def results(self, parts: Sequence[CorpusPart]) -> Iterator[list[NBestList | None]]:
+        """Yield the results of the sentences of all parts, by chunks; None comes after the last result of each part."""
+        single_root = self.model.networks[0].config.single_root
+        read = read_parts(parts, self.request, self.summary, single_root=single_root)
+        words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // self.request.trees.k))
+        check = RawTextCheck(self.model.known_words(), self.model.multiword_tokens())
+        for full_chunk in chunks_of(check_tags(read, self.model), self.request.chunk or CHUNK, words):
+            if self.request.format == "text":
+                forms = (item.sentence.words.forms for item in full_chunk if item is not None)
+                if doubt := check.look(forms):
+                    self.observer.warn(doubt)
+            chunk, lists, fault = self._parse_chunk(full_chunk)
+            self.summary.add([item.sentence.words for item in chunk if item is not None])
+            self.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
+            parses = iter(lists)
+            yield [None if item is None else NBestList(item.sentence, tuple(next(parses))) for item in chunk]
+            if fault is not None:
+                raise fault
 
+    def _parse_chunk(
+        self, chunk: list[SentenceOrEnd]
+    ) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
+        """Return a chunk without the sentences that no tree fits, its trees, and the error that ends it, if any."""
+        fault, reported = None, set[int]()
+        while True:
+            items = [item for item in chunk if item is not None]
+            words = [_visible_words(item.sentence.words, self.request.trees) for item in items]
+            try:
+                progress = self._progress(items, reported)
+                ordinals = [item.ordinal for item in items]
+                return chunk, self.request.trees.find(self.model, words, ordinals, progress) if words else (), fault
+            except UnfitSentenceError as error:
+                unfit = items[error.index]
+                index = next(index for index, item in enumerate(chunk) if item is unfit)
+                if self.request.skip_invalid:
+                    self.summary.invalid_sentences += 1
+                    chunk = chunk[:index] + chunk[index + 1 :]
+                    continue
+                fault, chunk = fault_at(unfit.sentence, error.problem), chunk[:index]
 
-def _parse_chunk(
-    chunk: list[SentenceOrEnd],
-    model: Parser | Ensemble,
-    request: CorpusRequest,
-    summary: CorpusSummary,
-    observer: CorpusObserver,
-) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
-    """Return a chunk without the sentences that no tree fits, its trees, and the fault that ends it, if one does."""
-    fault, reported = None, set[int]()
-    while True:
-        items = [item for item in chunk if item is not None]
-        words = [_visible_words(item.sentence.words, request.trees) for item in items]
+    def _progress(self, items: Sequence[OrderedSentence], reported: set[int]) -> Progress:
+        """Return the function that reports batches of the items; an item that is parsed again is reported once."""
+
+        def advance(indices: Sequence[int]) -> None:
+            batch = [items[index] for index in indices]
+            self.observer.advance([item.sentence for item in batch if item.ordinal not in reported])
+            reported.update(item.ordinal for item in batch)
+
+        return advance
+
+    def write(self, parts: Sequence[CorpusPart], results: Iterator[NBestList | None], writer: Writer) -> None:
+        """Write each output up to its end; an error is reported with the number of complete outputs."""
         try:
-            progress = _advancing(observer, items, reported)
-            ordinals = [item.ordinal for item in items]
-            return chunk, request.trees.find(model, words, ordinals, progress) if words else (), fault
-        except UnfitSentenceError as error:
-            unfit = items[error.index]
-            index = next(index for index, item in enumerate(chunk) if item is unfit)
-            if request.skip_invalid:
-                summary.invalid_sentences += 1
-                chunk = chunk[:index] + chunk[index + 1 :]
-                continue
-            fault, chunk = fault_at(unfit.sentence, error.problem), chunk[:index]
-
-
-def _advancing(observer: CorpusObserver, items: Sequence[OrderedSentence], reported: set[int]) -> Progress:
-    """Return what reports batches of the items; an item that is parsed again is not reported again."""
-
-    def advance(indices: Sequence[int]) -> None:
-        batch = [items[index] for index in indices]
-        observer.advance([item.sentence for item in batch if item.ordinal not in reported])
-        reported.update(item.ordinal for item in batch)
-
-    return advance
+            for number, part in enumerate(parts, 1):
+                self.observer.start_output(number, len(parts))
+                if self.request.has_folder:
+                    os.makedirs(os.path.dirname(part.target), exist_ok=True)
+                part_results = _until_none(results)
+                write_results(part.target, writer, part_results)
+                deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
+                self.summary.outputs += 1
+        except BaseException:
+            self.observer.fail(self.summary.outputs, len(parts))
+            raise
 
 
 def _visible_words(words: Sentence, trees: TreeRequest) -> Sentence:
@@ -140,30 +144,7 @@ def _visible_words(words: Sentence, trees: TreeRequest) -> Sentence:
     return replace(words, heads=heads, labels=labels, allowed=words.allowed if trees.within else None)
 
 
-def _write(
-    parts: Sequence[CorpusPart],
-    results: Iterator[NBestList | None],
-    writer: Writer,
-    request: CorpusRequest,
-    summary: CorpusSummary,
-    observer: CorpusObserver,
-) -> None:
-    """Write each output up to its end; an error is reported with the number of outputs that were written."""
-    try:
-        for number, part in enumerate(parts, 1):
-            observer.start_output(number, len(parts))
-            if request.has_folder:
-                os.makedirs(os.path.dirname(part.target), exist_ok=True)
-            own = _until_end(results)
-            write_results(part.target, writer, own)
-            deque(own, maxlen=0)  # what a writer left: the next output begins after it
-            summary.outputs += 1
-    except BaseException:
-        observer.fail(summary.outputs, len(parts))
-        raise
-
-
-def _until_end(results: Iterator[NBestList | None]) -> Iterator[NBestList]:
+def _until_none(results: Iterator[NBestList | None]) -> Iterator[NBestList]:
     """Yield the results up to None."""
     for result in results:
         if result is None:

@@ -1,8 +1,8 @@
-"""Which trees every sentence gets: its parse, its K best trees, or K samples."""
+"""The trees that every sentence gets: its parse, its K best trees, or K samples."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from treeparse.data.parses import Parse
 from treeparse.names import DecoderName
@@ -27,10 +27,10 @@ class TreeRequest:
         batch_words: words that are parsed at once.
         probabilities: whether trees come with the probabilities of their arcs and labels.
         gradient: whether parses come with the expected squared length of the gradient.
-        head_threshold: the probability from which on a head is in the word's set of heads; None for no sets.
+        head_threshold: the least probability of a head in the word's set of heads; None for no sets.
         keep_heads: whether trees agree with the heads and labels that the input has.
         within: whether a word's head is one of those that the input names.
-        rules: rules that trees satisfy, with the bounds of the search for such trees.
+        rules: the rules that trees must satisfy, with the bounds of the search.
         replacement: whether a sample may hold a tree twice.
         seed: of samples, with the ordinal of each sentence.
         temperature: of samples.
@@ -65,15 +65,8 @@ class TreeRequest:
             ordinals: of the sentences in their input; with the seed an ordinal determines a sentence's samples.
             progress: called after each batch, with the indices of its sentences.
         """
-        options = {
-            "batch_words": self.batch_words,
-            "decoder": self.decoder,
-            "keep_heads": self.keep_heads,
-            "within": self.within,
-            "rules": self.rules,
-            "probabilities": self.probabilities,
-            "progress": progress,
-        }
+        names = ("batch_words", "decoder", "keep_heads", "within", "rules", "probabilities")
+        options: dict[str, Any] = {"progress": progress} | {name: getattr(self, name) for name in names}
         if self.method == "kbest":
             return model.kbest(sentences, self.k, **options)
         if self.method == "sample":

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file
 from treeparse.cli.models import check_models, load_model
-from treeparse.cli.scores import PARTS, Table, calibration_of
-from treeparse.cli.tables import aligned, percent
+from treeparse.cli.scores import PARTS, calibration_of, lines_of
+from treeparse.cli.tables import percent
 from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
@@ -18,8 +18,7 @@ from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
-    from treeparse.model import Parser, ParserConfig
-    from treeparse.model.temperature import LabelTemperatureFit, TemperatureFit
+    from treeparse.model import Parser
 
 HELP = "fit a model's temperatures, so that its probabilities come true"
 EPILOG = """examples:
@@ -44,9 +43,7 @@ config.json. What export and training write has the temperatures of the training
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
-    parser.add_argument(
-        "dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
-    )
+    parser.add_argument("dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, also compressed; globs; - for stdin")
     output = "write the model there, and leave MODEL as it is (default: change MODEL)"
     parser.add_argument("-o", "--output", type=output_file, metavar="DIR", help=output)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
@@ -55,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fit the temperatures, write them, and say what they are worth."""
+    """Fit the temperatures, write them, and print losses and calibration errors."""
     if args.output is not None:
         check_model_folder(args.output, "model", CARD)
     elif not Path(args.model).is_dir():
@@ -66,43 +63,35 @@ def run(args: argparse.Namespace) -> int:
 
     parser = load_model(args.model, args)
     sentences = [sentence.words for sentence in load_treebank(args.dev, single_root=not args.multi_root)]
-    errors, before = [_errors(parser, sentences, args)], parser.config
+    before, errors_before = parser.config, _calibration(parser, sentences, args)
     fit = fit_temperature(parser, sentences, batch_words=args.batch_words)
     labels = fit_label_temperature(parser, sentences, batch_words=args.batch_words)
-    errors.append(_errors(parser, sentences, args))
+    errors_after = _calibration(parser, sentences, args)
     if args.output is None:
         remove_all_leftovers(model_folder(args.model))
         parser.save_config(model_folder(args.model))
     else:
         parser.save_pretrained(args.output)
-    if not args.quiet:
-        left_out = f"; {fit.left_out:,} left out, whose trees are impossible" if fit.left_out else ""
-        counts = f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}"
-        tables = [*aligned(_losses(before, fit, labels)), "", *aligned(_error_rows(*errors))]
-        print("\n".join([counts, "", *tables, "", str(args.output or model_folder(args.model))]))
+    if args.quiet:
+        return 0
+    left_out = f"; {fit.left_out:,} left out, whose trees are impossible" if fit.left_out else ""
+    losses = [["", "temperature", "loss a word"], ["before", f"{before.temperature:.4f}", f"{fit.before:.4f}"]]
+    losses.append(["after", f"{fit.temperature:.4f}", f"{fit.after:.4f}"])
+    if labels is not None:
+        temperature = before.label_temperature or before.temperature
+        losses.append(["labels, before", f"{temperature:.4f}", f"{labels.before:.4f}"])
+        losses.append(["labels, after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"])
+    errors = [["ECE", "before", "after"]]
+    for part in PARTS:
+        if part in errors_before and part in errors_after:
+            errors.append([PARTS[part], percent(errors_before[part].ece), percent(errors_after[part].ece)])
+    print(f"{fit.sentences:,} sentences, {fit.words:,} words{left_out}\n")
+    print("\n".join([*lines_of([losses, errors]), "", str(args.output or model_folder(args.model))]))
     return 0
 
 
-def _losses(before: "ParserConfig", trees: "TemperatureFit", labels: "LabelTemperatureFit | None") -> Table:
-    """The temperatures and losses."""
-    rows = [["", "temperature", "loss a word"], ["before", f"{before.temperature:.4f}", f"{trees.before:.4f}"]]
-    rows.append(["after", f"{trees.temperature:.4f}", f"{trees.after:.4f}"])
-    if labels is not None:
-        own = before.label_temperature or before.temperature
-        rows.append(["labels, before", f"{own:.4f}", f"{labels.before:.4f}"])
-        rows.append(["labels, after", f"{labels.temperature:.4f}", f"{labels.after:.4f}"])
-    return rows
-
-
-def _errors(parser: "Parser", gold: "list[Sentence]", args: argparse.Namespace) -> "dict[str, Calibration]":
-    """How far the probabilities of the parser's parses come true; nothing where nothing of it is printed."""
+def _calibration(parser: "Parser", gold: list[Sentence], args: argparse.Namespace) -> "dict[str, Calibration]":
+    """Compare the probabilities of the parser's parses with how often they are right; nothing if quiet."""
     if args.quiet:
         return {}
     return calibration_of(gold, parser.parse(gold, batch_words=args.batch_words, probabilities=True))
-
-
-def _error_rows(before: "dict[str, Calibration]", after: "dict[str, Calibration]") -> Table:
-    """The expected calibration errors, in points."""
-    rows = [["ECE", "before", "after"]]
-    pairs = ((part, before[part], after[part]) for part in PARTS if part in before and part in after)
-    return rows + [[PARTS[part], percent(one.ece), percent(other.ece)] for part, one, other in pairs]

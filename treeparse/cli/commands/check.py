@@ -43,14 +43,10 @@ WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="CoNLL-U, plain or compressed; a glob; - for standard input"
-    )
+    parser.add_argument("files", nargs="+", metavar="FILE", help="CoNLL-U, plain or compressed; a glob; - for stdin")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--no-trees", action="store_true", help="check the lines only: HEAD need not hold a tree")
-    parser.add_argument(
-        "--output", type=output_file, metavar="JSON", help="write faults and figures there; - prints them instead"
-    )
+    parser.add_argument("--output", type=output_file, metavar="JSON", help="write faults and figures; - prints them")
     add_overwrite_argument(parser)
 
 

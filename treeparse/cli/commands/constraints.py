@@ -45,9 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("extract", "report"), help="what to do, see below")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="TREEBANK ...; or MODEL, FILE and TEXT ...")
     add_output_argument(parser, "a file")
-    parser.add_argument(
-        "--count", type=positive, metavar="N", help=f"how many constraints to extract (default: {COUNT})"
-    )
+    parser.add_argument("--count", type=positive, metavar="N", help=f"constraints to extract (default: {COUNT})")
     parser.add_argument("--exact", action="store_true", help="extract shares of four digits, not rounded ones")
     add_batch_words_argument(parser)
     add_import_argument(parser)
@@ -61,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if len(args.inputs) < 3:
         raise TreeparseError(
-            "A report needs a model, a file of constraints and text: treeparse constraints report MODEL FILE TEXT ..."
+            "A report needs a model, constraints and text: treeparse constraints report MODEL FILE TEXT ..."
         )
     if args.count is not None or args.exact:
         raise TreeparseError("--count and --exact say what is extracted: leave them out of a report.")

@@ -92,22 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
-    parser.add_argument(
-        "--calibration", action="store_true", help="print whether models' probabilities come true, see below"
-    )
-    parser.add_argument(
-        "--output", type=output_file, metavar="JSON", help="write all scores there; - prints them instead of the tables"
-    )
-    parser.add_argument(
-        "--html", type=output_file, metavar="HTML", help="write a report there; - prints it instead of the tables"
-    )
+    parser.add_argument("--calibration", action="store_true", help="print how calibrated a model is, see below")
+    parser.add_argument("--output", type=output_file, metavar="JSON", help="write all scores; - prints them, no tables")
+    parser.add_argument("--html", type=output_file, metavar="HTML", help="write a report; - prints it, no tables")
     add_overwrite_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
-    number = whole(1, MOST_RESAMPLES)
-    parser.add_argument(
-        "--resamples", type=number, default=10_000, metavar="N", help="of the bootstrap (default: 10000)"
-    )
+    size = whole(1, MOST_RESAMPLES)
+    parser.add_argument("--resamples", type=size, default=10_000, metavar="N", help="of the bootstrap (default: 10000)")
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the bootstrap (default: 0)")
 
 
@@ -135,9 +127,8 @@ def _take_files(namespace: argparse.Namespace, files: Sequence[str]) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the scores as tables and, if asked, write them as JSON."""
     models = [*chain.from_iterable(args.model)]
-    check_outputs(
-        [args.output, args.html], inputs=[args.gold, *args.systems], others=models, overwrite_input=args.overwrite_input
-    )
+    outputs, inputs = [args.output, args.html], [args.gold, *args.systems]
+    check_outputs(outputs, inputs=inputs, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
     evaluation = _evaluate(args)
     systems, tables = evaluation.systems, _tables(evaluation, args)

@@ -60,16 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     corpora.add_output_format_argument(parser)
     add_decoder_argument(parser)
     parser.add_argument("--tags", action="store_true", help="write the UPOS, XPOS and FEATS that the model predicts")
+    parser.add_argument("--probabilities", action="store_true", help="write probabilities of arcs, labels and trees")
+    alpha = real("a share of words above 0 and below 1", lambda value: 0 < value < 1)
     parser.add_argument(
-        "--probabilities", action="store_true", help="write the probabilities of arcs, labels and trees, see below"
+        "--head-sets", type=alpha, metavar="ALPHA", help="sets that hold the head of 1 - ALPHA of words"
     )
-    share = real("a share of words above 0 and below 1", lambda value: 0 < value < 1)
-    parser.add_argument(
-        "--head-sets", type=share, metavar="ALPHA", help="write sets that hold the head of 1 - ALPHA of the words"
-    )
-    parser.add_argument(
-        "--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U with trees for --head-sets; a glob"
-    )
+    parser.add_argument("--held-out", action="append", default=[], metavar="GOLD", help="trees for --head-sets; a glob")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
 from treeparse.cli.models import check_models
-from treeparse.cli.sections import ROW_WIDTH, Chosen, compared_sections, modelled_sections
+from treeparse.cli.sections import ROW_WIDTH, compared_sections, modelled_sections
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.outputs import atomic_write
 from treeparse.errors import TreeparseError
@@ -33,26 +33,18 @@ are light or dark as the reader's system prefers. Sentences of mostly right-to-l
 
 MOST = 100  # sentences of a page
 LISTED = 10  # trees of a list
-LARGE = 5_000_000  # bytes of a page, of which browsers become slow
+LARGE = 5_000_000  # bytes of a page, above which browsers become slow
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    source = (
-        "CoNLL-U with trees, or an n-best list of kbest or sample; plain or compressed; a glob; - for standard input"
-    )
+    source = "CoNLL-U with trees, or lists of kbest or sample; plain or compressed; a glob; - for stdin"
     parser.add_argument("input", metavar="IN", help=source)
     parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
     add_output_argument(parser, "SVG or HTML")
-    parser.add_argument(
-        "--output-format", choices=("svg", "html"), help="of OUT (default: svg where OUT ends in .svg, otherwise html)"
-    )
-    parser.add_argument(
-        "--sentence", action="append", metavar="ID", help="draw this one, by its sent_id or number; may be repeated"
-    )
-    parser.add_argument(
-        "--most", type=positive, default=MOST, metavar="N", help=f"draw the first N sentences (default: {MOST})"
-    )
+    parser.add_argument("--output-format", choices=("svg", "html"), help="default: svg if OUT ends in .svg, else html")
+    parser.add_argument("--sentence", action="append", metavar="ID", help="a sent_id or a number; may be repeated")
+    parser.add_argument("--most", type=positive, default=MOST, metavar="N", help=f"sentences to draw (default: {MOST})")
     first = f"draw the first K trees of each list (default: {LISTED})"
     parser.add_argument("-k", type=positive, default=LISTED, metavar="K", help=first)
     wrap = f"end rows there (default: {ROW_WIDTH}); none: one row, however long"
@@ -66,45 +58,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _width(text: str) -> int | None:
-    """The width of rows; None for "none"."""
+    """The type of an argument: a width of rows; None for "none"."""
     return None if text == "none" else positive(text)
 
 
 def run(args: argparse.Namespace) -> int:
     """Draw the sentences and write the pictures."""
-    _check_options(args)
-    check_outputs(
-        [args.output], inputs=[args.input, args.system], others=[args.model], overwrite_input=args.overwrite_input
-    )
-    check_models([args.model] if args.model else [], args)
-    chosen = Chosen(args.sentence, 2 if _is_svg(args) else args.most)
-    sections = modelled_sections(args, chosen) if args.model else compared_sections(args, chosen)
-    drawn = _svg(sections, args) if _is_svg(args) else _html(sections, args)
-    if not args.quiet and (size := len(drawn.encode())) > LARGE:
-        remedy = "draw fewer sentences by --most or --sentence, or fewer trees of each list by -k"
-        print(f"treeparse: warning: {size / 1e6:.0f} MB, which browsers show slowly: {remedy}", file=sys.stderr)
-    atomic_write(args.output, drawn)
-    if chosen.left_out and not args.quiet and not _is_svg(args):
-        print(f"treeparse: {len(sections):,} sentences drawn, the others not: see --most, --sentence", file=sys.stderr)
-    return 0
-
-
-def _check_options(args: argparse.Namespace) -> None:
-
     if args.heat_map and not args.model:
         raise TreeparseError("--heat-map draws the probabilities of a model: name one by --model DIR.")
     if args.model and args.system:
         raise TreeparseError("--model draws the parses of a model: leave out SYSTEM, or --model.")
     if args.format == "text" and not args.model:
         raise TreeparseError("Text has no trees to draw: name a model that parses it by --model DIR.")
+    inputs = [args.input, args.system]
+    check_outputs([args.output], inputs=inputs, others=[args.model], overwrite_input=args.overwrite_input)
+    check_models([args.model] if args.model else [], args)
+    is_svg = (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
+    sections, has_more = (modelled_sections if args.model else compared_sections)(args, 2 if is_svg else args.most)
+    picture = _svg(sections, args) if is_svg else _html(sections, args)
+    if not args.quiet and (size := len(picture.encode())) > LARGE:
+        remedy = "draw fewer sentences by --most or --sentence, or fewer trees of each list by -k"
+        print(f"treeparse: warning: {size / 1e6:.0f} MB, which browsers show slowly: {remedy}", file=sys.stderr)
+    atomic_write(args.output, picture)
+    if has_more and not args.quiet and not is_svg:
+        print(f"treeparse: {len(sections):,} sentences drawn, the others not: see --most, --sentence", file=sys.stderr)
+    return 0
 
 
-def _is_svg(args: argparse.Namespace) -> bool:
-    return (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
-
-
-def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
-
+def _svg(sections: list[Section], args: argparse.Namespace) -> str:
     if len(sections) > 1:
         problem = f"An SVG file holds one sentence, but there are more in {args.input}"
         raise TreeparseError(f"{problem}: choose one by --sentence ID, or write HTML.")
@@ -113,8 +94,7 @@ def _svg(sections: "list[Section]", args: argparse.Namespace) -> str:
     return document(stacked(drawings, captions, section.text))
 
 
-def _html(sections: "list[Section]", args: argparse.Namespace) -> str:
-
-    compared = any(len(section.figures) > 1 + args.heat_map for section in sections)
-    introduction = legend("gold" if args.system or args.model else "the first tree") if compared else ""
+def _html(sections: list[Section], args: argparse.Namespace) -> str:
+    is_compared = any(len(section.figures) > 1 + args.heat_map for section in sections)
+    introduction = legend("gold" if args.system or args.model else "the first tree") if is_compared else ""
     return page(" and ".join(filter(None, (args.input, args.system))), sections, introduction=introduction)

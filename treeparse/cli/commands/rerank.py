@@ -55,9 +55,7 @@ higher scores first; score is then the new one, log_prob the parser's. OUT appea
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "lists", nargs="+", metavar="LISTS", help="n-best files, plain or compressed; globs; - for stdin"
-    )
+    parser.add_argument("lists", nargs="+", metavar="LISTS", help="n-best files, also compressed; globs; - for stdin")
     add_output_argument(parser, "the parses; .gz compresses")
     parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
     parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")

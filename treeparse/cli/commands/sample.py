@@ -54,12 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     corpora.add_list_arguments(parser, k="trees of a sentence; without replacement, at most", best=False)
     parser.add_argument("--without-replacement", action="store_true", help="draw no tree of a sentence twice")
     temperature = real("a finite number above 0", lambda value: 0 < value < math.inf)
-    parser.add_argument(
-        "--temperature", type=temperature, default=1.0, metavar="T", help="a number, 1e-6 or more (default: 1)"
-    )
-    parser.add_argument(
-        "--seed", type=seed, default=0, metavar="S", help="a whole number; another seed draws other trees (default: 0)"
-    )
+    parser.add_argument("--temperature", type=temperature, default=1.0, metavar="T", help="1e-6 or more (default: 1)")
+    parser.add_argument("--seed", type=seed, default=0, metavar="S", help="another seed draws other trees (default: 0)")
     add_listing_decoder_argument(
         parser,
         help="draw from all trees, or from those without crossing arcs (default: projective where the model's config "

@@ -11,9 +11,18 @@ from treeparse.errors import TreeparseError
 
 HANDLES_SIGNALS = True
 HELP = "parse over HTTP, as UDPipe's REST service does"
-HOST, PORT = "127.0.0.1", 8001  # as help shows them, and the limits
-MEGABYTES, WORDS, SENTENCE_WORDS, TREES, WAITING, SECONDS, CLIENT_SECONDS = 4, 100_000, 1000, 100, 128, 60, 60
+HOST, PORT = "127.0.0.1", 8001
 LONGEST_TIME = 86_400  # seconds
+_seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
+LIMITS = {  # the type, default, metavar and meaning of each option
+    "--max-megabytes": (positive, 4, "N", "of a request"),
+    "--max-words": (positive, 100_000, "N", "words of a request; of lists, those of all trees"),
+    "--max-sentence-words": (positive, 1000, "N", "words of a sentence"),
+    "--max-trees": (positive, 100, "K", "trees of a list"),
+    "--waiting": (positive, 128, "N", "requests that wait for the parser"),
+    "--seconds": (_seconds, 60, "S", "for a request to wait and be parsed"),
+    "--client-seconds": (_seconds, 60, "S", "for a client to send a request, or to take the answer"),
+}
 
 EPILOG = """examples:
   treeparse serve runs/english
@@ -41,30 +50,15 @@ There is no encryption and no authentication: with another --host than the defau
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument(
-        "models", nargs="+", metavar="[NAME=]FOLDER", help="the folder of a model, or of its run, and its name"
-    )
+    parser.add_argument("models", nargs="+", metavar="[NAME=]FOLDER", help="a folder of a model or run, and its name")
     parser.add_argument("--host", default=HOST, help=f"the address to listen at (default: {HOST}, this machine alone)")
     parser.add_argument(
         "--port", type=whole(0, 2**16 - 1), default=PORT, metavar="N", help=f"0 for any free one (default: {PORT})"
     )
     limits = parser.add_argument_group("limits")
-    for name, default, metavar, meaning in (
-        ("--max-megabytes", MEGABYTES, "N", "of a request"),
-        ("--max-words", WORDS, "N", "words of a request; of lists, those of all trees"),
-        ("--max-sentence-words", SENTENCE_WORDS, "N", "words of a sentence"),
-        ("--max-trees", TREES, "K", "trees of a list"),
-        ("--waiting", WAITING, "N", "requests that wait for the parser"),
-    ):
-        limits.add_argument(
-            name, type=positive, default=default, metavar=metavar, help=f"{meaning} (default: {default})"
-        )
-    seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
-    for name, default, meaning in (
-        ("--seconds", SECONDS, "for a request to wait and be parsed"),
-        ("--client-seconds", CLIENT_SECONDS, "for a client to send a request, or to take the answer"),
-    ):
-        limits.add_argument(name, type=seconds, default=default, metavar="S", help=f"{meaning} (default: {default})")
+    for name, (kind, default, metavar, meaning) in LIMITS.items():
+        help = f"{meaning} (default: {default})"
+        limits.add_argument(name, type=kind, default=default, metavar=metavar, help=help)
     add_precision_argument(parser)
     add_import_argument(parser)
     parser.set_defaults(combine=None)
@@ -101,20 +95,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def named_folders(arguments: Sequence[str]) -> dict[str, str]:
-    """Return the folders by the names of their models, in order."""
+    """Return the folder of each model by the model's name, in order."""
     folders: dict[str, str] = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or os.path.isdir(argument):
-            name, folder = _name_of(argument), argument
+            above, last = os.path.split(os.path.abspath(argument))
+            name, folder = (os.path.basename(above) or last) if last == "model" else last, argument
         if not name or not folder:
             raise TreeparseError(f"A model must be NAME=FOLDER or FOLDER, got {argument!r}.")
         if name in folders:
             raise TreeparseError(f"{folders[name]} and {folder} are both called {name}: give names, NAME=FOLDER.")
         folders[name] = folder
     return folders
-
-
-def _name_of(folder: str) -> str:
-    above, name = os.path.split(os.path.abspath(folder))
-    return os.path.basename(above) or name if name == "model" else name

@@ -37,9 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     models = "the folder of a model, or of its run; several score as one"
     parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
-    parser.add_argument(
-        "gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, plain or compressed; globs; - for stdin"
-    )
+    parser.add_argument("gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, also compressed; globs; stdin: -")
     add_output_argument(parser, "the TSV")
     probability = real("a probability from 0 to 1", lambda value: 0 <= value <= 1)
     below = "a probability, from 0 to 1 (default: 0.5)"

@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="go on with the run in DIR after its last measurement, or from its start; its patience may be raised, and "
         "its epochs and steps where its schedule is constant",
     )
-    parser.add_argument(
-        "--init-from", metavar="DIR", help="start from the weights and vocabularies of a model, or of a run's model"
-    )
+    parser.add_argument("--init-from", metavar="DIR", help="start from the weights and vocabularies of a model")
     parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
 
 

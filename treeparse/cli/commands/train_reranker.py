@@ -59,9 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from treeparse.rerank.learning import LearningConfig
 
     if args.tune is not None and args.dev is not None:
-        raise TreeparseError(
-            "--tune fits the base weight to LISTS, there is nothing for --dev to choose: leave it out."
-        )
+        raise TreeparseError("--tune fits the base weight to LISTS and needs no --dev: leave it out.")
 
     def say(line: str) -> None:
         if not args.quiet:

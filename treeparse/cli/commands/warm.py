@@ -33,7 +33,7 @@ Those for the CUDA devices that are there, if any, are compiled too, and kept in
 
 
 def _score(lstm: Any) -> None:
-    """Words through a layer of a parser, in single precision and in eight bits, and the labels of an arc."""
+    """Compute a layer of a parser for two words, in single precision and in eight bits, and the labels of an arc."""
     import torch
 
     from treeparse.nn import LabelBiaffine
@@ -47,9 +47,9 @@ def _score(lstm: Any) -> None:
         LabelBiaffine(4, 2).of_pairs(torch.zeros(2, 4), torch.zeros(2, 4), torch.tensor([0]), torch.tensor([1]))
 
 
-# What has kernels of its own; kernels that calls share are compiled once. The first call is small, so that it is soon
-# said where nothing can be kept. Kernels that have most functions in common stand side by side: these are compiled once
-# a process, and a second process begins at the end.
+# The calls that need kernels; kernels that calls share are compiled once. The first call is small, so that an error of
+# the cache comes soon. Calls whose kernels share most functions are neighbours, because each process compiles a
+# function once; a second process begins at the end.
 CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.enumerate_support()),
     ("single-root", lambda p: p.sample_without_replacement(2, method="trie")),
@@ -70,27 +70,27 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
 
 @dataclass
 class Kernels:
-    """The kernels that calls needed, by name, the folders that have them, and why they cannot be kept, if so."""
+    """The kernels that calls needed, by name, the folders of the cache, and why they cannot be cached, if so."""
 
     compiled: set[str] = field(default_factory=set)
-    found: set[str] = field(default_factory=set)
+    cached: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
     fault: str | None = None
 
     def take(self, record: logging.LogRecord) -> bool:
-        """Note what the kernels log, which nobody else needs to hear."""
+        """Read a record that the kernels log; as a filter, drop the record."""
         if record.levelno >= logging.WARNING:
             self.fault = record.getMessage()
         elif isinstance(record.args, dict) and "kernel" in record.args:
-            kernels = self.compiled if record.levelno == logging.INFO else self.found
+            kernels = self.compiled if record.levelno == logging.INFO else self.cached
             kernels.add(str(record.args["kernel"]))
             self.folders.add(str(record.args["folder"]))
         return False
 
     def add(self, more: "Kernels") -> None:
-        """Those of further calls; what one of them compiled, the next one finds."""
+        """Merge another call's kernels into this set; a kernel that one call compiled is cached for the next call."""
         self.compiled |= more.compiled
-        self.found = (self.found | more.found) - self.compiled
+        self.cached = (self.cached | more.cached) - self.compiled
         self.folders |= more.folders
         self.fault = self.fault or more.fault
 
@@ -101,29 +101,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Call whatever has kernels of its own, and say how many were compiled."""
+    """Make all calls that need kernels, and print how many kernels were compiled."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
         raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
     started, kernels = time.perf_counter(), Kernels()
     with _mapping(args.jobs) as each, ThreadPoolExecutor(args.jobs) as threads:
         of_calls = each(kernels_of_call, range(len(CALLS)))  # begins before torch is imported here
         on_devices = _device_sources()
-        found = chain(of_calls, threads.map(_kernels_of_device, on_devices))
+        results = chain(of_calls, threads.map(_kernels_of_device, on_devices))
         total = len(CALLS) + len(on_devices)
         with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar:
-            for some in found:
-                kernels.add(some)
+            for result in results:
+                kernels.add(result)
                 if kernels.fault is not None:
                     raise TreeparseError(kernels.fault)
                 bar.update()
     if not args.quiet:
-        counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.found)} were there already"
+        counts = f"{len(kernels.compiled)} kernels compiled, {len(kernels.cached)} were there already"
         print(f"treeparse: {counts}, in {', '.join(sorted(kernels.folders))}; {time.perf_counter() - started:.0f} s")
     return 0
 
 
 def _device_sources() -> list[tuple[Path, str]]:
-    """The files of kernels for CUDA devices, each with every kind of device that is there, or a warning why not."""
+    """Return the source files of CUDA kernels, each with every architecture of this machine's devices."""
     import torch
 
     if not torch.cuda.is_available():
@@ -132,22 +132,22 @@ def _device_sources() -> list[tuple[Path, str]]:
 
     try:
         compiler.version()
-    except Exception as error:  # of a package that is not there, or finds no library
+    except Exception as error:  # a missing package or library
         print(f"treeparse: warning: {cuda.why_not(0, error)}", file=sys.stderr)
         return []
     architectures = {cuda.architecture_of(index) for index in range(torch.cuda.device_count())}
     return list(product(sorted(set(sources.kernels().values())), sorted(architectures)))
 
 
-def _kernels_of_device(wanted: tuple[Path, str]) -> Kernels:
-    """Compile one of these files, if it is not kept."""
+def _kernels_of_device(source_and_architecture: tuple[Path, str]) -> Kernels:
+    """Compile a source file for an architecture, if it is not cached."""
     from treeparse.device import compiler
 
-    source, architecture = wanted
+    source, architecture = source_and_architecture
     path, name = compiler.cached_path(source, architecture), {f"{source.name} for {architecture}"}
     folders = {str(path.parent)}
     if path.exists():
-        return Kernels(found=name, folders=folders)
+        return Kernels(cached=name, folders=folders)
     compiler.machine_code(source, architecture)
     fault = None if path.exists() else f"Kernels for CUDA devices cannot be kept in {path.parent}."
     return Kernels(compiled=name, folders=folders, fault=fault)
@@ -155,7 +155,7 @@ def _kernels_of_device(wanted: tuple[Path, str]) -> Kernels:
 
 @contextmanager
 def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable[int]], Iterable[Kernels]]]:
-    """``map``, or its like over several processes, which take turns in beginning at the start and at the end."""
+    """Yield ``map``, or a map over several processes, which take items from the start and from the end in turn."""
     if jobs == 1:
         yield map
         return
@@ -185,15 +185,15 @@ def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable
 
 
 def kernels_of_call(number: int) -> Kernels:
-    """Do one of the calls, on a batch of one short sentence."""
+    """Make a call of `CALLS`, by its index, on a batch of one short sentence."""
     log, kernels = logging.getLogger("treeparse.kernels"), Kernels()
     level = log.level
     log.setLevel(logging.DEBUG)
     log.addFilter(kernels.take)
     try:
         kind, call = CALLS[number]
-        with _little_garbage():
-            call(_made(kind))
+        with _rare_full_collections():
+            call(_argument(kind))
     finally:
         log.removeFilter(kernels.take)
         log.setLevel(level)
@@ -201,8 +201,8 @@ def kernels_of_call(number: int) -> Kernels:
 
 
 @contextmanager
-def _little_garbage() -> Iterator[None]:
-    """Look for garbage among young objects alone: the many others live on, and took an eighth of a compiler's time."""
+def _rare_full_collections() -> Iterator[None]:
+    """Collect garbage among young objects only, because full collections took an eighth of the compiler's time."""
     before = gc.get_threshold()
     gc.set_threshold(*before[:2], 1000)
     try:
@@ -211,8 +211,8 @@ def _little_garbage() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _made(kind: str) -> Any:
-    """What a call is for."""
+def _argument(kind: str) -> Any:
+    """Return the argument of a call: a layer or a distribution."""
     import torch
 
     from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
