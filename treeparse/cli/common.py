@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from treeparse.data.compression import check_compression
-from treeparse.names import DECODERS, LISTING_DECODERS, decoder_named, listing_decoder_named
+from treeparse.names import DECODERS, decoder_named
 from treeparse.user_code import check_module, import_code
 
 T = TypeVar("T")
@@ -113,7 +113,8 @@ def add_overwrite_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_batch_words_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--batch-words``."""
-    parser.add_argument("--batch-words", type=positive, default=5000, metavar="N", help="words at once (default: 5000)")
+    meaning = "words of a batch, which the model scores at once (default: 5000)"
+    parser.add_argument("--batch-words", type=positive, default=5000, metavar="N", help=meaning)
 
 
 def add_drop_empty_argument(parser: argparse.ArgumentParser) -> None:
@@ -154,8 +155,3 @@ def add_decoder_argument(parser: argparse.ArgumentParser) -> None:
         "expected LAS (default: as the model's config says)"
     )
     add_choice_argument(parser, "--decoder", decoder_named, DECODERS, help=meaning)
-
-
-def add_listing_decoder_argument(parser: argparse.ArgumentParser, *, help: str) -> None:
-    """Declare ``--decoder``, the choice of the trees that are listed."""
-    add_choice_argument(parser, "--decoder", listing_decoder_named, LISTING_DECODERS, help=help)

@@ -24,7 +24,7 @@ from treeparse.corpus.writers import WRITERS, Writer, check_format
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
-from treeparse.names import INPUT_FORMATS
+from treeparse.names import INPUT_FORMATS, LISTING_DECODERS, listing_decoder_named
 from treeparse.progress import ParsingBar
 
 if TYPE_CHECKING:
@@ -41,53 +41,51 @@ complete: at its line end in text, at the blank line after it in CoNLL-U. A prog
 sends the next sentence needs --chunk 1."""
 
 RAW_TEXT = """\
-With --format text --tokenizer spacy:en each line is a paragraph of raw text, which spaCy's rules for a language split
-into sentences and words; other tokenizers are a spaCy pipeline, as spacy:en_core_web_sm, and Stanza, as stanza:en,
-which has multiword tokens too. Words should be as in the treebank of the model. The output has # text, SpaceAfter=No
-and # newpar, the text in Unicode's NFC, and ids of the line and the sentence in it, as 3-2."""
+With --format text --tokenizer spacy:en each line is a paragraph of raw text, and spaCy's rules for a language split it
+into sentences and words. Other tokenizers are a spaCy pipeline, such as spacy:en_core_web_sm, and Stanza, such as
+stanza:en, which also knows multiword tokens. The words should be as in the treebank of the model. The output has
+# text (in Unicode's NFC), SpaceAfter=No, # newpar, and as ids the line and the sentence in it, such as 3-2."""
 
 CONDITIONS = """\
 --keep-heads keeps each HEAD and DEPREL of the input that is not _, and fills in the others; --within gives a word one
 of the heads that its MISC names (Heads=2,5). Both are exact: probabilities are conditional on what is known. A sentence
-that no tree fits is an error, or is left out by --skip-invalid.
+that no tree fits is an error; --skip-invalid leaves it out.
 
---rules FILE lists only trees that satisfy declared rules: at most one subject of a head, no arguments of function
-words, a root of some UPOS, no arcs that cross. --rules ud is a shipped file, which treeparse config rules/ud prints;
-help("treeparse.rules.reading") has all rules. The search is exact, up to --opened trees a sentence. A sentence without
-such a tree among these gets its best tree, and the closing line counts how many sentences broke a rule and how many
-were mended. Probabilities are as without rules."""
+--rules FILE finds only trees that satisfy rules: at most one subject of a head, no arguments of function words, a root
+of a certain UPOS, no crossing arcs. --rules ud is a shipped file, which treeparse config rules/ud prints;
+help("treeparse.rules.reading") lists all rules. The search is exact among the first --opened trees of a sentence. If
+none of these satisfies the rules, the sentence gets its best tree. The closing line counts the sentences whose best
+tree broke a rule and the mended ones. Rules do not change probabilities."""
 
 CORPORA = """\
-Where OUT is a folder (one that exists, or a name that ends in /), each input gets a file in it, under its name; inputs
-of several folders keep the folders below the one they share. A file appears once it is complete, and stays when a later
-input is faulty; the same command with --skip-existing parses the other inputs.
+If OUT is a folder (one that exists, or a name that ends in /), each input gets a file of its own name in it; inputs of
+several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
+input is faulty; then the same command with --skip-existing parses the other inputs.
 
---shard i/n lets n processes or machines share the work, each started with another i from 1 to n; they need not
-communicate. With a folder they share the files, by size: the same command, with -o folder/, in every process. With one
-output each process takes a run of sentences of about equal size in bytes: -o part-$i.conllu, and
-cat part-1.conllu part-2.conllu ... is the whole. A shard without sentences is no error. All processes must read the
-same inputs: write no output where the patterns of IN would match it. For example:
+With --shard i/n, n processes or machines share the work, each with another i from 1 to n; they need not communicate.
+With -o folder/ they share the files, by size. With one output each process parses a run of sentences of about equal
+size in bytes: with -o part-$i.conllu, cat part-1.conllu part-2.conllu ... gives the whole. A shard may be empty. All
+processes must read the same inputs, so write no output that the patterns of IN match. For example:
   seq 4 | xargs -P 4 -I{} treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard {}/4 --threads 1 -q"""
 
 PROBABILITIES = """\
-With --probabilities each tree has the probabilities of its arcs, and of arc and label together, among all trees of the
-model (at the temperature 1): as predict writes them, ArcProb and LabelProb in MISC beside the comments tree_prob,
-exp(log_prob), and entropy; in JSONL arc_probs, label_probs and entropy of each parse. Probabilities that the input had
-are left out."""
+--probabilities adds to each tree the probabilities of its arcs, and of arc and label together, among all trees of the
+model (at temperature 1), as predict does: ArcProb and LabelProb in MISC, the comments tree_prob, exp(log_prob), and
+entropy; in JSONL arc_probs, label_probs and entropy of each parse. Probabilities in the input are dropped."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best: bool = False) -> None:
     """Declare the arguments; ``output`` is the help of ``-o``, ``lists_of_best`` restricts ``--combine``."""
     models = "the folder of a model, or of its run; several parse as one"
     parser.add_argument("models", nargs="+", metavar="MODEL", help=models)
-    inputs = "files, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for standard input"
+    inputs = "files of sentences, plain or compressed (.gz, .bz2, .xz, .zst); globs; - for stdin"
     parser.add_argument("inputs", nargs="+", metavar="IN", help=inputs)
     add_output_argument(parser, output)
     parser.add_argument(
         "--format",
         choices=INPUT_FORMATS,
         default="conllu",
-        help="of the input; text has a tokenised sentence a line, or with --tokenizer a paragraph of raw text",
+        help="the input format; a line of text is a tokenised sentence or, with --tokenizer, a paragraph of raw text",
     )
     parser.add_argument(
         "--tokenizer",
@@ -107,27 +105,28 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
     parser.add_argument("--keep-heads", action="store_true", help="keep HEAD and DEPREL that are not _, see below")
     parser.add_argument("--within", action="store_true", help="choose one of the heads that MISC names (Heads=2,5)")
-    rules = "rules that trees must satisfy: YAML, or a shipped name, see below"
+    rules = "rules that trees must satisfy: a YAML file or a shipped name, see below"
     parser.add_argument("--rules", metavar="FILE", help=rules)
-    opened = f"trees of a sentence that are tested against rules, at most (default: {OPENED:,})"
+    opened = f"the most trees of a sentence to test against rules (default: {OPENED:,})"
     parser.add_argument("--opened", type=positive, metavar="N", help=opened)
     add_model_arguments(parser, lists_of_best=lists_of_best)
 
 
-def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, best: bool) -> None:
-    """Declare the arguments of lists of trees; ``k`` is the help of ``-k``, ``best`` is False for samples."""
+def add_list_arguments(parser: argparse.ArgumentParser, *, k: str, decoder: str, best: bool) -> None:
+    """Declare the arguments of lists of trees, with the help of ``-k`` and ``--decoder``; ``best``: no samples."""
     output = "the lists; .gz, .bz2, .xz or .zst compresses; a folder gets a file an input"
     add_arguments(parser, output=output, lists_of_best=best)
     parser.add_argument("-k", type=positive, required=True, metavar="K", help=k)
     add_output_format_argument(parser)
     parser.add_argument("--probabilities", action="store_true", help="write the probabilities of arcs and labels")
+    add_choice_argument(parser, "--decoder", listing_decoder_named, LISTING_DECODERS, help=decoder)
 
 
 def add_output_format_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--output-format``."""
     meaning = (
-        "of the output, or the class path of a writer, mine.Writer (default: jsonl where OUT ends in .jsonl, or "
-        ".jsonl.gz and the like, otherwise conllu)"
+        "the output format, or the class path of a writer, such as mine.Writer (default: jsonl if OUT ends in "
+        ".jsonl, .jsonl.gz and the like, otherwise conllu)"
     )
     add_choice_argument(parser, "--output-format", check_format, WRITERS, help=meaning)
 

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 SEVERAL = """\
 Several models, one folder after the other, parse as one: by the mean of their scores (--combine scores, a product of
-experts) or of the log probabilities of labelled arcs (log_probs). They must be trained for the same kind of trees, and
+experts) or of the log probabilities of labelled arcs (log_probs). They must be trained for the same kind of trees and
 may differ in everything else; labels are matched by name."""
 
 EXPECTED_TREE = """\
 With --combine marginals and any decoder, the parse is the tree of the highest expected LAS under the mean of the
-probabilities of the models."""
+models' probabilities."""
 
 
 def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool = False) -> None:
     """Declare ``--combine``, ``--precision`` and ``--import``; ``lists_of_best`` restricts ``--combine``."""
     check = listing_combination_named if lists_of_best else combination_named
     names = LISTING_COMBINATIONS if lists_of_best else COMBINATIONS
-    combine = "several models parse by the mean of these, see below (default: scores)"
+    combine = "what several models average to parse as one, see below (default: scores)"
     add_choice_argument(parser, "--combine", check, names, help=combine)
     add_precision_argument(parser)
     add_import_argument(parser)
@@ -45,8 +45,8 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool 
 def add_precision_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--precision``, of the scores."""
     meaning = (
-        "of the scorer's products: single, bfloat16, eight bits (on CPUs; trees may change a little), or auto: "
-        "bfloat16 where the device has instructions for it (default: 32)"
+        "of the scorer's matrix products: 32-bit, bfloat16, or 8-bit on CPUs (trees may change a little); auto is "
+        "bfloat16 if the device has instructions for it (default: 32)"
     )
     add_choice_argument(parser, "--precision", precision_named, PRECISIONS, help=meaning, default="32")
 
@@ -87,12 +87,9 @@ def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
 
 def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
     """Return the parser of a folder, or the ensemble of several, with the device and precision of the arguments."""
-    if len(directories) == 1 and args.combine is None:
-        return load_model(directories[0], args).use_precision(args.precision)
-    with Announcer(quiet=args.quiet).during("loading the model"):
-        from treeparse.batch import pick_device
-        from treeparse.model import Ensemble
+    parsers = [load_model(directory, args) for directory in directories]
+    if len(parsers) == 1 and args.combine is None:
+        return parsers[0].use_precision(args.precision)
+    from treeparse.model import Ensemble
 
-        import_modules(args)
-        model = Ensemble.from_pretrained(directories, args.combine or "scores")
-        return model.to(pick_device(args.device)).use_precision(args.precision)
+    return Ensemble(parsers, args.combine or "scores").use_precision(args.precision)

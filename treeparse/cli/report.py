@@ -31,15 +31,7 @@ def report_page(
     systems: Sequence[ScoredSystem],
     directions: "Sequence[Direction]" = (),
 ) -> str:
-    """Return the HTML page.
-
-    Args:
-        heading: what was compared, in lines.
-        tables: the scores.
-        gold: the sentences with gold trees.
-        systems: one or more, with parses of the same words.
-        directions: of two systems, the words that one of them alone has right.
-    """
+    """Return the HTML page; ``directions`` has the words that one of two systems alone has right."""
     lines = "<br>\n".join(map(escaped, heading))
     body = [part("scores", f"<h2>Scores</h2>\n<p>{lines}</p>\n{''.join(map(table, tables))}")]
     body += [part(f"system-{number}", _system(gold, system)) for number, system in enumerate(systems, 1)]

@@ -1,4 +1,4 @@
-"""What is counted and reported while a corpus is parsed."""
+"""Counts and reports of the parsing of a corpus."""
 
 import warnings
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ class CorpusSummary:
     """Counts of a corpus that was parsed.
 
     Attributes:
-        outputs: files written.
+        outputs: written files.
         existing_outputs: files that existed and stayed as they were.
-        sentences: parsed.
-        words: parsed.
+        sentences: parsed sentences.
+        words: parsed words.
         invalid_sentences: faulty sentences that were left out.
         long_sentences: sentences that were left out because of their length.
         empty_files: inputs without a sentence.
@@ -41,20 +41,20 @@ class CorpusSummary:
 
 
 class CorpusObserver:
-    """Hears how the parsing of a corpus goes; a subclass overrides what it shows, such as a progress bar."""
+    """Receives reports while a corpus is parsed; a subclass overrides methods to show them, as a progress bar does."""
 
     def start(self, size: int | None) -> None:
-        """Begin; ``size`` is the number of bytes to read, None where it cannot be known."""
+        """Report the start; ``size`` is the number of bytes to read, None if unknown."""
 
     def start_output(self, number: int, count: int) -> None:
-        """Begin the output of a number, counted from 1, out of ``count`` outputs."""
+        """Report the start of an output, by its number from 1, out of ``count`` outputs."""
 
     def advance(self, sentences: Sequence[ConlluSentence]) -> None:
-        """Hear which sentences were parsed; no sentence comes twice."""
+        """Report parsed sentences; each sentence is reported once."""
 
     def warn(self, message: str) -> None:
-        """Hear of a doubt about the input."""
+        """Report a doubt about the input."""
         warnings.warn(f"{message[0].upper()}{message[1:]}", stacklevel=2)
 
     def fail(self, done: int, count: int) -> None:
-        """Hear that an error ended the work when ``done`` of ``count`` outputs were written."""
+        """Report that an error ended the work when ``done`` of ``count`` outputs were written."""

@@ -1,4 +1,4 @@
-"""What is read and written when a corpus is parsed, and its parts: each output with its inputs."""
+"""Requests to parse a corpus, and their parts: each output with its inputs."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
 from treeparse.names import InputFormat
 
-INPUT_SUFFIXES = (".conllu", ".txt", ".tok")  # which the suffix of another output format replaces
+INPUT_SUFFIXES = (".conllu", ".txt", ".tok")  # the suffix of the output replaces these
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +88,15 @@ class CorpusRequest:
 
 @dataclass(frozen=True, slots=True)
 class CorpusInput:
-    """An input file, or the sentences of it that a shard has."""
+    """An input file, or the sentences of the file that belong to a shard."""
 
     path: Path
     number: int  # among all inputs, from 0
-    span: range | None = None  # the bytes in which the sentences start; None: all
+    span: range | None = None  # the bytes at which the sentences start; None for all
 
     @property
     def size(self) -> int | None:
-        """Bytes to read, None where only reading tells."""
+        """The number of bytes to read; None if only reading the file can tell."""
         if self.span is not None:
             return len(self.span)
         is_plain = self.path.is_file() and compression_of_name(self.path) is None
@@ -118,8 +118,8 @@ def list_parts(
 
     Args:
         request: the request; its shard has some of the inputs of a folder, or a run of the sentences of a file.
-        also_read: files and globs that are read besides; no output may replace them.
-        others: files, and folders of models or runs, that are read besides; they need not exist.
+        also_read: further files and globs that are read; no output may replace them.
+        others: further files, and folders of models or runs, that are read; they need not exist.
 
     Raises:
         TreeparseError: two inputs have one output, standard input goes to a folder, an input that is no file has
@@ -129,7 +129,9 @@ def list_parts(
     paths = expand_paths(request.inputs)
     inputs, shard = [CorpusInput(path, number) for number, path in enumerate(paths)], request.shard
     if request.has_folder:
-        targets = _targets(paths, str(request.output), _suffix(request))
+        suffix = request.writer().suffix
+        keeps_names = suffix == ".conllu" and request.format == "conllu"  # because the format stays the same
+        targets = _targets(paths, str(request.output), None if keeps_names else suffix)
         parts = [CorpusPart(target, (each,)) for target, each in zip(targets, inputs, strict=True)]
         if shard is not None:
             parts = [parts[index] for index in shard.files([path.stat().st_size for path in paths])]
@@ -149,7 +151,7 @@ def list_parts(
 
 
 def total_size(parts: Sequence[CorpusPart]) -> int | None:
-    """Return the size of all inputs in bytes, None where only reading tells."""
+    """Return the size of all inputs in bytes; None if only reading them can tell."""
     sizes = [source.size for part in parts for source in part.inputs]
     return None if None in sizes else sum(filter(None, sizes))
 
@@ -159,14 +161,11 @@ def is_folder(output: str) -> bool:
     return os.path.isdir(output) or output.endswith(("/", os.sep))
 
 
-def _suffix(request: CorpusRequest) -> str | None:
-    """Return the suffix of the outputs in a folder; None if inputs keep their names because the format is the same."""
-    writer = request.writer()
-    return None if writer.suffix == ".conllu" and request.format == "conllu" else writer.suffix
-
-
 def _targets(paths: Sequence[Path], folder: str, suffix: str | None) -> list[str]:
-    """Return the output of each input: its name in the folder, below those folders that the inputs do not share."""
+    """Return the output of each input: its name in the folder, below those folders that the inputs do not share.
+
+    ``suffix`` replaces the suffix of the name; None keeps it.
+    """
     if Path("-") in paths:
         raise TreeparseError(f"Standard input has no name for a file in the folder {folder}: name an output file.")
     files = [os.path.abspath(path) for path in paths]

@@ -1,4 +1,4 @@
-"""The sentences of a corpus, in order, with their ordinals; what a request leaves out is counted."""
+"""The sentences of a corpus, in order, with their ordinals, and counts of the sentences that a request leaves out."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordina
 
 
 class OrderedSentence(NamedTuple):
-    """A sentence and its ordinal in the whole input, whatever is left out and in whichever shard."""
+    """A sentence and its ordinal in the whole input, which neither left-out sentences nor shards change."""
 
     sentence: ConlluSentence
     ordinal: int
@@ -105,7 +105,7 @@ def _conllu_reader(
 
 
 def check_tags(items: Iterable[SentenceOrEnd], model: "Parser | Ensemble") -> Iterator[SentenceOrEnd]:
-    """Pass sentences on; raise with file and line if one lacks tags that the model reads."""
+    """Yield the sentences; raise with file and line if a sentence lacks tags that the model reads."""
     for item in items:
         if item is not None:
             check_sentence(item.sentence, model)

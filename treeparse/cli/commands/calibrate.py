@@ -20,31 +20,31 @@ if TYPE_CHECKING:
     from treeparse.metrics import Calibration
     from treeparse.model import Parser
 
-HELP = "fit a model's temperatures, so that its probabilities come true"
+HELP = "fit a model's temperatures, so that its probabilities are calibrated"
 EPILOG = """examples:
   treeparse calibrate runs/english dev.conllu
   treeparse calibrate runs/english/model dev.conllu -o runs/english/calibrated
   treeparse evaluate --model runs/english/model test.conllu --calibration
 
-Trained parsers are mostly too sure, of arcs more than of labels. The model gets two temperatures. By the first all its
-scores are divided: it is that at which the trees of DEV, labels included, are likeliest, exactly. Its parses and lists
-of the best trees stay what they are, but for those of the decoder minimum_risk; their probabilities change, and so do
-samples. The second one is for P(label | arc) in written probabilities of labels, and changes nothing else: it is that
-at which they fit best whether the labels of the model's parses of DEV are right where their arcs are.
+Trained parsers are mostly overconfident, of arcs more than of labels. This command fits two temperatures. The first
+divides all scores of the model; it is the exact optimum of the likelihood of the trees of DEV, labels included. Parses
+and lists of best trees stay the same, except with the decoder minimum_risk; probabilities and samples change. The
+second temperature only changes P(label | arc) in written probabilities of labels; it fits best which labels of the
+model's parses of DEV are right, given right arcs.
 
-Printed are the losses before and after, of trees minus the mean log probability of a word, of labels that of whether
-the label is right, and expected calibration errors on DEV (see treeparse evaluate --calibration).
+The command prints the losses before and after, of trees (minus the mean log probability of a word) and of labels (minus
+that of whether the label is right), and expected calibration errors on DEV (see treeparse evaluate --calibration).
 
-DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o another one is
-written; a second time changes nothing more. To undo it, set temperature to 1 and label_temperature to null in its
-config.json. What export and training write has the temperatures of the training's config."""
+DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o a new one is
+written; calibrating again changes nothing. To undo it, set temperature to 1 and label_temperature to null in its
+config.json. Models that export and training write have the temperatures of the training's config."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("model", metavar="MODEL", help="the folder of a model, or of its run")
     parser.add_argument("dev", nargs="+", metavar="DEV", help="CoNLL-U with trees, also compressed; globs; - for stdin")
-    output = "write the model there, and leave MODEL as it is (default: change MODEL)"
+    output = "write a new model there (default: change MODEL)"
     parser.add_argument("-o", "--output", type=output_file, metavar="DIR", help=output)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     add_batch_words_argument(parser)

@@ -1,4 +1,4 @@
-"""``treeparse check``: every fault of CoNLL-U files, and what they hold."""
+"""``treeparse check``: report every fault of CoNLL-U files, and figures about their trees."""
 
 import argparse
 import functools
@@ -23,20 +23,20 @@ from treeparse.data.text.formats import WrongFormatError
 from treeparse.data.validation import NO_HEADS, NO_LABELS
 from treeparse.errors import DataError
 
-HELP = "report the faults of CoNLL-U files and what they hold"
+HELP = "report the faults of CoNLL-U files, and figures about their trees"
 EPILOG = """examples:
   treeparse check train.conllu dev.conllu
   treeparse check --no-trees parsed.conllu.gz
   treeparse check -q --output faults.json 'treebanks/**/*.conllu'
 
-Faults go to standard output, one a line, as FILE:LINE: sentence SENT_ID: PROBLEM.
-The figures leave faulty sentences out. The exit code is 0 for clean files, 1 if there are faults.
-Several files are compared: notes say which sentences (of the same words) two of them share, and which labels, UPOS tags
-and features one has and another lacks. Notes are no faults."""
+Standard output gets each fault as a line, FILE:LINE: sentence SENT_ID: PROBLEM, and then figures, which leave faulty
+sentences out. The exit code is 0 for clean files, 1 if there are faults. Notes on several files, which are no faults,
+list the sentences (of the same words) that two files share, and the labels, UPOS tags and features that one file has
+and another lacks."""
 
-MOST_COLUMNS = 4  # of a table; more files than that show their sum alone
+MOST_COLUMNS = 4  # of a table; of more files it has only the sum
 MOST_NAMED = 10  # labels, features or pairs of files that notes name
-KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # what is compared, by the field of its counts
+KINDS = {"labels": "label", "upos": "UPOS tag", "features": "feature"}  # compared items, by the field of their counts
 WITHOUT_HEADS = "check files to parse with --no-trees; training takes such sentences with data.partial true"
 WITHOUT_LABELS = "with --no-trees, the lines alone are checked"
 

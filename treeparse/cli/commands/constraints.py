@@ -1,4 +1,4 @@
-"""``treeparse constraints``: files of constraints, extracted from trees or compared with a model."""
+"""``treeparse constraints``: extract constraints from trees, or compare a model with a file of constraints."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,22 +17,22 @@ from treeparse.sentence import Sentence
 if TYPE_CHECKING:
     from treeparse.objectives.constraints import Constraint, Extracted
 
-HELP = "extract constraints from trees, or report how far a model is from them"
+HELP = "extract constraints from trees, or report a model's distance from constraints"
 COUNT = 20
 EPILOG = """examples:
   treeparse constraints extract small.conllu --count 20 -o constraints.yaml
   treeparse constraints report runs/english/model constraints.yaml dev.conllu
 
 extract TREEBANK... writes the most frequent combinations of a word's UPOS, its head's UPOS and the word's side of the
-head, each with the share of the words of that UPOS that have such a head, rounded to 0.1, 0.25, 0.5, 0.75 or 1, as a
-file to edit and to train on: --objective treeparse.objectives.GeneralizedExpectation.
+head, each with the share of the words of that UPOS that have such a head, rounded to 0.1, 0.25, 0.5, 0.75 or 1. The
+file is made to be edited and to train with --objective treeparse.objectives.GeneralizedExpectation.
 
-report MODEL FILE TEXT... prints for each constraint of FILE the words of TEXT that it is about, its target, the share
-of them that the model expects to match, and how far that is from the target; and the share that matches in the trees of
-TEXT, where it has some. An entry of FILE is such as
-  - dependent: {upos: DET}          # also {word: [the, a]}; lists mean any of; left out, all words
+report MODEL FILE TEXT... prints for each constraint of FILE the number of its words in TEXT, its target, the share of
+these words that the model expects to match, the distance of that share from the target and, if TEXT has trees, the
+share that matches in them. An entry of FILE is, for example,
+  - dependent: {upos: DET}          # or {word: [the, a]}; a list means any of these; without it, all words
     head: {upos: NOUN}              # or root
-    direction: left                 # the word stands left of its head
+    direction: left                 # the word is left of its head
     label: [det, det:poss]
     distance: [1, 5]                # words apart
     probability: 0.9                # or [0.8, 1.0], or at_least: 0.8, or at_most: 0.1"""
@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _extract(args: argparse.Namespace) -> str:
-    """The text of a file of constraints."""
+    """Return the text of a file of constraints."""
     from treeparse.objectives.constraints import constraints_to_yaml, extract_constraints
 
     sentences = [sentence.words for sentence in load_treebank(args.inputs, partial=True, single_root=False)]
-    found = extract_constraints(sentences, args.count or COUNT, exact=args.exact)
+    extracted = extract_constraints(sentences, args.count or COUNT, exact=args.exact)
     words = sum(map(len, sentences))
     head = [
         f"# Constraints from {len(sentences):,} sentences of {words:,} words: {', '.join(args.inputs)}",
@@ -84,12 +84,13 @@ def _extract(args: argparse.Namespace) -> str:
         "# An entry may also have label, distance, {word: ...} in the place of {upos: ...}, and an interval or",
         "# at_least or at_most as its target: see treeparse constraints --help.",
     ]
-    body = constraints_to_yaml([each.constraint for each in found], list(map(_comment, found)))
+    body = constraints_to_yaml([each.constraint for each in extracted], list(map(_comment, extracted)))
     return "\n".join(head) + "\n" + body
 
 
-def _comment(found: "Extracted") -> str:
-    return f"{found.constraint}: {found.matches:,} of {found.words:,}, {_shown(found.matches / found.words)}"
+def _comment(extracted: "Extracted") -> str:
+    share = _shown(extracted.matches / extracted.words)
+    return f"{extracted.constraint}: {extracted.matches:,} of {extracted.words:,}, {share}"
 
 
 def _report(args: argparse.Namespace) -> list[str]:

@@ -1,16 +1,15 @@
-"""``treeparse crossparse``: lists of training sentences by parsers that were not trained on them."""
+"""``treeparse crossparse``: list parses of training sentences by parsers that were not trained on them."""
 
 import argparse
 
 from treeparse.cli.common import modules_of_current_folder, positive, seed
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
-from treeparse.corpus.output_checks import check_new_folder
 from treeparse.shipped import file_or_shipped
 
-HELP = "train parsers on folds of a treebank and list the parses of the others"
+HELP = "train parsers on all folds of a treebank but one, and list parses of that one"
 TAKES_OVERRIDES = True
 METHODS = ("best", "samples", "different-samples")
-EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
+EPILOG = """Every key of the config can also be a dotted option, as in treeparse train.
 
 examples:
   treeparse crossparse --config my.yaml --folds 4 -k 32 --output runs/folds
@@ -18,11 +17,11 @@ examples:
   treeparse crossparse --config fast --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
   treeparse train-reranker train.conllu runs/folds/best-32.jsonl -o runs/reranker
 
-For a reranker to learn from: a parser's lists of the sentences that it was trained on are better than any others it
-makes. Sentence i of data.train belongs to fold i modulo N; each fold is parsed by a parser trained on all others. DIR
-holds a folder for each, with its training file, run and lists, and the lists of all in the order of data.train:
-best-32.jsonl, by method and size. The same command goes on where it was stopped; with another --method or -k it makes
-other lists by the same parsers. In Python: treeparse.rerank.crossparsing."""
+A reranker must not learn from lists of a parser's own training sentences, which are better than its other lists.
+Sentence i of data.train belongs to fold i modulo N; a parser trained on all other folds parses each fold. DIR holds for
+each fold a folder with its training file, run and lists, and the lists of all folds in the order of data.train:
+best-32.jsonl, by method and size. The same command resumes after a stop; with another --method or -k it makes other
+lists with the same parsers. In Python: treeparse.rerank.crossparsing."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train and parse; where a signal stops it, a message says how to resume."""
-    if args.output is not None:
-        check_new_folder(args.output)
+    """Train and parse; if a signal stops the work, a message says how to resume."""
     return stoppable(lambda: _crossparse(args))
 
 

@@ -54,28 +54,29 @@ EPILOG = f"""examples:
   treeparse evaluate --model runs/english/model test.conllu --html report.html
   treeparse evaluate gold.conllu best.jsonl    # as kbest or sample wrote it: oracle scores, too
 
-UAS, LAS and CLAS are those of the official scorer of the CoNLL 2018 shared task: LAS compares universal labels, and
-punctuation counts. Punctuation is what has gold UPOS PUNCT or, where UPOS is _, consists of punctuation characters.
-UPOS, XPOS, UFeats (universal features alone) and AllTags are its scores of tags, where the system has its own: those
-that a model predicts, and those columns of a file in which some word has another tag than in GOLD.
-p says how likely a difference like that of two systems is if they parse equally well (paired bootstrap, two-sided).
-Of two systems tables follow of the words that A has right and B has not (head and universal label), and the other way
-round: the most frequent mistakes, and the sentences in which one is furthest ahead of the other; --html draws these,
---output has every word.
+UAS, LAS and CLAS are computed as by the official scorer of the CoNLL 2018 shared task: LAS compares universal labels,
+and punctuation counts. Punctuation is every word of gold UPOS PUNCT or, if UPOS is _, of punctuation characters only.
+UPOS, XPOS, UFeats (universal features only) and AllTags are that scorer's scores of tags: of the tags that a model
+predicts, and of those columns of a file that differ from GOLD.
 
-A SYSTEM that kbest or sample wrote (CoNLL-U with # rank, or a name in .jsonl) counts by its first trees. A
-table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, that with the most right heads (UAS) and
-that with the most right heads and labels (LAS), over all words; whether the gold tree is among them (complete match);
-the mean number of different trees, and the mean of their summed probabilities (mass).
+Two systems are compared by a paired bootstrap: p is the two-sided probability of such a difference if both parse
+equally well. Two more tables list the words that A has right and B has wrong (head and universal label), and the
+reverse: the most frequent mistakes, and the sentences in which one system is furthest ahead; --html draws these
+sentences, --output lists every word.
 
---html writes one page that needs no other file: the tables, the learning curves of a model in its run's folder, scores
-by length of sentence and of arc and by label, which labels are taken for which, and the worst parses, drawn; with
---calibration how often what has a probability is right.
+Of a SYSTEM of lists, as kbest and sample write them (CoNLL-U with # rank, or a name in .jsonl), the first trees are
+scored. A table of oracle scores follows: of the first 1, 2, 4, ... trees of each list, the tree with the most right
+heads (UAS) and the tree with the most right heads and labels (LAS), over all words; whether the gold tree is among them
+(complete match); the mean number of different trees, and the mean of their summed probabilities (mass).
 
---calibration compares the exact probabilities that a --model gives its arcs, its labels (given their arcs, where these
-are right) and both together with how often they are right, full labels with subtypes: the expected calibration error
-(ECE) in points, by 15 bins of equal width and by 15 of equally many words, and a row for each bin of equal width.
-treeparse calibrate fits a model's temperatures.
+--html writes one self-contained page: the tables, the learning curves of a model whose folder is in a run's, scores by
+length of sentence and of arc and by label, confusions of labels, the worst parses as drawings, and with --calibration
+how often arcs and labels of a probability are right.
+
+--calibration compares the exact probabilities that a --model gives its arcs, its labels (given right arcs) and both
+together with how often these are right, full labels with subtypes: the expected calibration error (ECE) in points, by
+15 bins of equal width and by 15 of equally many words, and a row for each bin of equal width. treeparse calibrate fits
+a model's temperatures.
 
 {SEVERAL}
 {EXPECTED_TREE}"""
@@ -85,16 +86,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     gold = "CoNLL-U with gold trees, plain or compressed; a glob; - for stdin"
     parser.add_argument("gold", nargs="?", action=_Files, metavar="GOLD", help=gold)
-    systems = "parses, or n-best lists, of the same sentences; two are compared"
+    systems = "parses or n-best lists of the same sentences; two systems are compared"
     parser.add_argument("systems", nargs="*", action=_Files, default=[], metavar="SYSTEM", help=systems)
-    model = "parse GOLD with this model; several in a row parse as one"
+    model = "the folder of a model, which parses GOLD; several in a row parse as one"
     parser.add_argument("--model", nargs="+", action=_Models, default=[], metavar="DIR", help=model)
     add_model_arguments(parser)
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
-    parser.add_argument("--calibration", action="store_true", help="print how calibrated a model is, see below")
-    parser.add_argument("--output", type=output_file, metavar="JSON", help="write all scores; - prints them, no tables")
-    parser.add_argument("--html", type=output_file, metavar="HTML", help="write a report; - prints it, no tables")
+    parser.add_argument("--calibration", action="store_true", help="compare probabilities with what is right")
+    parser.add_argument("--output", type=output_file, metavar="JSON", help="write all scores; - is standard output")
+    parser.add_argument("--html", type=output_file, metavar="HTML", help="write a report; - is standard output")
     add_overwrite_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")

@@ -3,11 +3,10 @@
 import argparse
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_listing_decoder_argument
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.trees import TreeRequest
 
-HELP = "list the K best trees of CoNLL-U or text"
+HELP = "list the K best trees of the sentences of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse kbest runs/english/model test.conllu -k 10 -o best.conllu
   treeparse kbest runs/english/model test.conllu -k 50 -o best.jsonl.gz
@@ -23,7 +22,7 @@ only HEAD, DEPREL and DEPS (which becomes _) change; newdoc, newpar and parallel
 object a sentence: sent_id, text, tokens and parses, a list of heads, labels, log_prob and score. A sentence without
 sent_id gets one in both.
 {corpora.PROBABILITIES}
-OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
+OUT appears once it is complete; standard output gets each sentence once it is parsed, in the order of the input.
 {corpora.CHUNKS}
 
 {corpora.RAW_TEXT}
@@ -38,11 +37,8 @@ Lists hold the K best trees that satisfy the rules.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    corpora.add_list_arguments(parser, k="trees of a sentence, at most", best=True)
-    add_listing_decoder_argument(
-        parser,
-        help="list the best of all trees, or of those without crossing arcs (default: as the model's config says)",
-    )
+    decoder = "list the best of all trees, or of those without crossing arcs (default: as the model's config says)"
+    corpora.add_list_arguments(parser, k="trees of a sentence, at most", decoder=decoder, best=True)
 
 
 def run(args: argparse.Namespace) -> int:

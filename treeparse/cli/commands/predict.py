@@ -15,7 +15,7 @@ from treeparse.errors import TreeparseError
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
 
-HELP = "parse CoNLL-U or text"
+HELP = "parse CoNLL-U or text with a trained model"
 EPILOG = f"""examples:
   treeparse predict runs/english/model test.conllu -o parsed.conllu
   treeparse predict runs/english/model 'corpus/*.conllu.gz' -o parsed.conllu.gz --threads 4
@@ -30,18 +30,18 @@ EPILOG = f"""examples:
   echo 'They saw her duck. She ran.' | treeparse predict runs/english/model - --format text --tokenizer spacy:en
 
 In CoNLL-U only HEAD, DEPREL and DEPS (which becomes _) of words change; their previous values are read only with
---keep-heads. With --tags the columns of tags that the model predicts (model.tags in its training) change, too. With
---probabilities MISC of words gets ArcProb, the exact probability of the arc among all trees, and LabelProb, the
-probability of arc and label together (where treeparse calibrate changed the model, the label's probability given its
-arc is at the model's label_temperature); comments get tree_prob, the probability of the whole tree, and the entropy of
-all trees in nats (not with --combine marginals). JSONL has one object a sentence, as kbest writes it, with one parse.
+--keep-heads. --tags also replaces the columns of tags that the model predicts (model.tags in its training).
+--probabilities adds to MISC of words ArcProb, the exact probability of the arc among all trees, and LabelProb, the
+probability of arc and label together (after treeparse calibrate, the label's factor is at the model's
+label_temperature), and as comments tree_prob, the probability of the whole tree, and the entropy of all trees in nats
+(not with --combine marginals). JSONL has one object a sentence, as kbest writes it, with one parse.
 
-With --head-sets 0.05 MISC of words gets Heads=2,5: the heads that are so probable that the true head is among them for
-95% of the words, on average; HEAD is always one of them. --held-out names trees that the model was not trained on, from
-which the necessary probability is computed (split conformal prediction). It holds for words of the same kind of text as
-the held-out words. Training can read such sets as the heads that a word may have.
+--head-sets 0.05 adds to MISC of words Heads=2,5: a set of probable heads that holds the true head for 95% of the words,
+on average; HEAD is always in the set. --held-out names trees that the model was not trained on; from them the least
+probability of a head in the sets is computed (split conformal prediction). The share holds for words of the same kind
+of text as the held-out words. Training can read such sets as the possible heads of words.
 
-OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
+OUT appears once it is complete; standard output gets each sentence once it is parsed, in the order of the input.
 {corpora.CHUNKS}
 
 {corpora.RAW_TEXT}
@@ -63,16 +63,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probabilities", action="store_true", help="write probabilities of arcs, labels and trees")
     alpha = real("a share of words above 0 and below 1", lambda value: 0 < value < 1)
     parser.add_argument(
-        "--head-sets", type=alpha, metavar="ALPHA", help="sets that hold the head of 1 - ALPHA of words"
+        "--head-sets", type=alpha, metavar="ALPHA", help="write sets of heads, right for 1 - ALPHA of words"
     )
-    parser.add_argument("--held-out", action="append", default=[], metavar="GOLD", help="trees for --head-sets; a glob")
+    parser.add_argument("--held-out", action="append", default=[], metavar="GOLD", help="CoNLL-U trees for --head-sets")
 
 
 def run(args: argparse.Namespace) -> int:
     """Parse the sentences and write them."""
     if (args.head_sets is None) != (not args.held_out):
         raise TreeparseError("Sets of heads need both --head-sets ALPHA and --held-out GOLD: give both, or none.")
-    # The threshold is computed by the model, once it is loaded.
+    # Infinity stands for the threshold, which needs the loaded model.
     threshold = None if args.head_sets is None else math.inf
     trees = TreeRequest(decoder=args.decoder, probabilities=args.probabilities, head_threshold=threshold)
 
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _head_threshold(model: "Parser | Ensemble", args: argparse.Namespace) -> float:
-    """Return the probability from which on a head is in a word's set."""
+    """Return the least probability of a head in a word's set."""
     from treeparse.metrics import conformal_threshold  # which needs numpy
 
     held_out = [sentence.words for sentence in load_treebank(args.held_out, single_root=False)]

@@ -23,13 +23,13 @@ EPILOG = """examples:
   treeparse render --model runs/english/model gold.conllu -o errors.html
   treeparse render --model runs/english/model text.conllu --heat-map -o marginals.html
 
-Of a list each tree has its probability, and what is not as in the first tree is marked; of parses beside gold trees,
-what is not as in gold. An arc with another head is dashed, a label that differs at the same head framed. --model draws
-the model's parses of the sentences of IN, each below the tree that IN has for it, if any, as gold; with --heat-map the
-probability of every arc follows, a row a head.
+Each tree of a list has its probability and marks of its differences from the first tree; parses beside gold trees have
+marks of their differences from gold. An arc with another head is dashed, another label at the same head is framed.
+--model draws the model's parses of the sentences of IN, each below its gold tree if IN has one; --heat-map adds the
+probability of every arc, a row for each head.
 
-SVG holds one sentence; HTML holds many, each at the anchor s-SENT_ID, with no script and nothing from elsewhere. Both
-are light or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left."""
+SVG holds one sentence; HTML holds many, each at the anchor s-SENT_ID, without scripts or outside files. Both are light
+or dark as the reader's system prefers. Sentences of mostly right-to-left words run from right to left."""
 
 MOST = 100  # sentences of a page
 LISTED = 10  # trees of a list
@@ -40,18 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     source = "CoNLL-U with trees, or lists of kbest or sample; plain or compressed; a glob; - for stdin"
     parser.add_argument("input", metavar="IN", help=source)
-    parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses of the same sentences, or lists of them")
+    parser.add_argument("system", nargs="?", metavar="SYSTEM", help="parses or lists of the same sentences")
     add_output_argument(parser, "SVG or HTML")
     parser.add_argument("--output-format", choices=("svg", "html"), help="default: svg if OUT ends in .svg, else html")
     parser.add_argument("--sentence", action="append", metavar="ID", help="a sent_id or a number; may be repeated")
     parser.add_argument("--most", type=positive, default=MOST, metavar="N", help=f"sentences to draw (default: {MOST})")
     first = f"draw the first K trees of each list (default: {LISTED})"
     parser.add_argument("-k", type=positive, default=LISTED, metavar="K", help=first)
-    wrap = f"end rows there (default: {ROW_WIDTH}); none: one row, however long"
+    wrap = f"the width of a row (default: {ROW_WIDTH}); none: one row of any length"
     parser.add_argument("--wrap", type=_width, default=ROW_WIDTH, metavar="PIXELS", help=wrap)
-    parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, against the trees of IN if any")
+    parser.add_argument("--model", metavar="DIR", help="draw the parses of this model, below the trees of IN if any")
     parser.add_argument("--heat-map", action="store_true", help="with --model: draw the probability of every arc, too")
-    parser.add_argument("--format", choices=INPUT_FORMATS, default="conllu", help="with --model: of IN")
+    parser.add_argument("--format", choices=INPUT_FORMATS, default="conllu", help="the format of IN, with --model")
     add_import_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")

@@ -41,32 +41,34 @@ EPILOG = """examples:
   treeparse rerank samples.jsonl.gz --mbr uas --lists -o reranked.jsonl.gz
   treeparse evaluate test.conllu best.conllu parsed.conllu
 
-LISTS are files of kbest or sample, CoNLL-U or JSONL. By default, or with --mbr, a parse's score is its expected LAS, or
-UAS: the share of its words that are right if one of the list's trees is, by their probabilities, renormalised over the
-different trees. In a list in which a tree comes again, as samples do, each parse counts the same (--weights draws).
---scorer takes a Python function, or a class that is made without arguments: called with a treeparse.data.NBestList it
-gives a score to each parse. Its module is looked for in the current folder too. With --model or --scorer, --mbr takes
-the scores as log probabilities.
+LISTS are files of kbest or sample, CoNLL-U or JSONL. By default, or with --mbr, a parse's score is its expected LAS (or
+UAS): the expected share of right words if one of the list's different trees is right, by their renormalised
+probabilities. In a list that repeats a tree, as samples do, each parse counts the same (--weights draws). --scorer
+names a Python function, or a class without constructor arguments, also in a module of the current folder: called with a
+treeparse.data.NBestList, it returns a score for each parse. With --model or --scorer, --mbr takes these scores as log
+probabilities.
 
-Of parses with equal scores the first of the list is chosen. OUT is CoNLL-U with the chosen parses: what a CoNLL-U list
-had is kept, but for HEAD, DEPREL and DEPS, of JSONL there are only the words. With --lists OUT has all parses, those of
-higher scores first; score is then the new one, log_prob the parser's. OUT appears once it is complete."""
+Of parses with equal scores the first one is chosen. OUT is CoNLL-U with the chosen parses; only HEAD, DEPREL and DEPS
+of a CoNLL-U list change, and of JSONL lists only the words are written. With --lists OUT has all parses, highest score
+first: score is the new score, log_prob the parser's. OUT appears once it is complete."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("lists", nargs="+", metavar="LISTS", help="n-best files, also compressed; globs; - for stdin")
     add_output_argument(parser, "the parses; .gz compresses")
-    parser.add_argument("--mbr", choices=("las", "uas"), help="by the expected LAS or UAS (default: las)")
-    parser.add_argument("--model", metavar="DIR", help="by the reranker that train-reranker wrote there")
-    parser.add_argument("--scorer", metavar="PATH", help="by a function or class of yours: mine.flat")
+    parser.add_argument("--mbr", choices=("las", "uas"), help="choose by the expected LAS or UAS (default: las)")
+    parser.add_argument(
+        "--model", metavar="DIR", help="choose by the reranker in this folder, as train-reranker wrote it"
+    )
+    parser.add_argument("--scorer", metavar="PATH", help="choose by your own function or class, such as mine.flat")
     parser.add_argument(
         "--weights",
         choices=("auto", "probabilities", "draws"),
-        help="how parses count for --mbr: by their probabilities, or each the same (default: auto, see below)",
+        help="weights of parses for --mbr: their probabilities, or all equal (default: auto, see below)",
     )
     parser.add_argument("--lists", dest="whole", action="store_true", help="write whole lists in their new order")
-    parser.add_argument("--format", choices=LIST_FORMATS, help="of LISTS (default: by the name, as in kbest)")
+    parser.add_argument("--format", choices=LIST_FORMATS, help="the format of LISTS (default: by their names)")
     add_output_format_argument(parser)
     add_drop_empty_argument(parser)
     add_import_argument(parser)

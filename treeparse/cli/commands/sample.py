@@ -4,11 +4,11 @@ import argparse
 import math
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_listing_decoder_argument, real, seed
+from treeparse.cli.common import real, seed
 from treeparse.cli.models import SEVERAL
 from treeparse.corpus.trees import TreeRequest
 
-HELP = "draw trees of CoNLL-U or text at random"
+HELP = "draw random trees of the sentences of CoNLL-U or text"
 EPILOG = f"""examples:
   treeparse sample runs/english/model test.conllu -k 10 -o samples.conllu
   treeparse sample runs/english/model test.conllu -k 100 --seed 7 -o samples.jsonl.gz
@@ -18,22 +18,21 @@ EPILOG = f"""examples:
   echo 'They saw her duck .' | treeparse sample -q -k 5 runs/english/model - --format text
 
 The trees are exact, independent samples: a labelled tree is drawn with probability proportional to exp(score / T). At
-the temperature T = 1 that is the model's distribution; a lower T draws good trees more often, with a higher T trees
-vary more. A tree can be drawn twice. With --without-replacement each tree is drawn from the trees not drawn before: all
-differ, if only in one label. A sentence with fewer than K trees gets each of them once; the closing line counts such
-sentences.
+the temperature T = 1 that is the model's distribution; a lower T prefers better trees, a higher T gives more different
+trees. A tree may be drawn twice. With --without-replacement each tree is drawn from the trees not drawn before, so all
+differ, if only in one label; a sentence with fewer than K trees gets each of them once, and the closing line counts
+such sentences.
 
 The files have the formats of kbest, CoNLL-U or JSONL; rank is the number in the order drawn. log_prob (nats) is the log
 of the probability above: at T, and with the projective decoder among the trees without crossing arcs. score is the
-model's score, whatever T is.
+model's score at any T.
 {corpora.PROBABILITIES}
 
-A sentence's trees depend on --seed, on its position in the input (the number of its file and its number in the file)
-and on its scores, not on other sentences: shards draw the trees of the whole, whatever is left out. The first trees are
-the same for every K. The same command draws the same trees again. Other batches (-k, --shard, --chunk, --batch-words),
-threads and devices can change the last digit of a score and so, rarely, a tree; without replacement, a GPU draws other
-trees.
-OUT appears once it is complete; standard output gets the sentences as they are parsed, in the order of the input.
+A sentence's trees depend on --seed, on its position in the input (the number of its file, and its number in the file)
+and on its scores, not on other sentences, so shards draw the same trees as the whole. The first trees are the same for
+every K. The same command draws the same trees again. Other batches (-k, --shard, --chunk, --batch-words), threads and
+devices may change the last digit of a score and so, rarely, a tree; without replacement, a GPU draws other trees.
+OUT appears once it is complete; standard output gets each sentence once it is parsed, in the order of the input.
 {corpora.CHUNKS}
 
 {corpora.RAW_TEXT}
@@ -43,24 +42,25 @@ A tree that breaks a rule is drawn again, at most --opened times a sentence: the
 that satisfy the rules. The closing line has the share of the trees drawn that satisfied them.
 
 {SEVERAL}
-By --combine marginals one of the models is drawn, then a tree from it, only at T = 1: samples of the mean of their
-distributions, which also gives log_prob; score is then the number of words that are expected to be right.
+--combine marginals, only at T = 1, draws one of the models and then a tree from it: a sample of the mean of their
+distributions, which also gives log_prob; score is the expected number of right words.
 
 {corpora.CORPORA.replace("COMMAND", "sample -k 10")}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    corpora.add_list_arguments(parser, k="trees of a sentence; without replacement, at most", best=False)
+    decoder = (
+        "draw from all trees, or from those without crossing arcs (default: projective if the model's config says so, "
+        "otherwise nonprojective)"
+    )
+    corpora.add_list_arguments(
+        parser, k="trees of a sentence; without replacement, at most", decoder=decoder, best=False
+    )
     parser.add_argument("--without-replacement", action="store_true", help="draw no tree of a sentence twice")
     temperature = real("a finite number above 0", lambda value: 0 < value < math.inf)
     parser.add_argument("--temperature", type=temperature, default=1.0, metavar="T", help="1e-6 or more (default: 1)")
     parser.add_argument("--seed", type=seed, default=0, metavar="S", help="another seed draws other trees (default: 0)")
-    add_listing_decoder_argument(
-        parser,
-        help="draw from all trees, or from those without crossing arcs (default: projective where the model's config "
-        "says so, otherwise nonprojective)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:

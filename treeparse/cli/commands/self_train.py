@@ -1,4 +1,4 @@
-"""``treeparse self-train``: train on few trees and on much text, which the parser of the round before parses."""
+"""``treeparse self-train``: train on few trees and on much text, which the parser of the previous round parses."""
 
 import argparse
 import math
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from treeparse.cli.common import modules_of_current_folder, positive, real
 from treeparse.cli.tables import aligned, percent
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
-from treeparse.corpus.output_checks import check_new_folder
 from treeparse.shipped import file_or_shipped
 
 if TYPE_CHECKING:
@@ -15,17 +14,17 @@ if TYPE_CHECKING:
 
 HELP = "train in rounds on few trees and much text without trees"
 TAKES_OVERRIDES = True
-EPILOG = """every key of the config can be given as a dotted option too, as in treeparse train.
+EPILOG = """Every key of the config can also be a dotted option, as in treeparse train.
 
 examples:
   treeparse self-train --data.train few.conllu --data.dev dev.conllu --data.unlabelled "text/*.txt" --output runs/few
   treeparse self-train --config my.yaml --rounds 3 --least-log-prob -0.5 --output runs/few
   treeparse predict runs/few my-text.conllu -o parsed.conllu
 
-Round 0 trains on the trees alone. Each round after it trains a new parser on the trees and on the text, CoNLL-U or a
-tokenised sentence a line, as the parser of the round before parses it. DIR holds the run of each round (round-0 and
-on) and in model/ the one of the highest dev LAS, or the last one without data.dev. The same command resumes where it
-was stopped; with more --rounds it adds those. In Python: treeparse.training.self_training."""
+Round 0 trains on the trees alone. Each later round trains a new parser on the trees and on the text (CoNLL-U or a
+tokenised sentence a line) as the parser of the previous round parses it. DIR holds the run of each round (round-0,
+round-1, ...) and in model/ the parser of the highest dev LAS, or without data.dev the last parser. The same command
+resumes after a stop; with more --rounds it adds rounds. In Python: treeparse.training.self_training."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train all rounds and print a table of them; where a signal stops it, a message says how to resume."""
-    if args.output is not None:
-        check_new_folder(args.output)
+    """Train all rounds and print a table of them; if a signal stops the training, a message says how to resume."""
     return stoppable(lambda: _self_train(args))
 
 

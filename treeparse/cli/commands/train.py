@@ -1,18 +1,17 @@
-"""``treeparse train``: train a parser as a config file says, or go on with a run."""
+"""``treeparse train``: train a parser with the settings of a config file, or resume a run."""
 
 import argparse
 from pathlib import Path
 
 from treeparse.cli.common import modules_of_current_folder
 from treeparse.cli.training import how_to_resume, read_config, stoppable
-from treeparse.corpus.output_checks import check_new_folder
 from treeparse.errors import TreeparseError
 from treeparse.progress import Announcer
 from treeparse.shipped import file_or_shipped, shipped_file
 
 HELP = "train a parser from CoNLL-U"
 TAKES_OVERRIDES = True
-EPILOG = """every key of the config can be given as a dotted option too, which wins over the file.
+EPILOG = """Every key of the config can also be a dotted option, which overrides the file.
 
 examples:
   treeparse train --output runs/turkish --data.train tr-train.conllu --data.dev tr-dev.conllu
@@ -25,9 +24,9 @@ examples:
   treeparse train --resume runs/english
   treeparse train --help-config
 
-mymodule.MyLoss and mymodule.MyEncoder are classes of your own: modules are looked for in the current folder too, after
-all that are installed. Commands that take a model with such an encoder want --import mymodule.
-the run's folder holds model/ (the parser), metrics.csv, tensorboard/, config.yaml and checkpoints/."""
+mymodule.MyLoss and mymodule.MyEncoder are your own classes, in an installed module or one in the current folder. Other
+commands need --import mymodule to load a model with such an encoder. The run's folder holds model/ (the parser),
+metrics.csv, tensorboard/, config.yaml and checkpoints/."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,8 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume",
         metavar="DIR",
-        help="go on with the run in DIR after its last measurement, or from its start; its patience may be raised, and "
-        "its epochs and steps where its schedule is constant",
+        help="continue the run in DIR after its last measurement, or from its start; its patience may be raised, and "
+        "with a constant schedule its epochs and steps",
     )
     parser.add_argument("--init-from", metavar="DIR", help="start from the weights and vocabularies of a model")
     parser.add_argument("--help-config", action="store_true", help="list every key with its type and default, and exit")
@@ -50,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @modules_of_current_folder()
 def run(args: argparse.Namespace) -> int:
-    """Train; where a signal stops it, a message says how to resume."""
+    """Train; if a signal stops the training, a message says how to resume."""
     if args.help_config:
         from treeparse.training.settings.reading import describe_settings
 
@@ -58,8 +57,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
 
     output = None
-    if args.output is not None:
-        check_new_folder(args.output)
 
     def work() -> None:
         nonlocal output

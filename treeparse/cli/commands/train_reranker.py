@@ -1,4 +1,4 @@
-"""``treeparse train-reranker``: learn to choose from lists, by lists of sentences with gold trees."""
+"""``treeparse train-reranker``: train a reranker from n-best lists of sentences with gold trees."""
 
 import argparse
 import sys
@@ -19,17 +19,17 @@ EPILOG = """examples:
   treeparse train-reranker train.conllu lists.jsonl --dev dev.conllu dev-lists.jsonl -o runs/reranker
   treeparse train-reranker dev.conllu other-lists.jsonl --tune runs/reranker -o runs/reranker-for-other
 
-LISTS are of the sentences of GOLD, in order, by parsers that were not trained on these: crossparse makes such lists of
-the training data itself. A tree's score is base_weight times the parser's log probability, and what the reranker says:
-  global  the sum of the weights of features that see more than an arc: siblings, grandparents, the labels of a head's
-          dependents, how many these are, sizes and edges of subtrees
-  neural  a score of each arc by a Tree-LSTM over the subtree below it, on top of an encoder
-It learns that the expected number of right words be high, or the probability of the best trees (--target). The lists of
---dev, or every tenth of LISTS, choose the epoch and base_weight. With --tune a trained reranker is left as it is but
-for base_weight, which is made to suit the lists: those of another parser, or longer ones.
+LISTS are lists of the sentences of GOLD, in order, by parsers that were not trained on these sentences; crossparse
+makes such lists of training data. A tree's score is base_weight times the parser's log probability, plus:
+  global  the sum of the weights of features larger than an arc: siblings, grandparents, the labels and the number of a
+          head's dependents, sizes and edges of subtrees
+  neural  scores of arcs by a Tree-LSTM over the subtree below each arc, on top of an encoder
+Training maximises the expected number of right words, or the probability of the best trees (--target). The lists of
+--dev, or every tenth of LISTS, choose the epoch and base_weight. --tune changes only the base_weight of a trained
+reranker, to suit the lists of another parser, or longer lists.
 
-treeparse rerank takes DIR by --model; after --upos it wants lists with UPOS, in CoNLL-U. DIR holds JSON and
-safetensors; loading runs nothing. Rerankers are trained, and choose, on the CPU."""
+treeparse rerank takes DIR by --model; a reranker trained with --upos needs CoNLL-U lists with UPOS. DIR holds JSON and
+safetensors; loading it runs no code. Rerankers are trained and used on the CPU."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,14 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
     parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")
-    parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="lists to choose by, which are not learned")
+    parser.add_argument(
+        "--dev", nargs=2, metavar=("GOLD", "LISTS"), help="held-out trees and lists, to choose an epoch"
+    )
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
-    parser.add_argument("--target", choices=("expected", "best"), default="expected", help="(default: expected)")
+    parser.add_argument(
+        "--target", choices=("expected", "best"), default="expected", help="see below (default: expected)"
+    )
     parser.add_argument("--epochs", type=positive, metavar="N", help="passes over LISTS (default: 4)")
     parser.add_argument(
         "--upos",
         action="store_true",
-        help="let global features read UPOS: those of LISTS, or of GOLD where LISTS are JSONL",
+        help="let global features read the UPOS of LISTS, or of GOLD if LISTS are JSONL",
     )
     parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of weights and order (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")

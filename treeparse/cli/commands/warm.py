@@ -1,4 +1,4 @@
-"""``treeparse warm``: compile all kernels at once, where an image is built or before the first run."""
+"""``treeparse warm``: compile all kernels, when an image is built or before the first run."""
 
 import argparse
 import gc
@@ -20,16 +20,16 @@ from treeparse.cli.common import positive
 from treeparse.errors import TreeparseError
 from treeparse.progress import Bar
 
-HELP = "compile all kernels now, so that nothing has to wait for them later"
+HELP = "compile all kernels now, so that no later command waits for them"
 EPILOG = """examples:
   treeparse warm
   treeparse warm --jobs 4
   NUMBA_CACHE_DIR=/var/cache/treeparse treeparse warm
 
-Compiled kernels are kept in the first of these folders that can be written to: NUMBA_CACHE_DIR, the installation, the
-user's cache. Later they are found there by all who can read them, be it read-only. They are made for one kind of
-processor: for an image that is to run on several, set NUMBA_CPU_NAME=generic where it is built and where it runs.
-Those for the CUDA devices that are there, if any, are compiled too, and kept in the user's cache."""
+Compiled kernels are cached in the first of these folders that is writable: NUMBA_CACHE_DIR, the installation, the
+user's cache; every process that can read the folder loads them from there. They suit one kind of processor: for an
+image that runs on several kinds, set NUMBA_CPU_NAME=generic both at build time and at run time. Kernels for the CUDA
+devices of this machine, if any, are compiled too, into the user's cache."""
 
 
 def _score(lstm: Any) -> None:
