@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
@@ -109,39 +110,27 @@ def _commands(named: Sequence[str] = ()) -> dict[str, ModuleType]:
 
 
 def _build_parser(commands: dict[str, ModuleType]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="treeparse",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    style: dict[str, Any] = {"formatter_class": argparse.RawDescriptionHelpFormatter, "allow_abbrev": False}
+    parser = argparse.ArgumentParser(prog="treeparse", description=DESCRIPTION, epilog=EPILOG, **style)
     parser.add_argument("--version", action="version", version=f"treeparse {installed_version()}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in commands.items():
-        subparser = subparsers.add_parser(
-            name,
-            help=command.HELP,
-            description=command.HELP[0].upper() + command.HELP[1:] + ".",
-            epilog=getattr(command, "EPILOG", None),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        description = command.HELP[0].upper() + command.HELP[1:] + "."
+        subparser = subparsers.add_parser(name, help=command.HELP, description=description, **style)
         command.add_arguments(subparser)
-        _add_common_arguments(subparser)
+        group = subparser.add_argument_group("common options")
+        group.add_argument(
+            "--threads",
+            type=whole(1, MOST_THREADS),
+            metavar="N",
+            help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
+        )
+        device = "cpu, cuda, cuda:1, ... (default: the command's own choice)"
+        group.add_argument("--device", metavar="DEVICE", help=device)
+        group.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no messages but errors")
+        subparser.set_defaults(known_options=re.findall(r"--[a-z-]+", subparser.format_help()))
+        subparser.epilog = getattr(command, "EPILOG", None)
     return parser
-
-
-def _add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("common options")
-    group.add_argument(
-        "--threads",
-        type=whole(1, MOST_THREADS),
-        metavar="N",
-        help="CPU threads (default: as torch chooses); several processes at once are fastest with --threads 1 each",
-    )
-    group.add_argument("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ... (default: the command's own choice)")
-    group.add_argument("-q", "--quiet", action="store_true", help="no progress bars, no messages but errors")
 
 
 def _parse(
@@ -157,7 +146,7 @@ def _parse(
         args.overrides = unknown
     elif unknown:
         problem = f"unrecognized arguments: {' '.join(unknown)}; see treeparse {args.command} --help"
-        parser.error(problem + did_you_mean(unknown[0].partition("=")[0], _options(command)))
+        parser.error(problem + did_you_mean(unknown[0].partition("=")[0], args.known_options))
     return args
 
 
@@ -191,14 +180,6 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(level)
-
-
-def _options(command: ModuleType) -> list[str]:
-    """Return the long options of a command."""
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    _add_common_arguments(parser)
-    return re.findall(r"--[a-z-]+", parser.format_help())
 
 
 def _set_threads(threads: int | None, *, quiet: bool) -> None:

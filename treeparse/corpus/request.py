@@ -83,7 +83,8 @@ class CorpusRequest:
         name = self.output_format or ("conllu" if self.has_folder else format_of_name(self.output))
         trees = self.trees
         is_list, has_sets = trees.method != "parse", trees.head_threshold is not None
-        return make_writer(name, WriterOptions(is_list, self.tags, trees.probabilities, has_sets, self.drop_empty))
+        options = {"tags": self.tags, "probabilities": trees.probabilities, "drop_empty": self.drop_empty}
+        return make_writer(name, WriterOptions(lists=is_list, head_sets=has_sets, **options))
 
 
 @dataclass(frozen=True, slots=True)
