@@ -17,7 +17,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "treeparse"
 
 # What every layer may import; only batches need torch.
-GROUND = {"errors", "names", "shipped", "sentence", "batch", "setting_fields", "lazy", "user_code", "upgrades"}
+GROUND = {"errors", "names", "shipped", "sentence", "batch", "lazy", "user_code", "upgrades"}
 
 # What each layer may import of ours, besides itself.
 ALLOWED = {
@@ -26,7 +26,6 @@ ALLOWED = {
     "shipped": {"errors"},
     "sentence": {"errors"},
     "batch": {"errors", "names", "sentence"},
-    "setting_fields": set(),
     "lazy": set(),
     "user_code": {"errors"},
     "upgrades": set(),

@@ -24,7 +24,7 @@ from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder import storage
 from treeparse.model.folder.storage import from_plain
 from treeparse.nn import BiLSTMConfig
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 from treeparse.version import installed_version
 
 CONFIG = ParserConfig(

@@ -1,14 +1,18 @@
 """Upgrades of configs, runs and model folders that earlier versions wrote: one table a kind.
 
-A class that moves or gets another name adds its old path to ``CLASS_PATHS``. A setting that gets another name adds a
-line to ``SETTING_KEYS``. Any other change of a model folder raises ``FORMAT`` and adds a function to ``UPGRADES``.
-No line is ever removed.
+A new setting is declared by `added_setting`. A class that moves or gets another name adds its old path to
+``CLASS_PATHS``. A setting that gets another name adds a line to ``SETTING_KEYS``. Any other change of a model folder
+raises ``FORMAT`` and adds a function to ``UPGRADES``. No line is ever removed.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import field, fields
+from typing import Any, TypeVar, cast
 
+T = TypeVar("T")
+
+BEFORE = "value of before"  # key in the metadata of a field
 FORMAT = 1  # of the JSON files in model folders and runs
 UPGRADES: Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}  # from a format's config to the next format
 
@@ -87,3 +91,17 @@ def _set_nested(settings: dict[Any, Any], key: str, value: Any) -> None:
     for section in sections:
         settings = settings.setdefault(section, {})
     settings[name] = value
+
+
+def added_setting(default: T, *, before: T) -> T:
+    """Declare a setting, as a dataclass field, that files of earlier versions lack.
+
+    Such files are read as if they held ``before``, the behaviour of those versions. ``default`` may change; ``before``
+    must never change.
+    """
+    return cast(T, field(default=default, metadata={BEFORE: before}))
+
+
+def values_of_before(settings: Any) -> dict[str, Any]:
+    """Return the value of each setting of a dataclass, or of its instance, that files of earlier versions lack."""
+    return {each.name: each.metadata[BEFORE] for each in fields(settings) if BEFORE in each.metadata}

@@ -9,7 +9,7 @@ from treeparse.errors import TreeparseError
 from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn.config import LARGEST, BiLSTMConfig, EncoderConfig, check_at_least, check_at_most, check_rate
 from treeparse.nn.transformer_config import TransformerConfig
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 
 # The settings of the package's encoders, by their ``type``.
 ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}

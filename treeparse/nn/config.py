@@ -5,7 +5,7 @@ from typing import Any, Literal, Protocol
 
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import TAGS, Tag
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 
 SIZES = ("word_size", "vector_size", "char_size", "char_filters", "tag_size", "hidden_size")
 LARGEST = 10**9

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from treeparse.errors import TreeparseError
 from treeparse.names import Tag
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 
 from .config import (
     LARGEST,

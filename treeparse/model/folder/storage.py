@@ -3,7 +3,7 @@
 The ``digests`` in the config are those of the other two files; they detect damage. The config may be edited.
 
 Every later version can load a folder. Settings that a later version added get the values that the folder was made with
-(`treeparse.setting_fields.added_setting`). The tables of `treeparse.upgrades` describe all other changes.
+(`treeparse.upgrades.added_setting`). The tables of `treeparse.upgrades` describe all other changes.
 """
 
 import hashlib
@@ -29,8 +29,7 @@ from treeparse.model import encoders, scorers
 from treeparse.model.config import ScorerConfig
 from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
 from treeparse.nn import EncoderConfig
-from treeparse.setting_fields import values_of_before
-from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings
+from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings, values_of_before
 from treeparse.version import installed_version
 
 DIGESTED = (VOCABULARY, WEIGHTS)

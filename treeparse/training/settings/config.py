@@ -13,7 +13,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
 from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
 from treeparse.nn.transformer_config import TransformerConfig
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63

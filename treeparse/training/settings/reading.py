@@ -19,7 +19,6 @@ from treeparse.model.config import ENCODERS, ParserConfig
 from treeparse.model.folder.hub import check_local_model
 from treeparse.names import OBJECTIVES
 from treeparse.nn.transformer_config import TransformerConfig, no_adapters
-from treeparse.setting_fields import values_of_before
 from treeparse.training.settings.arguments import (
     MODE,
     Keys,
@@ -40,7 +39,7 @@ from treeparse.training.settings.components import (
     list_settings,
 )
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, TrainConfig
-from treeparse.upgrades import upgraded_settings
+from treeparse.upgrades import upgraded_settings, values_of_before
 from treeparse.user_code import check_module
 
 if TYPE_CHECKING:

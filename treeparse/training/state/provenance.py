@@ -15,7 +15,7 @@ from treeparse.batch import pick_device
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.storage import file_header, from_plain, upgraded
 from treeparse.sentence import Sentence
-from treeparse.setting_fields import added_setting
+from treeparse.upgrades import added_setting
 from treeparse.version import installed_version
 
 CPUINFO = Path("/proc/cpuinfo")
