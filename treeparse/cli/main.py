@@ -94,7 +94,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
-        return _fail(_os_sentence(error), USAGE_ERROR)
+        reason = error.strerror or str(error) or type(error).__name__
+        return _fail(f"{reason}." if error.filename is None else f"{error.filename}: {reason}.", USAGE_ERROR)
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
@@ -193,11 +194,6 @@ def _set_threads(threads: int | None, *, quiet: bool) -> None:
 def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether numpy, torch's CPU allocator or a GPU's allocator ran out of memory."""
     return isinstance(error, MemoryError) or ("memory" in str(error) and "allocate" in str(error))
-
-
-def _os_sentence(error: OSError) -> str:
-    reason = error.strerror or str(error) or type(error).__name__
-    return f"{error.filename}: {reason}." if error.filename is not None else f"{reason}."
 
 
 def _fail(sentence: str, code: int) -> int:

@@ -137,17 +137,13 @@ def _modelled(parser: "Parser", words: Sentence, parse: Parse, args: argparse.Na
     figures.append(figure_of(tree, gold, f"probability {math.exp(parse.log_prob):.4g}", args.wrap))
     if args.heat_map:
         caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
-        marginals = _marginals(parser, replace(words, heads=None, labels=None))
+        import torch
+
+        with torch.inference_mode():
+            p = parser.distribution(parser.collate([replace(words, heads=None, labels=None)]))
+            marginals = p.arc_marginals()[0].tolist()
         figures.append(Figure(draw_marginals(words.forms, marginals, parse.heads), caption))
     return figures
-
-
-def _marginals(parser: "Parser", words: Sentence) -> list[list[float]]:
-    """Return the probability of every arc, head first."""
-    import torch
-
-    with torch.inference_mode():
-        return parser.distribution(parser.collate([words])).arc_marginals()[0].tolist()
 
 
 def tree_of(words: Sentence) -> Tree:

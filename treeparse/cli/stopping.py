@@ -9,11 +9,11 @@ SIGNALS = {"SIGTERM": "terminated", "SIGHUP": "hung up"}  # Windows has no SIGHU
 
 
 class Stopped(SystemExit):
-    """A signal to end, as an exception, so that files are closed and incomplete files are removed.
+    """The exception for a signal to end, which lets files be closed and incomplete files be removed.
 
     Attributes:
-        exit_code: as the shell reports the signal.
-        word: what happened, for messages.
+        exit_code: the exit code by which shells report the signal.
+        word: the event in one word, for messages.
     """
 
     def __init__(self, number: int) -> None:
@@ -28,20 +28,20 @@ def signals_exit() -> Iterator[None]:
 
     An error after the signal, such as the error of a worker process that got it too, also becomes `Stopped`.
     """
-    if threading.current_thread() is not threading.main_thread():  # no other may set handlers
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
     received: list[int] = []
 
     def end(number: int, *_: object) -> None:
         received.append(number)
-        if len(received) == 1:  # a terminal that closes sends SIGHUP twice: the second one must not break the cleaning
+        if len(received) == 1:  # a closing terminal sends SIGHUP twice: the second signal must not stop the cleaning
             raise Stopped(number)
 
     numbers = [getattr(signal, name) for name in SIGNALS if hasattr(signal, name)]
-    before = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
+    handlers = {number: handler for number in numbers if (handler := signal.getsignal(number)) is not signal.SIG_IGN}
     try:
-        for number in before:
+        for number in handlers:
             signal.signal(number, end)
         yield
     except Exception as error:
@@ -49,5 +49,5 @@ def signals_exit() -> Iterator[None]:
             raise Stopped(received[0]) from error
         raise
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)

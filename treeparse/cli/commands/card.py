@@ -23,9 +23,8 @@ EPILOG = """examples:
   treeparse card runs/english en-test.conllu
   treeparse card runs/english en-test.conllu other-test.conllu --model-name en_ewt
 
-The card, README.md in the model's folder, says what the model is, how well it parses, what it was trained on, under
-which licence, and how. Training writes one without test scores. What you add to it by hand is lost when it is written
-anew."""
+The card, README.md in the model's folder, describes the model, its scores, its training data with their licence, and
+its training. Training writes a card without test scores. Writing the card again loses changes made by hand."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

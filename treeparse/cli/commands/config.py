@@ -8,19 +8,19 @@ from treeparse.shipped import every_name, shipped_file
 
 HELP = "print a shipped configuration, rules or constraints, or list them all"
 EPILOG = """examples:
-  treeparse config                        list what ships: configurations, rules, constraints
-  treeparse config fast > my.yaml         take one as the start of your own
-  treeparse config rules/ud > my.yaml     rules that --rules ud names
-  treeparse config constraints/ud         constraints of --config ge"""
+  treeparse config                        list all shipped configurations, rules and constraints
+  treeparse config fast > my.yaml         start your own configuration from fast
+  treeparse config rules/ud > my.yaml     start from the rules of --rules ud
+  treeparse config constraints/ud         print the constraints of --config ge"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a name, such as fast or rules/ud; none lists them all")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="such as fast or rules/ud; without it, list all names")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one file as it stands, or every name with its file's first comment."""
+    """Print one file, or every name with the first comment of its file."""
     if args.name is None:
         names = every_name()
         width = max(map(len, names), default=0)

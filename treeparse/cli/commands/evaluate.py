@@ -108,21 +108,18 @@ class _Files(argparse.Action):
     """Stores files in the order of the command line: the first is GOLD, all others are SYSTEMs."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
-        _take_files(namespace, [values] if isinstance(values, str) else values or [])
+        files = [values] if isinstance(values, str) else values or []
+        known = [] if namespace.gold is None else [namespace.gold]
+        namespace.gold, *namespace.systems = [*known, *namespace.systems, *files] or [None]
 
 
-class _Models(argparse.Action):
+class _Models(_Files):
     """Stores folders of models that parse as one, and files after them, which argparse cannot tell apart."""
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
         models, files = leading_models(values)
         namespace.model = [*namespace.model, models]
-        _take_files(namespace, files)
-
-
-def _take_files(namespace: argparse.Namespace, files: Sequence[str]) -> None:
-    known = [] if namespace.gold is None else [namespace.gold]
-    namespace.gold, *namespace.systems = [*known, *namespace.systems, *files] or [None]
+        super().__call__(parser, namespace, files, option)
 
 
 def run(args: argparse.Namespace) -> int:

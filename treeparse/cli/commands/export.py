@@ -1,4 +1,4 @@
-"""``treeparse export``: write the parser of a run's best epoch, whether or not the run has ended."""
+"""``treeparse export``: write the parser of a run's best epoch, even while the run continues."""
 
 import argparse
 from pathlib import Path
@@ -12,9 +12,9 @@ EPILOG = """examples:
   treeparse export runs/english                  writes runs/english/model
   treeparse export runs/english -o best-so-far
 
-The run may be finished, stopped or still running, which it does not disturb. An earlier model in DIR is replaced; the
-end of training replaces it too if a later epoch is better. Commands that take a model take a run's folder for its
-model."""
+The run may be finished, stopped or still running, undisturbed by the export. The export replaces an earlier model in
+DIR, and the end of training replaces the export if a later epoch is better. Commands that take a model accept a run's
+folder for the model in it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, and say which epoch it is."""
+    """Export the parser and print its epoch."""
     if args.output is not None:
         check_output_folder(args.output)
     check_folder(args.run)

@@ -1,4 +1,4 @@
-"""``treeparse rank``: the sentences of a corpus, the most uncertain ones first: those worth annotating."""
+"""``treeparse rank``: order the sentences of a corpus, the most uncertain first, for annotation."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import TreeparseError
 
-HELP = "order the sentences of a corpus for annotation"
-VALUES = {  # by the attribute of a Parse that has them
+HELP = "order the sentences of a corpus for annotation, the most uncertain first"
+VALUES = {  # the attribute of a Parse for each choice of --by
     "entropy": "entropy",
     "expected_error": "expected_errors",
     "expected_gradient": "expected_gradient",
@@ -28,20 +28,20 @@ EPILOG = f"""examples:
   treeparse rank runs/english/model 'corpus/*.conllu.gz' --by expected_error --per-word -o ranked.tsv
   treeparse rank runs/english/model corpus.txt --format text | head
 
-Sentences are sorted by falling value, sentences of equal values in the order of the input:
-  entropy            of all labelled trees of the sentence, in nats
-  expected_error     how many words of the parse are expected to have a wrong head or label: 1 - probability, summed
-  expected_gradient  how much learning the tree would move the scores: the squared length of the gradient of its log
-                     probability in the scores of labelled arcs, expected over all trees (Settles and Craven 2008).
-                     It equals the number of words in which two random trees are expected to differ
-All are exact. Values grow with the length of sentences; --per-word divides by the number of words. A TSV has a row a
-sentence, with the value, the file and line, and the words; CoNLL-U has the sentence as it was, with the value in a
-comment. All sentences of an output are held in memory.
+Sentences are sorted by falling value, and sentences of equal values as in the input:
+  entropy            the entropy of all labelled trees of the sentence, in nats
+  expected_error     the expected number of words of the parse with a wrong head or label
+  expected_gradient  the expected squared length of the gradient of a tree's log probability in the scores of labelled
+                     arcs (Settles and Craven 2008), which is how far learning the tree would move the scores. It equals
+                     the expected number of words in which two random trees differ
+All values are exact. They grow with the length of the sentence; --per-word divides by the number of words. A TSV has a
+row a sentence: the value, file, line, id and words. CoNLL-U has the input sentence, with the value in a comment. All
+sentences of an output are in memory at once.
 
 {corpora.CONDITIONS}
 
 {SEVERAL}
-There is no entropy and no expected gradient for --combine marginals.
+With --combine marginals only expected_error exists.
 
 {corpora.CORPORA.replace("COMMAND", "rank")}"""
 
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output-format",
         choices=("tsv", "conllu"),
-        help="of the output (default: conllu where OUT ends in .conllu, or .conllu.gz and the like, otherwise tsv)",
+        help="the output format (default: conllu if OUT ends in .conllu, .conllu.gz and the like, otherwise tsv)",
     )
 
 
@@ -65,12 +65,9 @@ def run(args: argparse.Namespace) -> int:
     """Order the sentences and write them."""
     by_gradient = args.by == "expected_gradient"
     trees = TreeRequest(decoder=args.decoder, probabilities=not by_gradient, gradient=by_gradient)
-    return corpora.parse_files(args, trees, (RankedConllu if _is_conllu(args) else RankedTable)(args))
-
-
-def _is_conllu(args: argparse.Namespace) -> bool:
-    by_name = not is_folder(args.output) and plain_name(args.output).endswith(".conllu")
-    return (args.output_format or ("conllu" if by_name else "tsv")) == "conllu"
+    has_conllu_name = not is_folder(args.output) and plain_name(args.output).endswith(".conllu")
+    output_format = args.output_format or ("conllu" if has_conllu_name else "tsv")
+    return corpora.parse_files(args, trees, (RankedConllu if output_format == "conllu" else RankedTable)(args))
 
 
 class RankedTable(Writer):
@@ -104,7 +101,7 @@ class RankedTable(Writer):
 
 
 class RankedConllu(RankedTable):
-    """Writes sentences by falling value, as they were, with the value in a comment."""
+    """Writes the input sentences by falling value, with the value in a comment."""
 
     suffix = ".conllu"
 

@@ -10,18 +10,18 @@ from treeparse.cli.models import add_precision_argument, check_models, load_mode
 from treeparse.errors import TreeparseError
 
 HANDLES_SIGNALS = True
-HELP = "parse over HTTP, as UDPipe's REST service does"
+HELP = "parse over HTTP, with the interface of UDPipe's REST service"
 HOST, PORT = "127.0.0.1", 8001
 LONGEST_TIME = 86_400  # seconds
 _seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
 LIMITS = {  # the type, default, metavar and meaning of each option
-    "--max-megabytes": (positive, 4, "N", "of a request"),
+    "--max-megabytes": (positive, 4, "N", "megabytes of a request"),
     "--max-words": (positive, 100_000, "N", "words of a request; of lists, those of all trees"),
     "--max-sentence-words": (positive, 1000, "N", "words of a sentence"),
     "--max-trees": (positive, 100, "K", "trees of a list"),
     "--waiting": (positive, 128, "N", "requests that wait for the parser"),
-    "--seconds": (_seconds, 60, "S", "for a request to wait and be parsed"),
-    "--client-seconds": (_seconds, 60, "S", "for a client to send a request, or to take the answer"),
+    "--seconds": (_seconds, 60, "S", "seconds for a request to wait and be parsed"),
+    "--client-seconds": (_seconds, 60, "S", "seconds for a client to send a request or read the answer"),
 }
 
 EPILOG = """examples:
@@ -35,17 +35,18 @@ EPILOG = """examples:
   curl -F data=@text.conllu -F sample=10 -F seed=1 http://127.0.0.1:8001/process
   curl http://127.0.0.1:8001/models
 
-Requests that name no model use the first one. The name of a model is the name of its folder, or of the folder above if
-the folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's service send tokenised sentences without
-the parameter tokenizer, and get its JSON: model, acknowledgements, result. help("treeparse.serve") has all parameters.
+Requests that name no model use the first one. A model is named after its folder, or after the folder above if its
+folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's service send tokenised sentences without the
+parameter tokenizer, and get that service's JSON: model, acknowledgements, result. help("treeparse.serve") lists all
+parameters.
 
-Simultaneous requests are parsed in batches, long ones in turn with the others; predict finds the same trees. Faulty
-requests are answered by a sentence: 400, 404 (no such model), 413 (too long), 503 with Retry-After (too many wait, or
---seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
-works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server answers the requests in progress and ends;
-a second signal ends it at once.
+Simultaneous requests are parsed in batches, long requests in turn with short ones; the trees are those of predict.
+Faulty requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
+or --seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
+works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server finishes the requests in progress and
+ends; a second signal ends it at once.
 
-There is no encryption and no authentication: with another --host than the default, put a proxy before the server."""
+The server has no encryption and no authentication: with another --host than the default, put a proxy before it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

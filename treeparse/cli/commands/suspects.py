@@ -1,4 +1,4 @@
-"""``treeparse suspects``: the arcs of a treebank that a model finds improbable, the least probable ones first."""
+"""``treeparse suspects``: list the arcs of a treebank that a model finds improbable, the least probable first."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ EPILOG = f"""examples:
   treeparse suspects runs/english/model dev.conllu --top 200
   treeparse suspects runs/english/model 'treebank/*.conllu' --below 0.01 -o suspects.tsv
 
-A TSV has a row for every word whose head and label the model finds less probable than --below, the least probable ones
-first: the probability (exact, among all labelled trees), file and line, head and label, and the head, label and
-probability of the model's parse. Heads are as in CoNLL-U. Many of the first rows are errors of annotation, if the model
-was not trained on these sentences: use a model that was trained on other parts of the treebank. A label that the model
-does not know has the probability 0.
+The TSV has a row for every word whose head and label are less probable than --below, the least probable first: the
+probability (exact, among all labelled trees), file, line, sentence and word, head and label, and the head, label and
+probability of the model's parse. Heads are as in CoNLL-U. Many of the first rows are annotation errors if the model was
+not trained on these sentences: use a model trained on other parts of the treebank. A label that the model does not know
+has probability 0.
 
 {SEVERAL}"""
 
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("gold", nargs="+", metavar="GOLD", help="CoNLL-U with trees, also compressed; globs; stdin: -")
     add_output_argument(parser, "the TSV")
     probability = real("a probability from 0 to 1", lambda value: 0 <= value <= 1)
-    below = "a probability, from 0 to 1 (default: 0.5)"
+    below = "list words less probable than P (default: 0.5)"
     parser.add_argument("--below", type=probability, default=0.5, metavar="P", help=below)
     parser.add_argument("--top", type=positive, metavar="N", help="write only the first N words")
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
