@@ -8,8 +8,8 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from treeparse.data.files import STANDARD_STREAM, expand_paths
-from treeparse.data.leftovers import remove_all_leftovers, remove_leftovers
 from treeparse.data.outputs import check_output, check_output_folder
+from treeparse.data.temporary_files import remove_all_leftovers, remove_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import FILES, RUN_MODEL
 

@@ -25,9 +25,8 @@ class Compression:
     """A format of compressed files.
 
     Attributes:
-        name: the name of the format.
+        name: the name of the format and of its shell command.
         suffix: the end of its files' names.
-        command: the shell command that writes a file to standard output, decompressed.
         magic: the first bytes of its files, as a regular expression.
         open: opens a stream of compressed bytes; closing the result does not close the stream.
         errors: returns the exceptions by which the format's library reports damage, besides ``EOFError``.
@@ -35,30 +34,29 @@ class Compression:
 
     name: str
     suffix: str
-    command: str
     magic: bytes
     open: Callable[[BinaryIO, Mode], Any]
     errors: Callable[[], tuple[type[Exception], ...]]
 
+    @property
+    def command(self) -> str:
+        """The shell command that decompresses a file to standard output."""
+        return f"{self.name} -dc"
+
     @contextmanager
     def reading(self, stream: BinaryIO, source: str) -> Iterator[BinaryIO]:
-        """Decompress a stream; a ``DataError`` names ``source`` if the stream is damaged or cut."""
-        plain = self._opened(stream, "rb", source)
+        """Decompress a stream; a ``DataError`` names ``source`` if the stream is damaged or incomplete."""
+        plain = self.opened(stream, "rb", source)
         try:
             with plain:
                 yield plain
         except (EOFError, *self.errors()) as error:
-            if isinstance(error, OSError) and error.errno is not None:  # of the disk, not of the format
+            if isinstance(error, OSError) and error.errno is not None:  # an error of the disk, not of the format
                 raise
             raise DataError(f"this is no whole {self.name} file ({error})", source=source) from error
 
-    @contextmanager
-    def writing(self, stream: BinaryIO, target: str) -> Iterator[BinaryIO]:
-        """Compress what is written, with the same bytes for the same input; errors name ``target``."""
-        with self._opened(stream, "wb", target) as packed:
-            yield packed
-
-    def _opened(self, stream: BinaryIO, mode: Mode, path: str) -> Any:
+    def opened(self, stream: BinaryIO, mode: Mode, path: str) -> Any:
+        """Open a stream of compressed bytes; ``path`` is the name in errors. Written bytes depend on the input only."""
         self.check_installed(path)
         return self.open(stream, mode)
 
@@ -72,23 +70,23 @@ class Compression:
 
 
 def check_compression(path: str | Path) -> None:
-    """Raise a ``TreeparseError`` if a file's name ends in that of a compression which is not installed."""
+    """Raise a ``TreeparseError`` if the library of the compression that a file's name ends in is not installed."""
     if (compression := compression_of_name(path)) is not None:
         compression.check_installed(str(path))
 
 
 def compression_of_name(path: str | Path) -> Compression | None:
-    """The compression that the end of a file's name stands for; None for a plain file."""
+    """Return the compression that the end of a file's name stands for; None for a plain file."""
     return next((each for each in _FORMATS if str(path).endswith(each.suffix)), None)
 
 
 def compression_of_content(head: bytes) -> Compression | None:
-    """The compression of a file that begins with ``head``, `MAGIC_LENGTH` bytes of it or more; None if it has none."""
+    """Return the compression of a file from its first `MAGIC_LENGTH` bytes or more; None for a plain file."""
     return next((each for each in _FORMATS if re.match(each.magic, head)), None)
 
 
 def plain_name(path: str | Path) -> str:
-    """A file's name without the suffix of its compression."""
+    """Return a file's name without the suffix of its compression."""
     compression = compression_of_name(path)
     return str(path).removesuffix("" if compression is None else compression.suffix)
 
@@ -115,7 +113,7 @@ def _zstd(stream: BinaryIO, mode: Mode) -> Any:
 
 
 def _zstd_library() -> Any:
-    """Python's own module, from 3.14 on, or the package."""
+    """Return the standard library's module (from Python 3.14 on) or the package `zstandard`."""
     try:
         return import_module("compression.zstd")
     except ImportError:
@@ -123,12 +121,12 @@ def _zstd_library() -> Any:
 
 
 class _ZstdReader(RawIOBase):
-    """Decompresses by `zstandard`, whose own reader takes a file that is cut for a whole one."""
+    """Decompresses by `zstandard`, whose own reader does not notice that a file is incomplete."""
 
     def __init__(self, stream: BinaryIO, new_frame: Callable[[], Any]) -> None:
         self._stream, self._new_frame = stream, new_frame
         self._frame: Any = None
-        self._packed, self._plain = b"", memoryview(b"")  # what is left of the last piece
+        self._packed, self._plain = b"", memoryview(b"")  # the remainders of the last piece
 
     def readable(self) -> bool:
         return True
@@ -140,20 +138,17 @@ class _ZstdReader(RawIOBase):
                 return 0
             if not piece:
                 raise EOFError("it ends within a frame")
-            self._decompress(piece)
+            frame = self._frame or self._new_frame()
+            self._plain = memoryview(frame.decompress(piece))
+            self._packed, self._frame = (frame.unused_data, None) if frame.eof else (b"", frame)
         count = min(len(buffer), len(self._plain))
         buffer[:count], self._plain = self._plain[:count], self._plain[count:]
         return count
 
-    def _decompress(self, piece: bytes) -> None:
-        frame = self._frame or self._new_frame()
-        self._plain = memoryview(frame.decompress(piece))
-        self._packed, self._frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-
 
 _FORMATS = (
-    Compression("gzip", ".gz", "gzip -dc", rb"\x1f\x8b", _gzip, lambda: (OSError, zlib.error)),
-    Compression("bzip2", ".bz2", "bzip2 -dc", rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", _bzip2, lambda: (OSError,)),
-    Compression("xz", ".xz", "xz -dc", rb"\xfd7zXZ\x00", _xz, lambda: (import_module("lzma").LZMAError,)),
-    Compression("zstd", ".zst", "zstd -dc", rb"\x28\xb5\x2f\xfd", _zstd, lambda: (_zstd_library().ZstdError,)),
+    Compression("gzip", ".gz", rb"\x1f\x8b", _gzip, lambda: (OSError, zlib.error)),
+    Compression("bzip2", ".bz2", rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", _bzip2, lambda: (OSError,)),
+    Compression("xz", ".xz", rb"\xfd7zXZ\x00", _xz, lambda: (import_module("lzma").LZMAError,)),
+    Compression("zstd", ".zst", rb"\x28\xb5\x2f\xfd", _zstd, lambda: (_zstd_library().ZstdError,)),
 )

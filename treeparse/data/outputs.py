@@ -1,4 +1,4 @@
-"""Output files and folders, which are written whole or not at all: plain, compressed or standard output."""
+"""Output files and folders, written completely or not at all: plain, compressed or standard output."""
 
 import errno
 import os
@@ -6,26 +6,26 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from treeparse.data.compression import compression_of_name
 from treeparse.data.files import STANDARD_STREAM
-from treeparse.data.leftovers import OLD, lock_kept, new_file, new_folder, remove_leftovers
+from treeparse.data.temporary_files import OLD, remove_leftovers, temporary_beside
 from treeparse.errors import TreeparseError
 
-NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # what file systems say that cannot sync a folder
+NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)  # errors of file systems that cannot sync a folder
 
 
 class Output:
-    """Bytes on their way out, with a small text face: ``write`` takes ``bytes`` or ``str`` (written as UTF-8)."""
+    """A binary output stream whose ``write`` takes ``bytes`` or ``str`` (written as UTF-8)."""
 
     def __init__(self, stream: BinaryIO, *, flush: bool = False) -> None:
         self._stream, self._flush = stream, flush
 
     def write(self, data: str | bytes) -> int:
-        """Write all of ``data`` (to a standard stream at once, without waiting for more) and return its length."""
+        """Write all of ``data``, to a standard stream without buffering, and return its length."""
         self._stream.write(data.encode() if isinstance(data, str) else data)
         if self._flush:
             self._stream.flush()
@@ -33,11 +33,11 @@ class Output:
 
 
 def check_output(path: str | Path) -> None:
-    """Raise where no file can be written at a path; standard output, pipes and devices can.
+    """Raise if no file can be written at a path; standard output, pipes and devices always can.
 
     Raises:
         TreeparseError: the path is a folder, or its folder does not exist.
-        OSError: the folder may not be written to, or the name cannot be.
+        OSError: the folder is not writable, or the name is invalid.
     """
     if str(path) == STANDARD_STREAM:
         return
@@ -49,11 +49,11 @@ def check_output(path: str | Path) -> None:
 
 
 def check_output_folder(path: str | Path) -> None:
-    """Raise where no folder can be written at a path, or where one cannot be replaced.
+    """Raise if no folder can be written at a path, or if the folder there cannot be replaced.
 
     Raises:
         TreeparseError: the path is a file, or its parent does not exist.
-        OSError: the parent may not be written to, or the name cannot be.
+        OSError: the parent is not writable, or the name is invalid.
     """
     if not stat.S_ISDIR(_mode(path) or stat.S_IFDIR):
         raise TreeparseError(f"cannot write the folder {path}: there is a file of that name; name another folder")
@@ -61,7 +61,7 @@ def check_output_folder(path: str | Path) -> None:
 
 
 def _mode(path: str | Path) -> int:
-    """The type and permissions of a file, 0 where there is none."""
+    """Return the type and permissions of a file, 0 if it does not exist."""
     try:
         return os.stat(path).st_mode
     except FileNotFoundError:
@@ -78,11 +78,11 @@ def _check_parent(path: str | Path) -> None:
 
 @contextmanager
 def atomic_output(path: str | Path) -> Iterator[Output]:
-    """Open an output that appears under its name only once it is complete; after an exception the old file stands.
+    """Open an output that appears under its name only once it is complete; after an exception the old file remains.
 
     A regular file is written beside its target (through symbolic links) and renamed over it. A name in ``.gz``,
     ``.bz2``, ``.xz`` or ``.zst`` compresses, with the same bytes for the same input. ``-`` is standard output; it,
-    pipes and devices take what is written at once.
+    pipes and devices receive each write at once.
 
     Raises:
         TreeparseError: the path is a folder, or its folder does not exist.
@@ -97,12 +97,17 @@ def atomic_output(path: str | Path) -> Iterator[Output]:
         with open(path, "wb") as stream:
             yield Output(stream, flush=True)
         return
-    with _replacing(Path(os.path.realpath(path))) as stream:
-        if (compression := compression_of_name(path)) is None:
-            yield Output(stream)
-        else:
-            with compression.writing(stream, str(path)) as compressed:
-                yield Output(compressed)
+    target, compression = Path(os.path.realpath(path)), compression_of_name(path)
+    with temporary_beside(target) as temporary:
+        with open(temporary, "wb") as stream:
+            with nullcontext(stream) if compression is None else compression.opened(stream, "wb", str(path)) as packed:
+                yield Output(packed)
+            stream.flush()
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            os.fsync(stream.fileno())
+        os.replace(temporary, target)
+    _sync_folder(target.parent)
 
 
 def atomic_write(path: str | Path, data: str | bytes) -> None:
@@ -112,44 +117,26 @@ def atomic_write(path: str | Path, data: str | bytes) -> None:
 
 
 @contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A temporary file beside ``target`` that takes its place, and its permissions, when the block ends well."""
-    temporary, descriptor = new_file(target)
-    try:
-        with lock_kept(descriptor):
-            with open(descriptor, "wb") as stream:
-                yield stream
-                stream.flush()
-                if target.exists():
-                    os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-                os.fsync(stream.fileno())
-            os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
-@contextmanager
 def atomic_folder(path: str | Path) -> Iterator[Path]:
-    """A new folder to fill, which takes the place of ``path`` when the block ends well, and is gone otherwise.
+    """Yield a new folder that replaces ``path`` when the block ends without an exception, and is removed otherwise.
 
-    What a killed process left of an earlier attempt is removed first, and put back where it is all that there is.
+    What a killed process left of an earlier attempt is removed first; its old folder is restored if ``path`` is
+    missing.
 
     Raises:
-        TreeparseError: ``path`` is a file, or its parent cannot be found.
+        TreeparseError: ``path`` is a file, or its parent does not exist.
     """
     check_output_folder(path)
     target = Path(os.path.realpath(path))
     remove_leftovers([target])
-    with new_folder(target) as temporary:
+    with temporary_beside(target, is_folder=True) as temporary:
         yield temporary
         _exchange(temporary, target)
     _sync_folder(target.parent)
 
 
 def _exchange(temporary: Path, target: Path) -> None:
-    """Put a new folder in the place of the old one, which is then beside it; the last one wins of several writers."""
+    """Replace the target by a new folder, and keep the old one beside it; the last of several writers wins."""
     old = temporary.with_suffix(OLD)
     while True:
         with suppress(FileNotFoundError):
@@ -160,14 +147,14 @@ def _exchange(temporary: Path, target: Path) -> None:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-        shutil.rmtree(old, ignore_errors=True)  # another writer was quicker: what it wrote is the old folder now
+        shutil.rmtree(old, ignore_errors=True)  # another writer was faster: its folder is the one to replace now
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` last through a power cut, where the system can: the rename itself is done."""
+    """Make a rename in ``folder`` survive a power cut, if the system can; the rename itself is done."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # Windows opens no folders, and others none that may not be read
+    except PermissionError:  # Windows opens no folders, and other systems none without read permission
         return
     try:
         os.fsync(descriptor)

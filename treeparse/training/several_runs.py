@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_write
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.upgrades import upgraded_settings
 

@@ -11,7 +11,7 @@ from treeparse.cli.tables import percent
 from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
-from treeparse.data.leftovers import remove_all_leftovers
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import CARD, model_folder
 from treeparse.sentence import Sentence

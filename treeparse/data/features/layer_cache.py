@@ -15,8 +15,8 @@ from torch import Tensor
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features
-from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_write
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.names import CacheDtype
 from treeparse.sentence import Sentence

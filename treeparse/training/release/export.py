@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from treeparse.data.files import check_folder
-from treeparse.data.leftovers import remove_all_leftovers
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, FILES

@@ -19,8 +19,8 @@ import yaml
 from torch import Tensor
 
 from treeparse.data.features.indexer import Indexer
-from treeparse.data.leftovers import remove_all_leftovers
 from treeparse.data.outputs import atomic_output, atomic_write
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL

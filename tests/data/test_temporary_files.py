@@ -12,9 +12,9 @@ import pytest
 from helpers.forked import ForkedProcess, Forks
 from helpers.waiting import wait_until
 
-from treeparse.data import leftovers
-from treeparse.data.leftovers import remove_all_leftovers, remove_leftovers
+from treeparse.data import temporary_files
 from treeparse.data.outputs import atomic_folder, atomic_output, atomic_write
+from treeparse.data.temporary_files import remove_all_leftovers, remove_leftovers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
 
@@ -160,7 +160,7 @@ def test_without_locks_all_is_written_and_nothing_is_removed(
     def fail(descriptor: int) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(leftovers, "_lock", fail)
+    monkeypatch.setattr(temporary_files, "_lock", fail)
     names = [".model.0123456789ab.tmp", ".out.0123456789ab.tmp"]
     for name in names:
         (tmp_path / name).touch()
@@ -175,7 +175,7 @@ def test_a_file_that_was_taken_for_a_leftover_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Another process removes what was just made, before its maker has the lock; of a file it still holds that."""
-    lock, calls = leftovers._lock, []
+    lock, calls = temporary_files._lock, []
 
     def too_late(descriptor: int) -> None:
         calls.append(descriptor)
@@ -186,7 +186,7 @@ def test_a_file_that_was_taken_for_a_leftover_is_made_again(
                 raise BlockingIOError
         lock(descriptor)
 
-    monkeypatch.setattr(leftovers, "_lock", too_late)
+    monkeypatch.setattr(temporary_files, "_lock", too_late)
     write(tmp_path / name, "mine")
     assert len(calls) == 2 and os.listdir(tmp_path) == [name]
 
