@@ -350,7 +350,7 @@ def test_what_is_no_sentence_is_refused() -> None:
     parser = random_parser()
     with pytest.raises(TreeparseError, match=r"Sentence 1 \(counted from 0\) has no words"):
         parser.parse([["a"], []])
-    with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) is a string"):
+    with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) must be a list of words, got a string"):
         parser.parse(["The dog barks"])
     with pytest.raises(TreeparseError, match="max_words, max_squared and step must be at least 1, got 0"):
         parser.parse([["a"]], batch_words=0)
@@ -533,5 +533,5 @@ def test_batches_of_words() -> None:
     assert found.lengths.tolist() == [2, 1] and found.indices.tolist() == [0, 1] and found.heads is None
     assert all(torch.equal(found.features[name], expected.features[name]) for name in expected.features)
     assert parser.distribution(found).log_partition.shape == (2,)
-    with pytest.raises(TreeparseError, match=r"Sentence 0 \(counted from 0\) is a string, 'They'"):
+    with pytest.raises(TreeparseError, match=r"Sentence 0 .* must be a list of words, got a string, 'They'"):
         parser.collate(["They", "saw"])

@@ -72,7 +72,7 @@ def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: boo
     partial = partial and -1 in heads
     for word, head in enumerate(heads, 1):
         if not -partial <= head <= count:
-            return f"word {word} has head {head}, but heads go from 0 to {count}"
+            return f"the head of word {word} must be from 0 to {count}, got {head}"
     roots = [word for word, head in enumerate(heads, 1) if head == 0]
     if not roots and not partial:
         return "no word hangs from the root (HEAD 0)"

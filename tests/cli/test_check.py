@@ -82,7 +82,7 @@ def test_every_fault_has_its_line(faulty, capsys):
         f"{faulty}:2: sentence turn: the heads of words 1, 2 lead into a cycle, never to the root",
         f"{faulty}:14: sentence roots: words 1, 2 all hang from the root, but a tree has one root",
         f"{faulty}:17: sentence raw: word 1 has no head (HEAD is _)",
-        f"{faulty}:18: sentence raw: word 2 has head 9, but heads go from 0 to 2",
+        f"{faulty}:18: sentence raw: the head of word 2 must be from 0 to 2, got 9",
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_word_of_a_tree_without_a_label_is_a_fault(tmp_path, capsys):
     path = tmp_path / "some.conllu"
     path.write_bytes(CLEAN + CLEAN.replace(b"advmod", b"_"))
     assert main(["check", "-q", str(path)]) == 1
-    assert lines_of(capsys) == [f"{path}:10: sentence one: word 2 has head 3, but no label (DEPREL is _)"]
+    assert lines_of(capsys) == [f"{path}:10: sentence one: word 2 has head 3 and no label (DEPREL is _)"]
     assert main(["check", "-q", "--no-trees", str(path)]) == 0
 
 

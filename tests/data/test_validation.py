@@ -28,25 +28,25 @@ STRUCTURAL = {
     "missing column": (
         lines(row(1, 0), row(2, 1).removesuffix("\t_")),
         6,
-        "the line has 9 columns, but a CoNLL-U word has 10, separated by single tabs",
+        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 9",
     ),
     "spaces for tabs": (
         lines(row(1, 0).replace("\t", "  ")),
         5,
-        "the line has 1 column, but a CoNLL-U word has 10, separated by single tabs",
+        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 1",
     ),
     "column too many": (
         lines(row(1, 0) + "\tx"),
         5,
-        "the line has 11 columns, but a CoNLL-U word has 10, separated by single tabs",
+        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 11",
     ),
-    "empty column": (lines(row(1, 0, form="")), 5, "the column FORM is empty; a missing value is written _"),
-    "skipped word": (lines(row(1, 0), row(3, 1)), 6, "the ID is '3', but the next word is 2"),
-    "repeated word": (lines(row(1, 0), row(1, 0)), 6, "the ID is '1', but the next word is 2"),
-    "first word 2": (lines(row(2, 0)), 5, "the ID is '2', but the next word is 1"),
-    "no number": (lines(row("x", 0)), 5, "the ID is 'x', but the next word is 1"),
-    "leading zero": (lines(row("01", 0)), 5, "the ID is '01', but the next word is 1"),
-    "escape sequence": (lines(row("\x1b[2J", 0)), 5, r"the ID is '\x1b[2J', but the next word is 1"),
+    "empty column": (lines(row(1, 0, form="")), 5, "the column FORM must not be empty; write a missing value as _"),
+    "skipped word": (lines(row(1, 0), row(3, 1)), 6, "the ID must be 2, the next word, got '3'"),
+    "repeated word": (lines(row(1, 0), row(1, 0)), 6, "the ID must be 2, the next word, got '1'"),
+    "first word 2": (lines(row(2, 0)), 5, "the ID must be 1, the next word, got '2'"),
+    "no number": (lines(row("x", 0)), 5, "the ID must be 1, the next word, got 'x'"),
+    "leading zero": (lines(row("01", 0)), 5, "the ID must be 1, the next word, got '01'"),
+    "escape sequence": (lines(row("\x1b[2J", 0)), 5, r"the ID must be 1, the next word, got '\x1b[2J'"),
     "range behind its word": (
         lines(row(1, 0), row("1-2"), row(2, 1)),
         6,
@@ -86,12 +86,12 @@ STRUCTURAL = {
     "comment inside": (
         lines(row(1, 0), "# text = x"),
         6,
-        "a comment stands behind the first word; is the empty line between two sentences missing?",
+        "a comment must be before the first word; is the empty line between two sentences missing?",
     ),
     "carriage return alone": (
         lines(row(1, 0), "\r\r", row(2, 1)),
         6,
-        "the line has 1 column, but a CoNLL-U word has 10, separated by single tabs",
+        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 1",
     ),
     "comments only": (lines(), 4, "the sentence has no words"),
     "invalid UTF-8": (
@@ -107,15 +107,15 @@ STRUCTURAL = {
 }
 OF_TREES = {
     "no head": (word_lines(0, "_", 1), 6, "word 2 has no head (HEAD is _)"),
-    "head no number": (word_lines(0, "x"), 6, "word 2 has head 'x', which is not a number"),
-    "head in Arabic digits": (word_lines(0, "\u0661"), 6, "word 2 has head '\u0661', which is not a number"),
+    "head no number": (word_lines(0, "x"), 6, "the head of word 2 must be a number, got 'x'"),
+    "head in Arabic digits": (word_lines(0, "\u0661"), 6, "the head of word 2 must be a number, got '\u0661'"),
     "head of too many digits": (
         word_lines(0, "9" * 5000),
         6,
-        f"word 2 has head '{'9' * 39}…', which is not a number",
+        f"the head of word 2 must be a number, got '{'9' * 39}…'",
     ),
-    "head too large": (word_lines(0, 1, 4), 7, "word 3 has head 4, but heads go from 0 to 3"),
-    "head negative": (word_lines(0, -1), 6, "word 2 has head -1, but heads go from 0 to 2"),
+    "head too large": (word_lines(0, 1, 4), 7, "the head of word 3 must be from 0 to 3, got 4"),
+    "head negative": (word_lines(0, -1), 6, "the head of word 2 must be from 0 to 2, got -1"),
     "no root": (word_lines(2, 1), 5, "no word hangs from the root (HEAD 0)"),
     "two roots": (word_lines(0, 1, 0), 7, "words 1, 3 all hang from the root, but a tree has one root"),
     "cycle": (word_lines(0, 3, 2, 3), 6, "the heads of words 2, 3, 4 lead into a cycle, never to the root"),
@@ -225,12 +225,12 @@ def test_possible_heads_by_hand() -> None:
 @pytest.mark.parametrize(
     ("misc", "head", "problem"),
     [
-        ("Heads=2,x", -1, "the possible heads of word 1 are 'Heads=2,x', but are written as Heads=2,5"),
-        ("Heads=", -1, "the possible heads of word 1 are 'Heads='"),
-        ("Heads=0|Heads=2", -1, "the possible heads of word 1 are 'Heads=0|Heads=2'"),
-        ("Heads=2,4", -1, "word 1 may have the heads 2,4, of which one cannot be"),
-        ("Heads=1", -1, "word 1 may have the heads 1, of which one cannot be"),
-        ("Heads=0,3", 2, "word 1 has head 2, which is none of its possible heads 0,3"),
+        ("Heads=2,x", -1, "write the possible heads of word 1 once, as Heads=2,5, not 'Heads=2,x'"),
+        ("Heads=", -1, "write the possible heads of word 1 once, as Heads=2,5, not 'Heads='"),
+        ("Heads=0|Heads=2", -1, "write the possible heads of word 1 once, as Heads=2,5, not 'Heads=0|Heads=2'"),
+        ("Heads=2,4", -1, "word 1 may have the heads 2,4, one of which is no other node of the sentence"),
+        ("Heads=1", -1, "word 1 may have the heads 1, one of which is no other node of the sentence"),
+        ("Heads=0,3", 2, "word 1 has head 2, which is not among its possible heads 0,3"),
     ],
 )
 def test_possible_heads_that_cannot_be(misc: str, head: int, problem: str) -> None:

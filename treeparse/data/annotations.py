@@ -24,28 +24,28 @@ def figure(value: float) -> str:
 
 
 def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) -> ConlluSentence:
-    """Return the sentence with comments ``# key = value`` after its own; they replace comments of the same keys.
+    """Return the sentence with more comments ``# key = value``; they replace comments with the same keys.
 
     A key whose value is None has no comment.
     """
     mark, lines = sentence.mark_and_lines()
-    kept = [line for line in lines if not (line.startswith("#") and _key(line) in values)]
-    first = next(place for place, line in enumerate(kept) if is_row(line))
-    end = "\r" if kept[first].endswith("\r") else ""
-    kept[first:first] = [f"# {key} = {value}{end}" for key, value in values.items() if value is not None]
-    return replace(sentence, text=mark + "\n".join(kept))
+    lines = [line for line in lines if not (line.startswith("#") and _key(line) in values)]
+    first = next(index for index, line in enumerate(lines) if is_row(line))
+    end = "\r" if lines[first].endswith("\r") else ""
+    lines[first:first] = [f"# {key} = {value}{end}" for key, value in values.items() if value is not None]
+    return replace(sentence, text=mark + "\n".join(lines))
 
 
 def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str | None]]) -> ConlluSentence:
-    """Return the sentence with ``key=value`` entries, one mapping a word, at the end of MISC; old ones go.
+    """Return the sentence with ``key=value`` entries at the end of MISC, from one mapping for each word; old ones go.
 
     A key whose value is None has no entry. Multiword tokens and empty nodes do not change.
     """
     mark, lines = sentence.mark_and_lines()
     words = iter(entries)
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if is_word_row(line):
-            lines[place] = _with_entries(line, next(words))
+            lines[index] = _with_entries(line, next(words))
     return replace(sentence, text=mark + "\n".join(lines))
 
 
@@ -56,7 +56,7 @@ def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence
     ``tree_prob`` of the labelled tree and, if known, the ``entropy`` of all trees (nats).
     """
     if parse.arc_probs is None or parse.label_probs is None:
-        raise ValueError("the parse has no probabilities: ask for them where it is made")
+        raise ValueError("The parse has no probabilities: request them in parse, kbest or sample.")
     pairs = zip(parse.arc_probs, parse.label_probs, strict=True)
     entries = [{ARC_PROB: probability(arc), LABEL_PROB: probability(labeled)} for arc, labeled in pairs]
     entropy = None if parse.entropy is None else figure(parse.entropy)
@@ -65,8 +65,8 @@ def with_probabilities(sentence: ConlluSentence, parse: Parse) -> ConlluSentence
 
 
 def has_probabilities(sentence: ConlluSentence) -> bool:
-    """Whether some word has a probability in MISC, as `with_probabilities` writes it."""
-    if f"{ARC_PROB}=" not in sentence.text and f"{LABEL_PROB}=" not in sentence.text:  # the rest takes longer
+    """Return whether some word has a probability in MISC, as `with_probabilities` writes it."""
+    if f"{ARC_PROB}=" not in sentence.text and f"{LABEL_PROB}=" not in sentence.text:  # because this check is faster
         return False
     return any(ARC_PROB in entries or LABEL_PROB in entries for entries in misc_entries(sentence))
 
@@ -86,9 +86,9 @@ def misc_entries(sentence: ConlluSentence) -> list[dict[str, str]]:
 
 
 def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
-    """The sentence with the sets of heads of a parse in MISC, ``Heads=2,5``: possible heads, as training reads them."""
+    """Return the sentence with the parse's sets of heads in MISC (``Heads=2,5``), as training reads possible heads."""
     if parse.head_sets is None:
-        raise ValueError("the parse has no sets of heads: ask for them where it is made")
+        raise ValueError("The parse has no sets of heads: request them by head_threshold in parse.")
     return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
 
 
@@ -100,7 +100,7 @@ def _with_entries(line: str, entries: Mapping[str, str | None]) -> str:
     body = line.removesuffix("\r")
     columns = body.split("\t")
     old = [] if columns[MISC] == EMPTY else columns[MISC].split("|")
-    kept = [item for item in old if item.partition("=")[0] not in entries]
+    others = [item for item in old if item.partition("=")[0] not in entries]
     added = (f"{key}={value}" for key, value in entries.items() if value is not None)
-    columns[MISC] = "|".join([*kept, *added]) or EMPTY
+    columns[MISC] = "|".join([*others, *added]) or EMPTY
     return "\t".join(columns) + line[len(body) :]

@@ -1,4 +1,7 @@
-"""CoNLL-U without loss: what is read comes back byte for byte; a prediction rewrites what it predicts, and DEPS."""
+"""Read and write CoNLL-U without loss: a sentence is written byte for byte as it was read.
+
+A parse replaces HEAD, DEPREL and DEPS, and the tags that it predicts.
+"""
 
 import functools
 import re
@@ -35,20 +38,23 @@ from treeparse.errors import DataError
 from treeparse.sentence import EMPTY, Sentence
 
 NO_TAGS: Mapping[str, Sequence[str]] = MappingProxyType({})
-NO_SENTENCE = "the file holds no sentence"  # the problem of an empty file
+NO_SENTENCE = "the file holds no sentence"  # the fault of an empty file
 
-_MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: more are there where no blank line ends a sentence
+_MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lacks the blank lines between sentences
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
-_TAG_PLACES = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
+_TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
 
 
 @dataclass(frozen=True, slots=True)
 class TreeCheck:
-    """What is demanded of trees: one root; and whether their heads may be unknown, or several be possible.
+    """The rules that the heads of a sentence must satisfy.
 
-    Without ``heads`` nothing is demanded of HEAD, only of the possible heads. With ``labels``, every word of a whole
-    tree has one, and a sentence without any head has one fault for all words.
+    Attributes:
+        single_root: exactly one word hangs from the root.
+        partial: heads may be unknown (HEAD is ``_``), or MISC may name several possible heads.
+        heads: check HEAD; otherwise check only the possible heads.
+        labels: every word of a complete tree has a label; a sentence without any head has one fault for all words.
     """
 
     single_root: bool
@@ -57,7 +63,7 @@ class TreeCheck:
     labels: bool = False
 
     def faults(self, rows: Sequence[Sequence[str]], words: Sentence, lines: Sequence[int]) -> list[Fault]:
-        """What is wrong with the heads of words, from their rows of columns and their lines."""
+        """Return the faults of the heads of words, from their rows of columns and their line numbers."""
         if words.heads is None:
             return []
         if not self.heads:
@@ -75,18 +81,23 @@ class TreeCheck:
 
 @dataclass(frozen=True, slots=True)
 class ConlluSentence:
-    """One sentence of a CoNLL-U file: its words, and its text exactly as it was read.
+    """A sentence of a CoNLL-U file: its words, and its text exactly as it was read.
 
-    ``words.heads`` holds -1 where HEAD names no node of the sentence. ``text`` includes the blank lines that close the
-    sentence, and at the start of a file those that precede it.
+    Attributes:
+        words: the words; a head is -1 if HEAD names no node of the sentence.
+        text: the lines, with the blank lines after the sentence and, for the first one, those before it.
+        sent_id: the sentence's id, None without one.
+        source: the name of the file.
+        line: the line number of the first comment or word, from 1.
+        ordinal: the index among the file's sentences, faulty ones included, from 0.
     """
 
     words: Sentence
     text: str
     sent_id: str | None
     source: str
-    line: int  # of its first comment or word in the file, from 1
-    ordinal: int = field(default=0, compare=False)  # among the file's sentences, faulty ones too, from 0
+    line: int
+    ordinal: int = field(default=0, compare=False)
 
     @classmethod
     def from_forms(
@@ -98,14 +109,14 @@ class ConlluSentence:
         line: int = 1,
         ordinal: int = 0,
     ) -> Self:
-        """A new sentence with ``sent_id`` and ``text`` comments; all columns but ID and FORM are ``_``.
+        """Return a new sentence with ``sent_id`` and ``text`` comments; all columns except ID and FORM are ``_``.
 
         Raises:
-            DataError: there is no form, or a form is empty or holds a tab or a line break.
+            DataError: no form is given, or a form is empty or holds a tab or a line break.
         """
         for form in forms or [""]:
             if not form or _FORBIDDEN_IN_FORMS.search(form):
-                problem = f"the form {form!r} cannot stand in CoNLL-U: a form is not empty and has no tab or line break"
+                problem = f"a form must have a character, and no tab or line break, got {form!r}"
                 raise DataError(problem, source=source, line=line, sent_id=sent_id)
         rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
         comments = [] if sent_id is None else [f"# sent_id = {sent_id}"]
@@ -113,24 +124,24 @@ class ConlluSentence:
         return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line, ordinal)
 
     def rows(self) -> list[list[str]]:
-        """The ten columns of every line that is no comment: words, multiword tokens and empty nodes."""
+        """Return the ten columns of every word, multiword token and empty node."""
         _, lines = self.mark_and_lines()
         return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
 
     def alone(self) -> Self:
-        """The sentence without byte order mark and with one blank line at its end: any other may follow."""
+        """Return the sentence without a byte order mark, ending in one blank line, so that another may follow."""
         end = "\r\n" if "\r\n" in self.text else "\n"
         return replace(self, text=self.text.removeprefix(BYTE_ORDER_MARK).strip("\r\n") + 2 * end)
 
     def mark_and_lines(self) -> tuple[str, list[str]]:
-        """The byte order mark, empty if there is none, and the lines, which may end in a carriage return."""
+        """Return the byte order mark, or an empty string, and the lines, which may end in a carriage return."""
         body = self.text.removeprefix(BYTE_ORDER_MARK)
         return self.text[: len(self.text) - len(body)], body.split("\n")
 
     def word_lines(self) -> list[int]:
-        """The line of every word in the file, from 1."""
+        """Return the line number of every word in the file, from 1."""
         _, lines = self.mark_and_lines()
-        first = next(place for place, line in enumerate(lines) if line.removesuffix("\r"))
+        first = next(index for index, line in enumerate(lines) if line.removesuffix("\r"))
         numbered = enumerate(lines, self.line - first)
         return [number for number, line in numbered if is_word_row(line)]
 
@@ -142,28 +153,31 @@ class ConlluSentence:
         tags: Mapping[str, Sequence[str]] = NO_TAGS,
         drop_empty: bool = False,
     ) -> Self:
-        """The sentence under another tree: HEAD and DEPREL of its words rewritten, their DEPS ``_``, all else kept.
+        """Return the sentence with another tree: HEAD and DEPREL of its words are replaced, and DEPS becomes ``_``.
 
-        So are the columns of ``tags``, upos, xpos and feats. ``drop_empty`` leaves out the empty nodes (8.1), which the
-        UD validator refuses without enhanced arcs.
+        Args:
+            heads: the head of each word.
+            labels: the label of each word.
+            tags: replacements of whole columns, by their names: upos, xpos and feats.
+            drop_empty: leave out the empty nodes (8.1), which the UD validator refuses without enhanced arcs.
 
         Raises:
             ValueError: ``heads``, ``labels`` or one of the ``tags`` do not have one entry a word.
         """
         if not len(heads) == len(labels) == len(self.words):
-            problem = f"a parse has one head and one label a word, but {len(self.words)} words meet {len(heads)} heads"
-            raise ValueError(f"{problem} and {len(labels)} labels")
+            counts = f"{len(heads)} heads and {len(labels)} labels for {len(self.words)} words"
+            raise ValueError(f"A parse must have one head and one label a word, got {counts}.")
         words = replace(self.words.with_tree(heads, labels), **{name: tuple(values) for name, values in tags.items()})
-        mark, given = self.mark_and_lines()
+        mark, old_lines = self.mark_and_lines()
         lines, parse = [], zip(heads, labels, *tags.values(), strict=True)
-        for line in given:
+        for line in old_lines:
             columns = line.split("\t") if is_row(line) else [line]
             if drop_empty and len(columns) > 1 and "." in columns[ID]:
                 continue
             if len(columns) > 1 and columns[ID].isdecimal():
-                head, columns[DEPREL], *found = next(parse)
-                for name, tag in zip(tags, found, strict=True):
-                    columns[_TAG_PLACES[name]] = tag
+                head, columns[DEPREL], *new_tags = next(parse)
+                for name, tag in zip(tags, new_tags, strict=True):
+                    columns[_TAG_COLUMNS[name]] = tag
                 columns[HEAD], columns[DEPS] = str(head), EMPTY
             lines.append("\t".join(columns))
         return replace(self, words=words, text=mark + "\n".join(lines))
@@ -184,19 +198,20 @@ def read_conllu(
 
     Args:
         path: the file, or its bytes.
-        require_trees: demand that HEAD holds a tree; otherwise a HEAD that is no node of the sentence reads as -1.
-        partial: where trees are required, take a HEAD of ``_`` as unknown, -1; the other HEADs must be part of a tree.
-            Of several possible heads MISC names all: ``Heads=2,5``.
-        possible_heads: read these whatever HEAD is, where no trees are required.
-        single_root: demand that exactly one word of a tree hangs from the root.
+        require_trees: HEAD must hold a tree; otherwise a HEAD that is no node of the sentence becomes -1.
+        partial: with ``require_trees``, a HEAD of ``_`` is unknown, -1; the other HEADs must be part of a tree. MISC
+            may name several possible heads: ``Heads=2,5``.
+        possible_heads: without ``require_trees``, read the possible heads too.
+        single_root: exactly one word of a tree must hang from the root.
         prompt: yield a sentence as soon as a blank line closes it, for input that is typed or comes from a program that
-            waits. More blank lines then belong to the next sentence, and are lost at the end.
-        span: read only the sentences that start at these bytes of the file (counted from 0, decompressed).
-        on_invalid: is told the first fault of every sentence that is left out; without it that fault is raised.
+            waits. Further blank lines then belong to the next sentence, and are lost at the end of the file.
+        span: read only the sentences that start at these bytes of the file (from 0, decompressed).
+        on_invalid: called with the first fault of every faulty sentence, which is left out; if None, the fault is
+            raised.
 
     Raises:
-        DataError: the lines of a sentence are not CoNLL-U, HEAD holds no tree where one is required, or the file has no
-            sentence; with file, line and ``sent_id``.
+        DataError: the lines of a sentence are not CoNLL-U, HEAD holds no tree although one is required, or the file has
+            no sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
     check = {"require_trees": require_trees, "partial": partial, "possible_heads": possible_heads}
@@ -222,13 +237,20 @@ def scan_conllu(
     require_labels: bool = False,
     any_encoding: bool = False,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
-    """Like `read_conllu`, with all the faults of a faulty sentence in its place, and that of a file as the last result.
+    """Read as `read_conllu`; yield all faults of a faulty sentence instead of it; a file's fault is the last result.
 
-    With ``require_labels``, a DEPREL of ``_`` is a fault where whole trees are required, and a sentence without any
-    head has one fault, `NO_HEADS`.
-
-    With ``any_encoding``, sentences that are not UTF-8 are faulty, however many, and the file never is for their sake.
-    Nor is it with ``prompt``, because many sentences have to be read to tell.
+    Args:
+        path: as for `read_conllu`, and so are the options that are not named here.
+        require_trees: as for `read_conllu`.
+        partial: as for `read_conllu`.
+        possible_heads: as for `read_conllu`.
+        single_root: as for `read_conllu`.
+        prompt: as for `read_conllu`.
+        span: as for `read_conllu`.
+        require_labels: with ``require_trees``, a DEPREL of ``_`` is a fault too; a sentence without any head has the
+            one fault `NO_HEADS`.
+        any_encoding: report each sentence that is not UTF-8 as faulty; otherwise many of them make the whole file
+            faulty, except with ``prompt``, because this check reads ahead.
     """
     check_tree = TreeCheck(single_root, partial, labels=require_labels) if require_trees else None
     if possible_heads and not require_trees:
@@ -242,7 +264,7 @@ def scan_conllu(
 def _scan(
     path: str | Path | InMemory, check_tree: TreeCheck | None, prompt: bool, span: range | None, any_encoding: bool
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
-    """Like `scan_conllu`; raises a `WrongFormatError` if the file is not CoNLL-U at all."""
+    """Scan as `scan_conllu`; raise a `WrongFormatError` if the file is not CoNLL-U at all."""
     source, empty, end = display_name(path), True, 0
     with open_input(path) as stream:
         blocks = _blocks(numbered_lines(stream, source), source, prompt)
@@ -257,10 +279,9 @@ def _scan(
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
-    """Write sentences as they are, whole or not at all; ``.gz`` and the like compress, ``-`` is standard output.
+    """Write sentences unchanged, all or none; ``.gz`` and the like compress, ``-`` is standard output.
 
-    Only where one file follows another, the blank line that may be missing between them is added, and the second one's
-    byte order mark left out.
+    Between sentences of two files, a missing blank line is added and a byte order mark left out.
     """
     with atomic_output(path) as output:
         for text in conllu_texts(sentences):
@@ -268,7 +289,7 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
 
 
 def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
-    """What `write_conllu` writes for each sentence."""
+    """Yield the text of each sentence, as `write_conllu` writes it."""
     missing = None
     for sentence in sentences:
         text = sentence.text
@@ -283,7 +304,7 @@ def _missing_end(text: str) -> str:
 
 
 def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:
-    """The bytes of each sentence, with the number of its first line; unless ``prompt``, they are the whole stream."""
+    """Yield the number of each sentence's first line, and the sentence's bytes; without ``prompt`` no byte is lost."""
     lines: list[bytes] = []
     size, first, has_content, closed = 0, 1, False, False
     for number, line in stream:
@@ -298,7 +319,7 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
         lines.append(line)
         size += len(line)
         if size > _MAX_SENTENCE:
-            problem = f"the sentence has more than {_MAX_SENTENCE >> 20} MiB; is the empty line behind it missing?"
+            problem = f"the sentence has more than {_MAX_SENTENCE >> 20} MiB; is the empty line after it missing?"
             raise DataError(problem, source=source, line=first)
         if closed and prompt:
             yield first, b"".join(lines)
@@ -311,7 +332,7 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
 def _parse(
     block: bytes, first_line: int, ordinal: int, source: str, check_tree: TreeCheck | None
 ) -> ConlluSentence | tuple[DataError, ...]:
-    """The sentence that a block of lines holds, or its faults."""
+    """Return the sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
@@ -329,7 +350,7 @@ def _parse(
 def _checked_words(
     lines: Sequence[tuple[int, str]], check_tree: TreeCheck | None
 ) -> tuple[Sentence | None, list[Fault]]:
-    """The words of the numbered lines, unless the lines are faulty, and what is wrong with lines or tree."""
+    """Return the words of the numbered lines, or None if the lines are faulty, and the faults of lines and tree."""
     numbers, rows, faults = word_rows(lines)
     if faults:
         return None, faults
@@ -353,7 +374,7 @@ def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:
 
 
 def _words(rows: Sequence[Sequence[str]]) -> Sentence:
-    """The words' columns; a HEAD that is no node of the sentence becomes -1."""
+    """Return the words with their columns; a HEAD that is no node of the sentence becomes -1."""
     columns = list(zip(*rows, strict=True))
     nodes = {str(node): node for node in range(len(rows) + 1)}
     return Sentence(
@@ -367,15 +388,15 @@ def _words(rows: Sequence[Sequence[str]]) -> Sentence:
 
 
 def _shared(strings: Iterable[str]) -> tuple[str, ...]:
-    """Equal strings of a whole treebank become one object, which spares memory."""
+    """Return the strings interned, so that equal strings of a treebank share memory."""
     return tuple(map(intern, strings))
 
 
 def is_row(line: str) -> bool:
-    """Whether a line of a sentence holds columns: it is no comment and not blank."""
+    """Return whether a line of a sentence holds columns: it is no comment and not blank."""
     return "\t" in line and not line.startswith("#")
 
 
 def is_word_row(line: str) -> bool:
-    """Whether a line of a sentence is a word's: neither a multiword token's nor an empty node's."""
+    """Return whether a line of a sentence holds a word, not a multiword token or an empty node."""
     return is_row(line) and line.split("\t", 1)[ID].isdecimal()

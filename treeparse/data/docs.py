@@ -1,8 +1,8 @@
-"""spaCy's Docs: the words of their sentences, and trees in them. This module does not import spaCy.
+"""Read the words of a spaCy Doc, and write trees into it. This module does not import spaCy.
 
-Sentences are the Doc's sentences; a Doc without sentence boundaries is one sentence. Tokens of white space are no
-words: in a tree each hangs from the token before it, the first from the word after it, by the label "dep", as in
-spaCy's parsers. The root is its own head there, and its label "root" is written "ROOT".
+A Doc without sentence boundaries is one sentence. Tokens of white space are no words: as in spaCy's parsers, each hangs
+from the token before it, or the first from the word after it, with the label "dep". The root is its own head, with the
+label "ROOT".
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 ROOT_IN_DOCS, SPACE_LABEL = "ROOT", "dep"
 
 
-def is_doc(held: object) -> "TypeGuard[Doc]":
-    """Whether this is a spaCy ``Doc``."""
-    return _is_a(held, "spacy.tokens.doc", "Doc")
+def is_doc(value: object) -> "TypeGuard[Doc]":
+    """Return whether a value is a spaCy ``Doc``."""
+    return _is_a(value, "spacy.tokens.doc", "Doc")
 
 
-def is_span(held: object) -> "TypeGuard[Span]":
-    """Whether this is a spaCy ``Span``, such as a sentence of a Doc."""
-    return _is_a(held, "spacy.tokens.span", "Span")
+def is_span(value: object) -> "TypeGuard[Span]":
+    """Return whether a value is a spaCy ``Span``, such as a sentence of a Doc."""
+    return _is_a(value, "spacy.tokens.span", "Span")
 
 
-def _is_a(held: object, module: str, name: str) -> bool:
-    return any((kind.__module__, kind.__name__) == (module, name) for kind in type(held).__mro__)
+def _is_a(value: object, module: str, name: str) -> bool:
+    return any((kind.__module__, kind.__name__) == (module, name) for kind in type(value).__mro__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ def span_words(span: "Span") -> Sentence:
 
 def doc_tree(span: "Span", parse: Parse) -> DocTree:
     """Return the tree over all tokens of a sentence from the parse of its words."""
-    places = [word.i for word in word_tokens(span)]
-    if len(places) != len(parse.heads):
-        raise TreeparseError(f"A sentence of {len(places)} words cannot have a tree of {len(parse.heads)}.")
+    indices = [word.i for word in word_tokens(span)]
+    if len(indices) != len(parse.heads):
+        raise TreeparseError(f"A sentence of {len(indices)} words cannot have a tree of {len(parse.heads)}.")
     of_words = {
-        place: (place if head == 0 else places[head - 1], ROOT_IN_DOCS if (head, label) == (0, ROOT_LABEL) else label)
-        for place, head, label in zip(places, parse.heads, parse.labels, strict=True)
+        index: (index if head == 0 else indices[head - 1], ROOT_IN_DOCS if (head, label) == (0, ROOT_LABEL) else label)
+        for index, head, label in zip(indices, parse.heads, parse.labels, strict=True)
     }
-    of_space = [places[0], *range(span.start, span.end - 1)]
-    found = [of_words.get(place) or (head, SPACE_LABEL) for place, head in enumerate(of_space, span.start)]
-    heads, labels = zip(*found, strict=True)
+    of_space = [indices[0], *range(span.start, span.end - 1)]
+    arcs = [of_words.get(index) or (head, SPACE_LABEL) for index, head in enumerate(of_space, span.start)]
+    heads, labels = zip(*arcs, strict=True)
     return DocTree(heads, labels)
 
 
@@ -90,17 +90,17 @@ def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
     """
     if (count := len(doc_sentences(doc))) != len(parses):
         raise TreeparseError(f"A Doc of {count} sentences with words cannot have {len(parses)} trees.")
-    waiting, trees, starts = iter(parses), list[DocTree](), set[int]()
+    remaining, trees, starts = iter(parses), list[DocTree](), set[int]()
     for span in _spans(doc):
         starts.add(span.start)
-        trees.append(doc_tree(span, next(waiting)) if word_tokens(span) else _space_tree(span))
+        trees.append(doc_tree(span, next(remaining)) if word_tokens(span) else _space_tree(span))
     if not trees:
         return
-    heads = [head - place for place, head in enumerate(head for tree in trees for head in tree.heads)]
+    heads = [head - index for index, head in enumerate(head for tree in trees for head in tree.heads)]
     labels = [doc.vocab.strings.add(label) for tree in trees for label in tree.labels]
     doc.from_array(["HEAD", "DEP"], _as_array(heads, labels))
     # spaCy has guessed the sentences from the trees, wrongly where arcs cross much or there are several roots.
-    doc.from_array(["SENT_START"], _as_array([1 if place in starts else -1 for place in range(len(doc))]))
+    doc.from_array(["SENT_START"], _as_array([1 if index in starts else -1 for index in range(len(doc))]))
 
 
 def _as_array(*columns: Sequence[int]) -> Any:
@@ -116,8 +116,8 @@ def _spans(doc: "Doc") -> "list[Span]":
 
 def _column(tags: Iterable[str]) -> tuple[str, ...] | None:
     """Return a column of tags; None if no word has one."""
-    found = tuple(tag or EMPTY for tag in tags)
-    return None if set(found) == {EMPTY} else found
+    column = tuple(tag or EMPTY for tag in tags)
+    return None if set(column) == {EMPTY} else column
 
 
 def _space_tree(span: "Span") -> DocTree:

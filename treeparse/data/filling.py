@@ -1,4 +1,4 @@
-"""Trees of parses added to sentences, in the form in which the sentences came."""
+"""Add the trees of parses to sentences of users' types; the sentences keep their types."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -13,50 +13,43 @@ from treeparse.sentence import Sentence
 if TYPE_CHECKING:
     from spacy.tokens import Doc
 
-Held = TypeVar("Held", bound="Sentence | ConlluSentence | Sequence[Mapping[str, Any]] | Mapping[str, Any] | Doc")
+Parsed = TypeVar("Parsed", bound="Sentence | ConlluSentence | Sequence[Mapping[str, Any]] | Mapping[str, Any] | Doc")
 
 
-def filled(held: Held, parses: Sequence[Parse]) -> Held:
-    """Return a sentence with its tree, as `with_parse`; fill the trees into a spaCy ``Doc`` in place."""
-    if is_doc(held):
-        fill_doc(held, parses)
-        return held
-    [parse] = parses
-    return with_parse(held, parse)
+def with_trees(sentence: Parsed, parses: Sequence[Parse]) -> Parsed:
+    """Return a copy of a sentence with the tree of its one parse; a spaCy ``Doc`` gets its trees in place.
 
-
-def with_parse(held: Held, parse: Parse) -> Held:
-    """Return a copy of a sentence with the tree of its parse.
-
-    Args:
-        held: a `Sentence`; a `ConlluSentence`, whose words get HEAD and DEPREL, and DEPS ``_``; or a list of mappings,
-            such as a ``TokenList`` of the ``conllu`` library, whose words get ``head``, ``deprel`` and ``deps`` None;
-            or a row, a mapping with a column of words, which becomes a dict with the columns ``head`` and ``deprel``.
-        parse: the parse of its words.
+    The words of a `Sentence` or `ConlluSentence` get heads and labels; DEPS becomes ``_``. In a list of mappings, such
+    as a ``TokenList`` of the ``conllu`` library, they get ``head``, ``deprel``, and ``deps`` None. A row, which is a
+    mapping with a column of words, becomes a dict with the columns ``head`` and ``deprel``.
 
     Raises:
         ValueError: if the parse has another number of words.
-        TypeError: if the sentence has another form, such as a list of words, which cannot hold a tree.
+        TypeError: if the sentence has another type, such as a list of words, which cannot hold a tree.
     """
-    if isinstance(held, Sentence):
-        return cast(Held, held.with_tree(parse.heads, parse.labels))
-    if isinstance(held, ConlluSentence):
-        return cast(Held, held.with_parse(parse.heads, parse.labels))
-    if isinstance(held, Mapping):
-        return cast(Held, _filled_row(held, parse))
-    if isinstance(held, str) or not all(isinstance(token, Mapping) for token in held):
-        raise TypeError(f"This has no place for a tree: {held!r:.100}. Lists of words are what Parser.parse is for.")
-    copied: Any = copy.deepcopy(held)
+    if is_doc(sentence):
+        fill_doc(sentence, parses)
+        return sentence
+    [parse] = parses
+    if isinstance(sentence, Sentence):
+        return cast(Parsed, sentence.with_tree(parse.heads, parse.labels))
+    if isinstance(sentence, ConlluSentence):
+        return cast(Parsed, sentence.with_parse(parse.heads, parse.labels))
+    if isinstance(sentence, Mapping):
+        return cast(Parsed, _row_with_tree(sentence, parse))
+    if isinstance(sentence, str) or not all(isinstance(token, Mapping) for token in sentence):
+        raise TypeError(f"A tree needs a sentence that can hold it, got {sentence!r:.100}: use Parser.parse instead.")
+    copied: Any = copy.deepcopy(sentence)
     words = [token for token in copied if isinstance(token.get("id"), int)]
     for token, head, label in zip(words, parse.heads, parse.labels, strict=True):
         token.update(head=head, deprel=label, deps=None)
     return copied
 
 
-def _filled_row(row: Mapping[str, Any], parse: Parse) -> dict[str, Any]:
-    """A row with the columns of a tree in the place of its own; enhanced dependencies are of the old tree."""
+def _row_with_tree(row: Mapping[str, Any], parse: Parse) -> dict[str, Any]:
+    """Return a row with the columns of a tree; enhanced dependencies go, because they belong to the old tree."""
     words = row_words(row) or ()
     if len(words) != len(parse.heads):
         raise ValueError(f"A row of {len(words)} words cannot have a tree of {len(parse.heads)}.")
-    filled_row = {**row, "head": list(parse.heads), "deprel": list(parse.labels)}
-    return filled_row | ({"deps": [None] * len(words)} if "deps" in row else {})
+    new_row = {**row, "head": list(parse.heads), "deprel": list(parse.labels)}
+    return new_row | ({"deps": [None] * len(words)} if "deps" in row else {})

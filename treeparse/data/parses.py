@@ -10,18 +10,26 @@ from treeparse.sentence import Sentence
 
 @dataclass(frozen=True, slots=True)
 class Parse:
-    """A parsed sentence; heads and labels one a word, heads as in CoNLL-U.
+    """A parsed sentence, with one head and one label for each word.
 
-    ``log_prob`` is the log probability of heads and labels among all labelled trees (nats) or, of a sample, that by
-    which it was drawn, at its temperature and among its decoder's trees. ``score`` is the sum of the scores of arcs and
-    labels. ``upos``, ``xpos`` and ``feats`` are the tags of a model that predicts them, None where it does not.
-
-    Where probabilities were asked for, ``arc_probs`` has for each word that of its head, whatever the label,
-    ``label_probs`` that of head and label together, and ``entropy`` is that of all labelled trees of the model (nats),
-    None where it is not known exactly. The first are sums over these trees; so are the second, but for models with a
-    ``label_temperature``, by which the probability of a label given its arc is another one. Where sets of heads were
-    asked for, ``head_sets`` has that of each word; where the gradient was, ``expected_gradient`` is the expected
-    squared length of that of log p(tree) in the scores of labelled arcs, None where it is not known exactly.
+    Attributes:
+        tokens: the words.
+        heads: the heads, as in CoNLL-U.
+        labels: the labels.
+        log_prob: log probability of heads and labels among all labelled trees, in nats. For a sample it is that of the
+            distribution from which it was drawn, with its temperature and its decoder's trees.
+        score: sum of the scores of arcs and labels.
+        upos: the predicted tags; None if the model predicts none. So are ``xpos`` and ``feats``.
+        xpos: see ``upos``.
+        feats: see ``upos``.
+        arc_probs: probability of each word's arc, whatever the label; None unless probabilities were requested.
+        label_probs: probability of each word's arc and label together; None unless probabilities were requested. A
+            model's ``label_temperature`` changes these and no others.
+        entropy: entropy of all labelled trees of the model, in nats; None if it was not requested or is not known
+            exactly.
+        head_sets: the set of probable heads of each word; None unless the sets were requested.
+        expected_gradient: expected squared length of the gradient of log p(tree) in the scores of labelled arcs; None
+            if it was not requested or is not known exactly.
     """
 
     tokens: tuple[str, ...]
@@ -40,22 +48,22 @@ class Parse:
 
     @property
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """The tags that there are, by column: upos, xpos, feats."""
+        """The predicted tags by column: upos, xpos, feats."""
         columns = {"upos": self.upos, "xpos": self.xpos, "feats": self.feats}
         return {column: tags for column, tags in columns.items() if tags is not None}
 
     @property
     def expected_errors(self) -> float | None:
-        """How many words are expected to have a wrong head or label; None without probabilities."""
+        """The expected number of words with a wrong head or label; None without probabilities."""
         return None if self.label_probs is None else sum(1 - prob for prob in self.label_probs)
 
     def _repr_svg_(self) -> str:
-        """What notebooks show: the tree as a picture."""
+        """Return a picture of the tree, for notebooks."""
         return notebook_svg(self.tokens, self.heads, self.labels, self.upos)
 
 
 def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Sentence]:
-    """The sentences under the trees of their parses, as many as they are, with the tags that the parses have alone."""
+    """Return the sentences with the trees and tags of their parses; other tags are removed."""
     return [
         replace(s.with_tree(parse.heads, parse.labels), upos=parse.upos, xpos=parse.xpos, feats=parse.feats)
         for s, parse in zip(sentences, parses, strict=True)
@@ -64,10 +72,9 @@ def with_parses(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class NBestList:
-    """The best parses of a sentence, best first, or samples in the order drawn; one or more.
+    """One or more parses of a sentence: the best ones, best first, or samples in the order of the draws.
 
-    ``sentence`` is what was parsed, with its comments, multiword tokens and empty nodes; whatever tree it has is not
-    part of the list.
+    ``sentence`` has the comments, multiword tokens and empty nodes. Its own tree is no part of the list.
     """
 
     sentence: ConlluSentence

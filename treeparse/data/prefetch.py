@@ -1,4 +1,4 @@
-"""Items that are made ahead while those before them are used."""
+"""Compute items in a thread, ahead of their use."""
 
 from collections.abc import Iterable, Iterator
 from queue import Full, Queue
@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE = 0.1  # seconds after which a full queue is looked at again, and whether anybody still waits
+PATIENCE = 0.1  # seconds between two tries to put an item into a full queue
 
 
 class _End(NamedTuple):
@@ -15,10 +15,10 @@ class _End(NamedTuple):
 
 
 def prefetched(items: Iterable[T], ahead: int = 1) -> Iterator[T]:
-    """The items in order, made by a thread of their own: so many are ready, or in work, when one is asked for.
+    """Yield the items in order; a thread computes up to ``ahead`` of them in advance.
 
-    What making them raises is raised in their place, after the items before. The thread ends with the iterator, or once
-    nobody holds it, and does not keep the program from ending, whatever it waits for.
+    An error in computing an item is raised after the items before it. The thread ends with the iterator, and does not
+    keep the program from ending.
     """
     queue: Queue[T | _End] = Queue(ahead)
     closed = Event()
@@ -37,14 +37,14 @@ def _make(items: Iterator[T], queue: "Queue[T | _End]", closed: Event) -> None:
         for item in items:
             if not _put(item, queue, closed):
                 return
-    except BaseException as fault:  # whatever it is, it is for whoever waits
+    except BaseException as fault:  # raised in the caller's thread
         _put(_End(fault), queue, closed)
     else:
         _put(_End(None), queue, closed)
 
 
 def _put(item: "T | _End", queue: "Queue[T | _End]", closed: Event) -> bool:
-    """Whether the item was put, as it is unless nobody wants it."""
+    """Put an item into the queue; return False if the iterator was closed before."""
     while not closed.is_set():
         try:
             queue.put(item, timeout=PATIENCE)

@@ -1,4 +1,4 @@
-"""Shards: parts of an input that processes take without a word between them, each by its number alone."""
+"""Divide an input into shards for several processes, which need not communicate: each knows its own number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,30 +14,30 @@ _READ = 1 << 20  # bytes at a time
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of ``count`` parts, ``number`` from 1; all of them together are the whole, and no two share anything."""
+    """Part ``number``, from 1, of ``count`` disjoint parts that together are the whole input."""
 
     number: int
     count: int
 
     def files(self, sizes: Sequence[int]) -> list[int]:
-        """The places of this shard's files, in order; sizes in bytes.
+        """Return the indices of this shard's files, in order, from the sizes of all files in bytes.
 
-        The largest come first, each to the shard that has the fewest bytes so far: all shards get about as much.
+        Files are assigned by falling size, each to the shard with the fewest bytes, so that shards are about equal.
         """
         loads = [(0, number) for number in range(1, self.count + 1)]
         heapify(loads)
-        owned = []
-        for place in sorted(range(len(sizes)), key=lambda place: -sizes[place]):
+        indices = []
+        for index in sorted(range(len(sizes)), key=lambda index: -sizes[index]):
             load, number = loads[0]
-            heapreplace(loads, (load + sizes[place] + 1, number))
+            heapreplace(loads, (load + sizes[index] + 1, number))
             if number == self.number:
-                owned.append(place)
-        return sorted(owned)
+                indices.append(index)
+        return sorted(indices)
 
     def spans(self, sizes: Sequence[int]) -> list[range]:
-        """The bytes of each file in which this shard's sentences start; sizes in bytes.
+        """Return the bytes of each file in which this shard's sentences start, from the sizes of all files in bytes.
 
-        A shard is a run through the files, of as many bytes as the others': end to end they are the files in order.
+        Each shard is one run of bytes through the files, and all runs have the same length.
         """
         total, before, spans = sum(sizes), 0, []
         first, end = (total * number // self.count for number in (self.number - 1, self.number))
@@ -48,14 +48,14 @@ class Shard:
 
 
 def file_size(path: Path) -> int:
-    """The size of a file in bytes, decompressed.
+    """Return the size of a file in bytes, decompressed.
 
     Raises:
         DataError: the path is standard input, a pipe or a device, or a damaged compressed file.
         OSError: the file cannot be read.
     """
     if str(path) == STANDARD_STREAM or (path.exists() and not path.is_file()):
-        problem = "it is not a file that every process can read: it cannot be parsed in shards; write it to a file"
+        problem = "shards need a file that every process can read: write this input to a file first"
         raise DataError(problem, source=str(path))
     if compression_of_name(path) is None:
         return path.stat().st_size

@@ -1,4 +1,4 @@
-"""What a treebank holds, counted."""
+"""Counts of a treebank: sentences, words, trees, labels, tags; and the sentences that files share."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ _LENGTH_BITS = 16
 
 @dataclass(frozen=True, slots=True)
 class TreebankStatistics:
-    """Counts over sentences; those of two parts of a treebank add up.
+    """Counts over sentences; the counts of two parts of a treebank can be added.
 
-    ``trees`` are the sentences whose heads are a tree, with one root or more; ``arcs``, ``roots`` and what is
-    non-projective are counted in these alone.
+    ``trees`` counts the sentences whose heads are a tree, with one root or more. Arcs, roots, and non-projective
+    sentences and arcs are counted in these trees alone.
     """
 
     sentences: int = 0
@@ -40,7 +40,7 @@ class TreebankStatistics:
 
     @classmethod
     def of(cls, sentences: Iterable[ConlluSentence]) -> Self:
-        """Count; the sentences are read once and not kept."""
+        """Count sentences, reading them once, in constant memory."""
         counts: Counter[str] = Counter()
         lengths: Counter[int] = Counter()
         labels, upos, feats = Counter[str](), Counter[str](), Counter[str]()
@@ -59,7 +59,7 @@ class TreebankStatistics:
 
     @property
     def length_summary(self) -> dict[str, float]:
-        """Minimum, median, mean and maximum of the words in a sentence; empty without sentences."""
+        """The minimum, median, mean and maximum number of words in a sentence; empty without sentences."""
         if not self.lengths:
             return {}
         return {
@@ -70,14 +70,14 @@ class TreebankStatistics:
         }
 
     def to_json(self) -> dict[str, Any]:
-        """The counts as JSON values, lengths summed up, labels, tags and features in order of frequency."""
+        """Return the counts as JSON values: lengths as a summary; labels, tags and features by descending frequency."""
         counts = {each.name: getattr(self, each.name) for each in fields(self)}
         by_frequency = {name: dict(counts[name].most_common()) for name in ("labels", "upos", "features")}
         return counts | {"lengths": self.length_summary} | by_frequency
 
 
 def _single_features(feats: Counter[str]) -> Counter[str]:
-    """The counts of the features of which FEATS columns, counted, consist."""
+    """Return the counts of single features, from the counts of FEATS columns."""
     features: Counter[str] = Counter()
     for column, words in feats.items():
         for feature in column.split("|"):
@@ -111,7 +111,7 @@ def _tree_counts(heads: Sequence[int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class SharedSentences:
-    """The sentences of the same words that two files have: how many, and the lines of the longest in either file."""
+    """The sentences with the same words in two files: their number, and both line numbers of the longest ones."""
 
     files: tuple[int, int]  # indices, the smaller one first
     count: int
@@ -119,26 +119,26 @@ class SharedSentences:
 
 
 class SentenceIndex:
-    """Finds the sentences that files share. It holds a hash, the length and the lines of each sentence, no words."""
+    """Find the sentences that files share. The index stores hashes, lengths and line numbers, but no words."""
 
     def __init__(self) -> None:
-        self._places: dict[int, tuple[tuple[int, int], ...]] = {}  # key of words -> first line in each file
+        self._lines: dict[int, tuple[tuple[int, int], ...]] = {}  # key of words -> (file, line) of each file
 
     def add(self, file: int, sentence: ConlluSentence) -> None:
-        """Add a sentence of a file; files are numbered from 0 and come one after the other."""
+        """Add a sentence of a file; files are numbered from 0, and all sentences of one precede those of the next."""
         forms = sentence.words.forms
         key = (hash(forms) << _LENGTH_BITS) + min(len(forms), 2**_LENGTH_BITS - 1)
-        places = self._places.get(key, ())
-        if not places or places[-1][0] != file:
-            self._places[key] = (*places, (file, sentence.line))
+        lines = self._lines.get(key, ())
+        if not lines or lines[-1][0] != file:
+            self._lines[key] = (*lines, (file, sentence.line))
 
     def shared(self, examples: int = 3) -> list[SharedSentences]:
-        """What each pair of files shares, with so many examples; pairs that share nothing are left out."""
+        """Return the shared sentences of each pair of files that has some, with up to ``examples`` examples."""
         pairs: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-        for key, places in self._places.items():
-            for (first, line), (second, other) in combinations(places, 2):
-                pairs.setdefault((first, second), []).append((-(key % 2**_LENGTH_BITS), line, other))
+        for key, lines in self._lines.items():
+            for (first, line), (second, other_line) in combinations(lines, 2):
+                pairs.setdefault((first, second), []).append((-(key % 2**_LENGTH_BITS), line, other_line))
         return [
-            SharedSentences(files, len(found), [(line, other) for _, line, other in nsmallest(examples, found)])
-            for files, found in sorted(pairs.items())
+            SharedSentences(files, len(shared), [(line, other) for _, line, other in nsmallest(examples, shared)])
+            for files, shared in sorted(pairs.items())
         ]

@@ -1,4 +1,4 @@
-"""What keeps lines from being a CoNLL-U sentence: columns, the order of ids, heads; each fault with its line."""
+"""Check the lines of a CoNLL-U sentence: columns, the order of ids, heads, labels. Each fault has its line number."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,9 +10,9 @@ COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DE
 ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC = range(len(COLUMNS))
 
 Fault = tuple[int, str]
-"""The number of a line in its file, and what is wrong there."""
+"""A line number, and what is wrong in that line."""
 
-NO_HEAD = "(HEAD is _)"  # the end of the problem of words whose head is left open
+NO_HEAD = "(HEAD is _)"  # ends the fault of a word whose head is open
 NO_HEADS = f"no word has a head {NO_HEAD}"
 NO_LABELS = "no word has a label (DEPREL is _)"
 
@@ -27,7 +27,7 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
     """Split the numbered lines of a sentence into columns.
 
     Returns:
-        The line number and the ten columns of every word, and the faults; with faults the words may be incomplete.
+        The line number and the ten columns of every word, and the faults; if there are faults, words may be missing.
     """
     numbers: list[int] = []
     rows: list[list[str]] = []
@@ -40,7 +40,7 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
             line = line.removeprefix(BYTE_ORDER_MARK)
         if line.startswith("#"):
             if ids.started:
-                problem = "a comment stands behind the first word; is the empty line between two sentences missing?"
+                problem = "a comment must be before the first word; is the empty line between two sentences missing?"
                 faults.append((number, problem))
             continue
         columns = line.split("\t")
@@ -56,30 +56,30 @@ def word_rows(lines: Iterable[tuple[int, str]]) -> tuple[list[int], list[list[st
 
 
 def byte_order_mark_problem(line: str) -> str | None:
-    """What is wrong with a line, not the first of its file, if it begins with a byte order mark."""
+    """Return the fault of a line, not the first of its file, that begins with a byte order mark."""
     if not line.startswith(BYTE_ORDER_MARK):
         return None
-    return "the line begins with a byte order mark, which may only stand at the start of a file; were two files joined?"
+    return "the line begins with a byte order mark, which only a file may begin with; were two files joined?"
 
 
 def _column_problem(columns: list[str]) -> str | None:
     if len(columns) != len(COLUMNS):
-        return f"the line has {_count(len(columns), 'column')}, but a CoNLL-U word has 10, separated by single tabs"
+        return f"a line of CoNLL-U must have 10 columns, separated by single tabs, got {len(columns)}"
     if "" in columns:
-        return f"the column {COLUMNS[columns.index('')]} is empty; a missing value is written _"
+        return f"the column {COLUMNS[columns.index('')]} must not be empty; write a missing value as _"
     return None
 
 
 class _IdOrder:
-    """Follows the ID column: words 1 to n, a range before its first word, empty nodes behind their word."""
+    """Check the order of the ID column: words 1 to n, a range before its first word, empty nodes after their word."""
 
     def __init__(self) -> None:
         self.started = False
-        self._word = self._empty_node = 0  # the last ones seen
-        self._covered = self._range_line = 0  # the last word of the last range, and where that range stands
+        self._word = self._empty_node = 0  # the last word, and its last empty node
+        self._covered = self._range_line = 0  # the last word of the last range, and the line of that range
 
     def follow(self, identifier: str, line: int) -> tuple[bool, str | None]:
-        """Take the next ID; say whether it is a word's, and what is wrong with it."""
+        """Take the next ID; return whether it is a word's, and its fault or None."""
         self.started = True
         if identifier == str(self._word + 1):
             self._word, self._empty_node = self._word + 1, 0
@@ -88,7 +88,7 @@ class _IdOrder:
             return False, self._range_problem(identifier, int(match[1]), int(match[2]), line)
         if match := _EMPTY_NODE.fullmatch(identifier):
             return False, self._empty_node_problem(identifier, int(match[1]), int(match[2]))
-        problem = f"the ID is {shown(identifier)}, but the next word is {self._word + 1}"
+        problem = f"the ID must be {self._word + 1}, the next word, got {shown(identifier)}"
         if _WORD.fullmatch(identifier):
             self._word, self._empty_node = int(identifier), 0
         return True, problem
@@ -112,7 +112,7 @@ class _IdOrder:
         return f"the empty node {identifier} is out of place: the next one here is {expected[0]}.{expected[1]}"
 
     def faults_at_end(self, line: int) -> list[Fault]:
-        """What only the end of the sentence shows; ``line`` is its last."""
+        """Return the faults that only the end of the sentence shows; ``line`` is the number of its last line."""
         if not self._word:
             return [(line, "the sentence has no words")]
         if self._covered > self._word:
@@ -123,14 +123,14 @@ class _IdOrder:
 def head_faults(
     column: Sequence[str], heads: Sequence[int], lines: Sequence[int], *, single_root: bool, partial: bool = False
 ) -> list[Fault]:
-    """What keeps a HEAD column from being a tree.
+    """Return the faults that keep a HEAD column from being a tree.
 
     Args:
-        column: HEAD as it stands in the file.
-        heads: the same as numbers, -1 where it names no node.
+        column: the texts of HEAD.
+        heads: HEAD as numbers, -1 if it names no node.
         lines: the words' line numbers.
-        single_root: whether a tree may have one root only.
-        partial: whether a HEAD may be ``_``, so unknown.
+        single_root: whether a tree must have exactly one root.
+        partial: whether a HEAD may be ``_``, which means unknown.
     """
     unusable = [
         (lines[index], _head_problem(index + 1, column[index], len(heads)))
@@ -144,26 +144,26 @@ def head_faults(
 
 
 def label_faults(labels: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
-    """The words of a tree that have no label."""
+    """Return the faults of the words of a tree that have no label."""
     if set(labels) == {EMPTY}:
         return [(lines[0], NO_LABELS)]
     return [
-        (line, f"word {word} has head {head}, but no label (DEPREL is _)")
+        (line, f"word {word} has head {head} and no label (DEPREL is _)")
         for word, (label, head, line) in enumerate(zip(labels, heads, lines, strict=True), 1)
         if label == EMPTY
     ]
 
 
 def possible_heads(column: Sequence[str]) -> tuple[tuple[int, ...], ...] | None:
-    """The heads that MISC names as possible, ``Heads=2,5``, word by word, () where it names none; None without any."""
-    found = [_POSSIBLE_HEADS.search(misc) for misc in column]
-    if not any(found):
+    """Return each word's possible heads, which MISC names as ``Heads=2,5``: () for none; None if no word has any."""
+    matches = [_POSSIBLE_HEADS.search(misc) for misc in column]
+    if not any(matches):
         return None
-    return tuple(tuple(map(int, match[1].split(","))) if match else () for match in found)
+    return tuple(tuple(map(int, match[1].split(","))) if match else () for match in matches)
 
 
 def possible_head_faults(column: Sequence[str], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
-    """What is wrong with the possible heads in a MISC column, beside the heads as numbers and the words' lines."""
+    """Return the faults of the possible heads in a MISC column, from it, the heads and the words' line numbers."""
     faults = []
     for word, (misc, head, line) in enumerate(zip(column, heads, lines, strict=True), 1):
         items = [item for item in misc.split("|") if item.startswith("Heads=")]
@@ -171,12 +171,14 @@ def possible_head_faults(column: Sequence[str], heads: Sequence[int], lines: Seq
         choice = "" if match is None else match[1]
         named = list(map(int, choice.split(","))) if choice else []
         if len(items) > 1 or (items and match is None):
-            problem = f"the possible heads of word {word} are {shown('|'.join(items))}, but are written as Heads=2,5"
+            problem = f"write the possible heads of word {word} once, as Heads=2,5, not {shown('|'.join(items))}"
             faults.append((line, problem))
         elif named and (max(named) > len(heads) or word in named):
-            faults.append((line, f"word {word} may have the heads {choice}, of which one cannot be"))
+            faults.append(
+                (line, f"word {word} may have the heads {choice}, one of which is no other node of the sentence")
+            )
         elif named and head >= 0 and head not in named:
-            faults.append((line, f"word {word} has head {head}, which is none of its possible heads {choice}"))
+            faults.append((line, f"word {word} has head {head}, which is not among its possible heads {choice}"))
     return faults
 
 
@@ -184,12 +186,12 @@ def _head_problem(word: int, head: str, count: int) -> str:
     if head == EMPTY:
         return f"word {word} has no head {NO_HEAD}"
     if _WORD.fullmatch(head.removeprefix("-")):
-        return f"word {word} has head {head}, but heads go from 0 to {count}"
-    return f"word {word} has head {shown(head)}, which is not a number"
+        return f"the head of word {word} must be from 0 to {count}, got {head}"
+    return f"the head of word {word} must be a number, got {shown(head)}"
 
 
 def _faulty_word(heads: Sequence[int], single_root: bool) -> int:
-    """The word at whose line `tree_problem`'s finding is reported: the second root or the first word off the tree."""
+    """Return the word whose line gets the fault of `tree_problem`: the second root or the first word off the tree."""
     roots = [word for word, head in enumerate(heads, 1) if head == 0]
     if single_root and len(roots) > 1:
         return roots[1]
@@ -197,9 +199,5 @@ def _faulty_word(heads: Sequence[int], single_root: bool) -> int:
 
 
 def shown(value: str) -> str:
-    """A value from a file as messages show it: quoted, unprintable characters escaped, shortened."""
+    """Return a value from a file as messages show it: quoted, unprintable characters escaped, shortened."""
     return repr(value if len(value) <= 40 else value[:39] + "…")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -328,7 +328,7 @@ def fault_of(path: Path) -> DataError:
     ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words are not those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t_", 21, "d1-s1.2", "has no head"),
-    ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "the line has 9 columns"),
+    ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "a line of CoNLL-U must have 10 columns"),
 ])  # fmt: skip
 def test_faults_of_conllu_lists(
     lists: list[NBestList], tmp_path: Path, old: str, new: str, line: int, sent_id: str | None, problem: str
@@ -377,7 +377,7 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
     (changed(["text"], "a\nb"), "text is missing, or no line of text"),
     (changed(["tokens"], ...), "tokens is missing, or no list of strings"),
     (changed(["tokens"], ["No", 1, "."]), "tokens is missing, or no list of strings"),
-    (changed(["tokens"], ["No", "", "."]), "the form '' cannot stand in CoNLL-U"),
+    (changed(["tokens"], ["No", "", "."]), "a form must have a character, and no tab or line break, got ''"),
     (changed(["tokens"], ["No", "sé"]), "2 tokens have a parse of 3 heads and 3 labels"),
     (changed(["parses"], []), "parses is missing, or no list of objects"),
     (changed(["parses", 1], [1]), "parses is missing, or no list of objects"),
@@ -385,7 +385,7 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
     (changed(["parses", 1, "heads"], [0, True, 1]), "heads is missing, or no list of whole numbers"),
     (changed(["parses", 1, "heads"], [0, 1]), "3 tokens have a parse of 2 heads and 3 labels"),
     (changed(["parses", 1, "heads"], [0, 3, 2]), "lead into a cycle"),
-    (changed(["parses", 1, "heads"], [0, 1, 4]), "word 3 has head 4"),
+    (changed(["parses", 1, "heads"], [0, 1, 4]), "the head of word 3 must be from 0 to 3, got 4"),
     (changed(["parses", 1, "labels"], ["root", None, "x"]), "labels is missing, or no list of strings"),
     (changed(["parses", 1, "labels"], ["root", "a\tb", "x"]), "a label is empty, or holds a tab"),
     (changed(["parses", 1, "score"], ...), "the score of a parse is missing, or no number"),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Unpack
 
-from treeparse.data.filling import Held
+from treeparse.data.filling import Parsed
 from treeparse.data.mapping import Progress, Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.model.inference.given_trees import GivenTrees, as_given
@@ -98,8 +98,8 @@ class AnyParser(Model):
         return stream_of(self, sentences, parse_request(default=self.default_decoder, **options), ahead)
 
     def annotate(
-        self, sentences: Iterable[Held], *, ahead: int = 4000, **options: Unpack[ParseOptions]
-    ) -> Iterator[Held]:
+        self, sentences: Iterable[Parsed], *, ahead: int = 4000, **options: Unpack[ParseOptions]
+    ) -> Iterator[Parsed]:
         """Yield the sentences themselves, in order, each with its parse; everything besides the tree is unchanged.
 
         A :class:`~treeparse.sentence.Sentence`, a :class:`~treeparse.data.conllu.ConlluSentence` and a ``TokenList`` of

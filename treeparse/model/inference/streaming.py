@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import torch
 
-from treeparse.data.filling import Held, filled
+from treeparse.data.filling import Parsed, with_trees
 from treeparse.data.mapping import Words, check_several, each_sentence
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
@@ -41,10 +41,10 @@ def made_ahead(parses: Iterator[T], device: torch.device) -> Iterator[T]:
     return parses if torch.is_autocast_enabled(device.type) else prefetched(parses)
 
 
-def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Held]) -> Iterator[Held]:
+def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: Iterable[Parsed]) -> Iterator[Parsed]:
     """Yield each item with the trees that ``stream`` finds for its sentences."""
     check_several(sentences)
-    waiting = deque[tuple[Held, int]]()  # items without trees yet, and their numbers of sentences
+    waiting = deque[tuple[Parsed, int]]()  # items without trees yet, and their numbers of sentences
 
     def read() -> Iterator[Words]:
         for held in sentences:
@@ -55,11 +55,11 @@ def annotated(stream: Callable[[Iterable[Words]], Iterator[Parse]], sentences: I
     return _filled(waiting, stream(read()))
 
 
-def _filled(waiting: deque[tuple[Held, int]], parses: Iterator[Parse]) -> Iterator[Held]:
+def _filled(waiting: deque[tuple[Parsed, int]], parses: Iterator[Parse]) -> Iterator[Parsed]:
     """Yield the waiting items with their parses; taking a parse may add waiting items."""
     for parse in parses:
         while not waiting[0][1]:
-            yield filled(waiting.popleft()[0], ())
+            yield with_trees(waiting.popleft()[0], ())
         held, count = waiting.popleft()
-        yield filled(held, [parse, *islice(parses, count - 1)])
-    yield from (filled(held, ()) for held, _ in waiting)
+        yield with_trees(held, [parse, *islice(parses, count - 1)])
+    yield from (with_trees(held, ()) for held, _ in waiting)
