@@ -25,7 +25,7 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, LISTING_DECODERS, listing_decoder_named
-from treeparse.progress import ParsingBar
+from treeparse.progress import Console, ParsingBar
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
@@ -180,8 +180,7 @@ def parse_files(
     request = replace(request, trees=trees, tokenizer=tokenizer)
     with _Progress(args) as observer:
         summary = parse_parts(model, request, parts, observer=observer)
-    if not args.quiet:
-        print(closing_line(summary, request), file=sys.stderr)
+    Console(quiet=args.quiet).remark(closing_line(summary, request))
     return 0
 
 
@@ -204,7 +203,8 @@ class _Progress(CorpusObserver):
     """Shows a progress bar, warnings and failures on standard error."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._quiet, self._format, self._has_folder = args.quiet, args.format, is_folder(args.output)
+        self._console, self._format = Console(quiet=args.quiet), args.format
+        self._has_folder = is_folder(args.output)
         self._hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
         self._bar = ParsingBar(None, hidden=True)  # until the size of the input is known
 
@@ -231,13 +231,12 @@ class _Progress(CorpusObserver):
         return len(text.encode())
 
     def warn(self, message: str) -> None:
-        if not self._quiet:
-            ParsingBar.write(f"treeparse: warning: {message}", file=sys.stderr)
+        self._console.remark(f"warning: {message}")
 
     def fail(self, done: int, count: int) -> None:
-        if self._has_folder and not self._quiet:
+        if self._has_folder:
             files = f"{done:,} of {counted(count, 'file')} done"
-            print(f"treeparse: {files}; the same command with --skip-existing does the others", file=sys.stderr)
+            self._console.remark(f"{files}; the same command with --skip-existing does the others")
 
 
 def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
@@ -255,7 +254,7 @@ def closing_line(summary: CorpusSummary, request: CorpusRequest) -> str:
         (summary.existing_outputs, "output", "there already"),
     ]
     remarks = [f"{counted(count, noun)} {remark}" for count, noun, remark in notes if count]
-    return f"treeparse: {'; '.join(filter(None, (', '.join(sums), rules_remark(request.trees.rules), *remarks)))}"
+    return "; ".join(filter(None, (", ".join(sums), rules_remark(request.trees.rules), *remarks)))
 
 
 def rules_remark(search: "RuleSearch | None") -> str:

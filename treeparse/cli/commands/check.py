@@ -136,9 +136,9 @@ def _shared_notes(names: Sequence[str], index: SentenceIndex) -> Iterator[str]:
     pairs = sorted(index.shared(), key=lambda pair: -pair.count)
     for pair in pairs[:MOST_NAMED]:
         first, second = (names[file] for file in pair.files)
-        places = ", ".join(f"{first}:{line} and {second}:{other}" for line, other in pair.lines)
+        lines = ", ".join(f"{first}:{line} and {second}:{other}" for line, other in pair.lines)
         longest = ", the longest" if pair.count > len(pair.lines) else ""
-        yield f"note: {first} and {second} share {counted(pair.count, 'sentence')}{longest}: {places}"
+        yield f"note: {first} and {second} share {counted(pair.count, 'sentence')}{longest}: {lines}"
     if len(pairs) > MOST_NAMED:
         yield f"note: {len(pairs) - MOST_NAMED:,} more pairs of files share sentences"
 
@@ -226,7 +226,7 @@ def _short_names(paths: Sequence[str]) -> list[str]:
         return names if len(set(paths)) < len(paths) else list(paths)
     parts = [name.split("-") for name in names]
     while len(names) > 1 and min(map(len, parts)) > 1 and len({first for first, *_ in parts}) == 1:
-        parts = [rest for _, *rest in parts]
+        parts = [others for _, *others in parts]
     return ["-".join(each) for each in parts]
 
 

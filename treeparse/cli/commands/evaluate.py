@@ -192,10 +192,10 @@ def _scored_models(directories: Sequence[str], gold: list[Sentence], args: argpa
 
     model = load_models(directories, args)
     with parsing_bar(gold, hidden=args.quiet) as progress:
-        found = model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
-    parses, calibration = with_parses(gold, found), calibration_of(gold, found) if args.calibration else {}
-    report, tags = attachment_scores(gold, parses), tag_scores(gold, parses)
-    return ScoredSystem(" + ".join(directories), parses, report, tags, calibration=calibration, models=directories)
+        parses = model.parse(gold, decoder=args.decoder, probabilities=args.calibration, progress=progress)
+    trees, calibration = with_parses(gold, parses), calibration_of(gold, parses) if args.calibration else {}
+    report, tags = attachment_scores(gold, trees), tag_scores(gold, trees)
+    return ScoredSystem(" + ".join(directories), trees, report, tags, calibration=calibration, models=directories)
 
 
 def _scored_file(path: str, file: System, gold: list[Sentence]) -> ScoredSystem:

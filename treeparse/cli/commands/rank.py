@@ -96,8 +96,8 @@ class RankedTable(Writer):
         yield tsv_line([self._name, *TITLES])
         for sentence, value in ranked:
             words = sentence.words.forms
-            place = (sentence.source, sentence.line, sentence.sent_id or "")
-            yield tsv_line([figure(value), *place, len(words), " ".join(words)])
+            columns = (sentence.source, sentence.line, sentence.sent_id or "", len(words), " ".join(words))
+            yield tsv_line([figure(value), *columns])
 
 
 class RankedConllu(RankedTable):

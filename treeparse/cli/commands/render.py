@@ -1,7 +1,6 @@
 """``treeparse render``: pictures of trees, of lists of trees, of a system's errors and of a model's marginals."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from treeparse.cli.common import add_import_argument, add_output_argument, positive
@@ -13,6 +12,7 @@ from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS
 from treeparse.pictures.page import Section, legend, page
 from treeparse.pictures.svg import document, stacked
+from treeparse.progress import Console
 
 HELP = "draw trees, lists of trees or a system's errors as SVG or an HTML page"
 EPILOG = """examples:
@@ -76,12 +76,13 @@ def run(args: argparse.Namespace) -> int:
     is_svg = (args.output_format or Path(args.output).suffix[1:].lower()) == "svg"
     sections, has_more = (modelled_sections if args.model else compared_sections)(args, 2 if is_svg else args.most)
     picture = _svg(sections, args) if is_svg else _html(sections, args)
-    if not args.quiet and (size := len(picture.encode())) > LARGE:
+    console = Console(quiet=args.quiet)
+    if (size := len(picture.encode())) > LARGE:
         remedy = "draw fewer sentences by --most or --sentence, or fewer trees of each list by -k"
-        print(f"treeparse: warning: {size / 1e6:.0f} MB, which browsers show slowly: {remedy}", file=sys.stderr)
+        console.remark(f"warning: {size / 1e6:.0f} MB, which browsers show slowly: {remedy}")
     atomic_write(args.output, picture)
-    if has_more and not args.quiet and not is_svg:
-        print(f"treeparse: {len(sections):,} sentences drawn, the others not: see --most, --sentence", file=sys.stderr)
+    if has_more and not is_svg:
+        console.remark(f"{len(sections):,} sentences drawn, the others not: see --most, --sentence")
     return 0
 
 

@@ -25,7 +25,7 @@ from treeparse.data.nbest.files import read_nbest
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.names import LIST_FORMATS
-from treeparse.progress import ParsingBar
+from treeparse.progress import Console, ParsingBar
 from treeparse.user_code import check_module
 
 if TYPE_CHECKING:
@@ -88,9 +88,8 @@ def run(args: argparse.Namespace) -> int:
         writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
         write_results(args.output, writer, _reranked(read, scorer, counts, bar))
-    if not args.quiet:
-        changed = f"{counts['changed']:,} with another first tree than before"
-        print(f"treeparse: {counted(counts['sentences'], 'sentence')}, {changed}", file=sys.stderr)
+    changed = f"{counts['changed']:,} with another first tree than before"
+    Console(quiet=args.quiet).remark(f"{counted(counts['sentences'], 'sentence')}, {changed}")
     return 0
 
 

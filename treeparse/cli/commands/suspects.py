@@ -9,9 +9,9 @@ from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, loa
 from treeparse.cli.tables import tsv_line
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
-from treeparse.data.conllu import ConlluSentence, read_conllu
-from treeparse.data.files import expand_paths
+from treeparse.data.conllu import ConlluSentence
 from treeparse.data.outputs import atomic_output
+from treeparse.data.treebank import load_treebank
 from treeparse.progress import Announcer, parsing_bar
 
 if TYPE_CHECKING:
@@ -50,24 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List the arcs."""
+    """List the improbable arcs."""
     models, files = models_and_files([*args.models, *args.gold])
     check_outputs([args.output], inputs=files, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
-    single_root = not args.multi_root
     with Announcer(quiet=args.quiet).during("reading the files"):
-        sentences = [
-            sentence
-            for path in expand_paths(files)
-            for sentence in read_conllu(path, require_trees=True, single_root=single_root)
-        ]
+        sentences = load_treebank(files, single_root=not args.multi_root)
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
     options = {"batch_words": args.batch_words}
     with parsing_bar(words, hidden=args.quiet, remark="first their own trees") as progress:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
-        own = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)
-    rows = [row for parsed in zip(sentences, gold, own, strict=True) for row in _rows(*parsed, below=args.below)]
+        parses = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)
+    rows = [row for trees in zip(sentences, gold, parses, strict=True) for row in _rows(*trees, below=args.below)]
     rows.sort(key=lambda row: row[0])
     with atomic_output(args.output) as output:
         output.write(tsv_line([*TITLES, *MODEL_TITLES]))
@@ -77,12 +72,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(
-    sentence: "ConlluSentence", gold: "Parse", own: "Parse", *, below: float
+    sentence: ConlluSentence, gold: "Parse", parse: "Parse", *, below: float
 ) -> Iterator[tuple[float, *tuple[object, ...]]]:
     """Yield a row for each word whose labelled arc is less probable than ``below``."""
     columns: Sequence[Sequence[object]] = (
         *(sentence.word_lines(), gold.tokens, gold.heads, gold.labels),
-        *(own.heads, own.labels, own.label_probs or ()),
+        *(parse.heads, parse.labels, parse.label_probs or ()),
     )
     probs = gold.label_probs or ()
     for word, (prob, (line, form, *arcs)) in enumerate(zip(probs, zip(*columns, strict=True), strict=True), 1):

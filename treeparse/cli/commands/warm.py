@@ -103,11 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make all calls that need kernels, and print how many kernels were compiled."""
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        raise TreeparseError("NUMBA_DISABLE_JIT is set, so that nothing is compiled: unset it.")
+        raise TreeparseError("NUMBA_DISABLE_JIT is set, so numba compiles nothing: unset it.")
     started, kernels = time.perf_counter(), Kernels()
-    with _mapping(args.jobs) as each, ThreadPoolExecutor(args.jobs) as threads:
-        of_calls = each(kernels_of_call, range(len(CALLS)))  # begins before torch is imported here
-        on_devices = _device_sources()
+    with _kernels_of_calls(args.jobs) as of_calls, ThreadPoolExecutor(args.jobs) as threads:
+        on_devices = _device_sources()  # imports torch, while other processes make calls
         results = chain(of_calls, threads.map(_kernels_of_device, on_devices))
         total = len(CALLS) + len(on_devices)
         with Bar(total, stream=sys.stderr, hidden=args.quiet, desc="compiling kernels") as bar:
@@ -154,34 +153,30 @@ def _kernels_of_device(source_and_architecture: tuple[Path, str]) -> Kernels:
 
 
 @contextmanager
-def _mapping(jobs: int) -> Iterator[Callable[[Callable[[int], Kernels], Iterable[int]], Iterable[Kernels]]]:
-    """Yield ``map``, or a map over several processes, which take items from the start and from the end in turn."""
+def _kernels_of_calls(jobs: int) -> Iterator[Iterable[Kernels]]:
+    """Yield the kernels of each call; several processes take calls from the start and from the end in turn."""
     if jobs == 1:
-        yield map
+        yield map(kernels_of_call, range(len(CALLS)))
         return
     from multiprocessing import get_all_start_methods, get_context
     from multiprocessing.pool import ThreadPool
 
     context = get_context("forkserver" if "forkserver" in get_all_start_methods() else "spawn")
     context.set_forkserver_preload(["treeparse.trees"])  # torch is imported once, not once a process
+    waiting, idle = deque(range(len(CALLS))), SimpleQueue[Any]()
+    for _, take in zip(range(jobs), cycle((waiting.popleft, waiting.pop)), strict=False):
+        idle.put((None, take))
     with ExitStack() as processes, ThreadPool(min(jobs, len(CALLS))) as threads:
 
-        def each(call: Callable[[int], Kernels], numbers: Iterable[int]) -> Iterable[Kernels]:
-            waiting, idle = deque(numbers), SimpleQueue()
-            for _, take in zip(range(jobs), cycle((waiting.popleft, waiting.pop)), strict=False):
-                idle.put((None, take))
+        def make_call(_: int) -> Kernels:
+            process, take = idle.get()
+            process = process or processes.enter_context(context.Pool(1))
+            try:
+                return process.apply(kernels_of_call, (take(),))
+            finally:
+                idle.put((process, take))
 
-            def one_more(_: int) -> Kernels:
-                process, take = idle.get()
-                process = process or processes.enter_context(context.Pool(1))
-                try:
-                    return process.apply(call, (take(),))
-                finally:
-                    idle.put((process, take))
-
-            return threads.imap_unordered(one_more, range(len(waiting)))
-
-        yield each
+        yield threads.imap_unordered(make_call, range(len(CALLS)))
 
 
 def kernels_of_call(number: int) -> Kernels:
