@@ -35,11 +35,7 @@ from treeparse.model.tagging import check_tags
 from treeparse.names import DecoderName, decoder_named, listing_decoder_named
 from treeparse.sentence import EMPTY
 
-TOKEN_EXTENSIONS = ("arc_prob", "label_prob")  # of the token's arc; of arc and label together
-SENTENCE_EXTENSIONS = ("tree_log_prob", "tree_entropy", "kbest")
-
-
-for _kind, _names in ((Token, TOKEN_EXTENSIONS), (Span, SENTENCE_EXTENSIONS)):
+for _kind, _names in ((Token, ("arc_prob", "label_prob")), (Span, ("tree_log_prob", "tree_entropy", "kbest"))):
     for _name in _names:
         if not _kind.has_extension(_name):
             _kind.set_extension(_name, default=None)

@@ -93,15 +93,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_model_arguments(parser)
     add_decoder_argument(parser)
     parser.add_argument("--by-label", action="store_true", help="print precision, recall and F1 of every label too")
-    parser.add_argument("--calibration", action="store_true", help="compare probabilities with what is right")
+    parser.add_argument("--calibration", action="store_true", help="report how well probabilities are calibrated")
     parser.add_argument("--output", type=output_file, metavar="JSON", help="write all scores; - is standard output")
     parser.add_argument("--html", type=output_file, metavar="HTML", help="write a report; - is standard output")
     add_overwrite_argument(parser)
     parser.add_argument("--multi-root", action="store_true", help="allow trees of several roots")
     parser.add_argument("--skip-invalid", action="store_true", help="leave out sentences that are faulty in any file")
-    size = whole(1, MOST_RESAMPLES)
-    parser.add_argument("--resamples", type=size, default=10_000, metavar="N", help="of the bootstrap (default: 10000)")
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of the bootstrap (default: 0)")
+    resamples = "samples of the bootstrap, which compares two systems (default: 10000)"
+    parser.add_argument("--resamples", type=whole(1, MOST_RESAMPLES), default=10_000, metavar="N", help=resamples)
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
 
 
 class _Files(argparse.Action):
@@ -123,7 +123,7 @@ class _Models(_Files):
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the scores as tables and, if asked, write them as JSON."""
+    """Print the scores as tables and, if asked, write them as JSON and as HTML."""
     models = [*chain.from_iterable(args.model)]
     outputs, inputs = [args.output, args.html], [args.gold, *args.systems]
     check_outputs(outputs, inputs=inputs, others=models, overwrite_input=args.overwrite_input)
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
     if "-" not in (args.output, args.html) and not (args.quiet and args.output):
         of_systems = [(system.name, [oracle_table(system.oracle)]) for system in systems if system.oracle]
         of_systems += [(each.name, calibration_tables(each.calibration)) for each in systems if each.calibration]
-        more = [line for name, own in of_systems for line in ("", name, *lines_of(own))]
+        more = [line for name, each in of_systems for line in ("", name, *lines_of(each))]
         print("\n".join([*heading, "", *lines_of(tables), *more]))
     if args.output is not None:
         atomic_write(args.output, json.dumps(_to_json(evaluation, args), ensure_ascii=False, indent=2) + "\n")
@@ -202,7 +202,7 @@ def _scored_file(path: str, file: System, gold: list[Sentence]) -> ScoredSystem:
     """Score the trees of a file; columns of tags equal to gold's have no scores, because parsers copy them."""
     from treeparse.metrics import attachment_scores, oracle_scores, tag_scores
 
-    pairs = [(own, sentence.words) for own, sentence in zip(gold, file.sentences, strict=True)]
+    pairs = [(words, sentence.words) for words, sentence in zip(gold, file.sentences, strict=True)]
     copied = [name for name in TAGS if all(getattr(a, name) == getattr(b, name) for a, b in pairs)]
     parses, oracle = [replace(words, **dict.fromkeys(copied)) for _, words in pairs], None
     if file.lists is not None:
