@@ -12,32 +12,24 @@ from torch import Tensor
 from treeparse.trees.families import Family
 from treeparse.trees.parts import Parts
 
-Conflict = Callable[[int, int, Tensor, Tensor], Tensor]  # one arc, and others, by their heads and dependents
+Conflict = Callable[[int, int, Tensor, Tensor], Tensor]  # head and dependent of one arc, then of others
 
 
-def allows_crossing_arcs(family: Family, parts: Parts, lengths: Tensor, possible: Tensor) -> Tensor:
-    """Tell which items ``(B,)`` have a tree that is not projective; ``possible`` are the arcs of any tree."""
-    return _allows_two_arcs(family, parts, lengths, possible, _cross)
-
-
-def allows_several_roots(family: Family, parts: Parts, lengths: Tensor, possible: Tensor) -> Tensor:
-    """Tell which items ``(B,)`` have a tree in which several words hang from node 0."""
-    return _allows_two_arcs(family, parts, lengths, possible, _are_both_of_root)
-
-
-def _cross(head: int, dependent: int, heads: Tensor, dependents: Tensor) -> Tensor:
+def cross(head: int, dependent: int, heads: Tensor, dependents: Tensor) -> Tensor:
+    """Tell which arcs cross the first one."""
     first, last = min(head, dependent), max(head, dependent)
     left, right = torch.minimum(heads, dependents), torch.maximum(heads, dependents)
     begins_inside, ends_inside = (first < left) & (left < last), (first < right) & (right < last)
     return (begins_inside & (right > last)) | (ends_inside & (left < first))
 
 
-def _are_both_of_root(head: int, dependent: int, heads: Tensor, dependents: Tensor) -> Tensor:
+def are_both_of_root(head: int, dependent: int, heads: Tensor, dependents: Tensor) -> Tensor:
+    """Tell which arcs lead from node 0 to another word, as the first one does."""
     return (heads == 0) & (dependents != dependent) if head == 0 else torch.zeros_like(heads, dtype=torch.bool)
 
 
-def _allows_two_arcs(family: Family, parts: Parts, lengths: Tensor, possible: Tensor, conflict: Conflict) -> Tensor:
-    """Tell which items ``(B,)`` have a tree with two arcs in conflict.
+def allow_conflict(family: Family, parts: Parts, lengths: Tensor, possible: Tensor, conflict: Conflict) -> Tensor:
+    """Tell which items ``(B,)`` have a tree with two arcs in conflict; ``possible`` are the arcs of all trees.
 
     Each arc with a possible arc in conflict takes O(n^3), until one of them is in a tree with such an arc.
     """

@@ -12,7 +12,7 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. For
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -24,23 +24,11 @@ from treeparse.trees.parts import PartKind, Parts, named
 
 if TYPE_CHECKING:
     from treeparse.trees.families import Family
+    from treeparse.trees.labels.sources import LabelSource
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # the largest magnitude of a score that is not checked
 BROADCASTING = "dimensions of size 1 broadcast, but none may be left out"
-
-
-class Shaped(Protocol):
-    """An object with a shape, a dtype and a device, such as a tensor."""
-
-    @property
-    def shape(self) -> torch.Size: ...
-
-    @property
-    def dtype(self) -> torch.dtype: ...
-
-    @property
-    def device(self) -> torch.device: ...
 
 
 def check_shape(scores: Tensor) -> None:
@@ -210,12 +198,11 @@ def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     if not _may_be_unusable(scores.detach()):
         return
     arcs = arc_mask(lengths, scores.shape[lengths.dim()])
-    bad = (arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim())) & ~_are_usable(scores.detach())).nonzero()
-    if len(bad):
-        index = bad[0].tolist()
-        item, (head, dependent) = index[: lengths.dim()], index[lengths.dim() :][:2]
+    bad = _first_unusable(scores, arcs.reshape(*arcs.shape, *[1] * (scores.dim() - arcs.dim())))
+    if bad:
+        item, (head, dependent) = bad[: lengths.dim()], bad[lengths.dim() :][:2]
         what = f"The score of {of}arc {head} -> {dependent}{_of_item(item)}"
-        raise _unusable_score(what, scores[tuple(index)].item(), "it" if of else "an arc")
+        raise _unusable_score(what, scores[tuple(bad)].item(), "it" if of else "an arc")
 
 
 def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, *, values: bool) -> None:
@@ -237,12 +224,11 @@ def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, 
         if not values or not _may_be_unusable(scores.detach()):
             continue
         mask = kind.mask(lengths.reshape(-1), nodes).expand(lengths.numel(), *shape[lengths.dim() :]).reshape(shape)
-        bad = (mask & ~_are_usable(scores.detach())).nonzero()
-        if len(bad):
-            index = bad[0].tolist()
-            item, part = index[: lengths.dim()], tuple(index[lengths.dim() :])
+        bad = _first_unusable(scores, mask)
+        if bad:
+            item, part = bad[: lengths.dim()], tuple(bad[lengths.dim() :])
             what = f"The score of {kind.name} at {part}{_of_item(item)}"
-            raise _unusable_score(what, scores[tuple(index)].item(), "a part")
+            raise _unusable_score(what, scores[tuple(bad)].item(), "a part")
 
 
 def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
@@ -255,16 +241,18 @@ def _unusable_score(what: str, value: float, part: str) -> TreeparseError:
 
 
 def _may_be_unusable(scores: Tensor) -> bool:
-    """Whether ``_are_usable`` has to decide: one cheap pass, which detects NaN but does not see past -inf."""
+    """Tell whether scores may be NaN, infinite or too large: one cheap pass, which cannot tell a -inf from these."""
     if scores.numel() == 0:
         return False
     least, most = scores.aminmax()
     return not bool((most <= _limit(scores)) & (least >= -_limit(scores)))
 
 
-def _are_usable(scores: Tensor) -> Tensor:
-    """Which scores are in range, or -inf; NaN is not."""
-    return ((scores <= _limit(scores)) & (scores >= -_limit(scores))) | (scores == -torch.inf)
+def _first_unusable(scores: Tensor, mask: Tensor) -> list[int]:
+    """Return the index of the first score within a mask that is neither -inf nor in range; empty if none is."""
+    scores, limit = scores.detach(), _limit(scores)
+    usable = ((scores <= limit) & (scores >= -limit)) | (scores == -torch.inf)
+    return next(iter((mask & ~usable).nonzero().tolist()), [])
 
 
 def _limit(scores: Tensor) -> float:
@@ -289,7 +277,7 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
     return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
 
 
-def check_label_scores(label_scores: Shaped, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
+def check_label_scores(label_scores: "Tensor | LabelSource", scores: Tensor, lengths: Tensor, *, values: bool) -> None:
     """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses.
 
     The values of a ``LabelSource`` are not checked.

@@ -9,7 +9,7 @@ from torch import Size, Tensor
 
 from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
-from treeparse.trees import arc_conflicts
+from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
@@ -137,10 +137,10 @@ class FlatTrees:
         own, other = self.family, q.family
         constants = own, self.parts.detach(), self.lengths
         if own.crossing and not other.crossing:
-            result = result | arc_conflicts.allows_crossing_arcs(*constants, self.log_marginals > -torch.inf)
+            result = result | allow_conflict(*constants, self.log_marginals > -torch.inf, cross)
         if other.single_root and not own.single_root:
             if not own.crossing or own.kinds:
-                return result | arc_conflicts.allows_several_roots(*constants, self.log_marginals > -torch.inf)
+                return result | allow_conflict(*constants, self.log_marginals > -torch.inf, are_both_of_root)
             # Two words that the root may head can hang from it both: cutting their arcs makes no cycle.
             result = result | ((self.is_arc & (self.arcs > -torch.inf))[:, 0].sum(-1) > 1)
         return result
@@ -203,16 +203,16 @@ class FlatTrees:
 
     def expectation_of(self, values: PartValues) -> Tensor:
         """Return expected sums ``(B, values.count)``."""
-        marginals = self.part_marginals.flatten()
-        return values.widened(marginals.shape[1]).weighted_sums(marginals.unsqueeze(0)).squeeze(1)
+        return values.weighted_sums(self.part_marginals.flatten().unsqueeze(0)).squeeze(1)
 
     def covariance_of(self, left: PartValues, right: PartValues) -> Tensor:
         """Return covariances of sums ``(B, left.count, right.count)``."""
 
         def hessian_products(vectors: Tensor) -> Tensor:
+            vectors = torch.nn.functional.pad(vectors, (0, self.parts.width - vectors.shape[-1]))
             return Parts(self.sums.hessian_vector_products(self.parts.unflatten(vectors))).flatten(2)
 
-        return bilinear_form(left.widened(self.parts.width), right.widened(self.parts.width), hessian_products)
+        return bilinear_form(left, right, hessian_products)
 
     @cached_property
     def heads(self) -> Tensor:

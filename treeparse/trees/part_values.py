@@ -16,14 +16,9 @@ from treeparse.trees.checks import BROADCASTING, fits
 
 
 class PartValues(ABC):
-    """``count`` values of every part. Parts of no tree count 0, whatever they hold."""
+    """``count`` values of each of the first P parts; other parts, and parts of no tree, count 0."""
 
     count: int
-    width: int  # the number P of parts
-
-    @abstractmethod
-    def widened(self, width: int) -> "PartValues":
-        """Append parts of value 0, to ``width`` parts in all."""
 
     @property
     @abstractmethod
@@ -36,7 +31,7 @@ class PartValues(ABC):
 
     @abstractmethod
     def weighted_sums(self, weights: Tensor) -> Tensor:
-        """Sums of the values over the parts under each of V weightings ``(V, B, P) -> (B, V, count)``."""
+        """Sum the values over the parts under each of V weightings ``(V, B, P or more) -> (B, V, count)``."""
 
 
 class DenseValues(PartValues):
@@ -44,13 +39,7 @@ class DenseValues(PartValues):
 
     def __init__(self, values: Tensor, possible: Tensor) -> None:
         self.values = torch.where(possible.unsqueeze(-1), values, 0.0)
-        self.width, self.count = values.shape[1:]
-
-    def widened(self, width: int) -> "DenseValues":
-        if width == self.width:
-            return self
-        values = torch.nn.functional.pad(self.values, (0, 0, 0, width - self.width))
-        return DenseValues(values, torch.ones_like(values[..., 0], dtype=torch.bool))
+        self.count = values.shape[2]
 
     @property
     def ids(self) -> Tensor:
@@ -60,7 +49,7 @@ class DenseValues(PartValues):
         return self.values.permute(2, 0, 1)
 
     def weighted_sums(self, weights: Tensor) -> Tensor:
-        return weights.transpose(0, 1) @ self.values
+        return weights[..., : self.values.shape[1]].transpose(0, 1) @ self.values
 
 
 class SparseValues(PartValues):
@@ -69,14 +58,6 @@ class SparseValues(PartValues):
     def __init__(self, indices: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
         self.item, self.part, self.column = indices
         self.values, self.shape, self.count = values, shape, count
-        self.width = shape[1]
-
-    def widened(self, width: int) -> "SparseValues":
-        if width == self.width:
-            return self
-        return SparseValues(
-            torch.stack([self.item, self.part, self.column]), self.values, (self.shape[0], width), self.count
-        )
 
     @cached_property
     def _used(self) -> tuple[Tensor, Tensor]:
@@ -194,7 +175,8 @@ def sparse_entries(values: Tensor, shape: Size, parts: int) -> tuple[Tensor, Ten
 def bilinear_form(left: PartValues, right: PartValues, products: Callable[[Tensor], Tensor]) -> Tensor:
     """``left^T H right`` of every item ``(B, left.count, right.count)`` for a symmetric H.
 
-    ``products`` returns H v for vectors ``(C, B, P)``, one for each column of the side with fewer ([Exp] §5.2, T2).
+    ``products`` returns H v for vectors ``(C, B, P)``, one for each column of the side with fewer ([Exp] §5.2, T2); its
+    vectors may have fewer parts than H.
     """
     if len(left.ids) < len(right.ids):
         return bilinear_form(right, left, products).transpose(1, 2)

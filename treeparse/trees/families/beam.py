@@ -18,6 +18,7 @@ from torch import Tensor
 
 from treeparse.batch import moved
 from treeparse.trees.checks import arc_mask
+from treeparse.trees.families.dense_arithmetic import finite
 from treeparse.trees.families.family import DistinctTrees
 from treeparse.trees.randomness import uniforms_by_tensors
 
@@ -85,7 +86,7 @@ def _add_heads(
         closed = root_is_used & single_root
         logits = arcs[:, None, :, word] + reach(w, closed | (not single_root)).gather(-1, component)
         logits[..., 0].masked_fill_(closed, -torch.inf)
-        logits -= _finite(logits.logsumexp(-1, keepdim=True))
+        logits -= finite(logits.logsumexp(-1, keepdim=True))
         beam, parent, head = _grow(beam, word, logits, _gumbel(seeds, word, logits.shape[1], nodes), count)
         root_is_used = root_is_used.gather(1, parent) | (head == 0)
         w, component = _join(_select(w, parent), _select(component, parent), head, single_root)
@@ -142,7 +143,7 @@ def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
     arcs = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
     # Padding hangs from word 1 by arcs of weight 1, which changes no probability.
     arcs[:, 1].masked_fill_(torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1), 0.0)
-    return arcs - _finite(arcs.amax(1, keepdim=True))
+    return arcs - finite(arcs.amax(1, keepdim=True))
 
 
 def _reach(w: Tensor, rooted: Tensor) -> Tensor:
@@ -160,7 +161,7 @@ def _reach(w: Tensor, rooted: Tensor) -> Tensor:
         rooted = rooted | root_words[e]
         w[..., 0, :e].masked_fill_(root_words[e].unsqueeze(-1), -torch.inf)
         pivot = torch.where(rooted, torch.logaddexp(column[..., 0], from_words), from_words)
-        column -= _finite(pivot).unsqueeze(-1)
+        column -= finite(pivot).unsqueeze(-1)
         block = w[..., :e, :e]
         torch.logaddexp(block, column.unsqueeze(-1) + w[..., e, :e].unsqueeze(-2), out=block)
     reach = torch.full_like(w[..., 0], -torch.inf)
@@ -190,7 +191,7 @@ def _with_maximum(keys: Tensor, noisy: Tensor) -> Tensor:
 
     ``noisy`` are their log probabilities plus Gumbel noise (Kool et al. 2019, appendix B.3, without overflow).
     """
-    gaps = noisy - _finite(noisy.amax(-1, keepdim=True))  # at most 0
+    gaps = noisy - finite(noisy.amax(-1, keepdim=True))  # at most 0
     log_remainder = torch.where(gaps > -0.7, (-gaps.expm1()).log(), (-gaps.exp()).log1p())  # of 1 - exp(gap)
     v = keys.unsqueeze(-1) - noisy + log_remainder
     result = keys.unsqueeze(-1) - v.clamp(min=0.0) - (-v.abs()).exp().log1p()
@@ -206,8 +207,3 @@ def _gumbel(seeds: Tensor, step: int, rows: int, count: int) -> Tensor:
     """Draw standard Gumbel noise ``(B, rows, count)``; a number does not depend on the shape."""
     uniform = uniforms_by_tensors(seeds, rows, count, first=step << 32)
     return -(-uniform.log()).log()
-
-
-def _finite(logs: Tensor) -> Tensor:
-    """Replace -inf by 0, so that it can be subtracted from -inf."""
-    return torch.where(logs > -torch.inf, logs, 0.0)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treeparse.kernels.sums.item import LINEAR_LIMIT
 from treeparse.trees.checks import arc_mask
-from treeparse.trees.families.dense_arithmetic import Arcs, Arithmetic, Log, LogDual, Plain, PlainDual
+from treeparse.trees.families.dense_arithmetic import Arcs, Log, LogDual, Plain, PlainDual
 
 
 @torch.no_grad()
@@ -63,7 +63,7 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
 
 
 def _solve(
-    arcs: Arcs, linear: type[Arithmetic], logarithmic: type[Arithmetic], single_root: bool, differentiate: bool = True
+    arcs: Arcs, linear: type[Plain], logarithmic: type[Log], single_root: bool, differentiate: bool = True
 ) -> tuple[Tensor, Tensor]:
     """Return log Z and a value for every arc: by plain weights where that is safe, otherwise in log space."""
     log_z, values = _run(linear(arcs), single_root, differentiate)
@@ -81,7 +81,7 @@ def _solve(
     return log_z, values
 
 
-def _run(arithmetic: Arithmetic, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
+def _run(arithmetic: Plain, single_root: bool, differentiate: bool) -> tuple[Tensor, Tensor]:
     """Return log Z and arc values with one kind of numbers; they may not be finite where that kind is not safe."""
     w = arithmetic.load()
     rooted = _eliminate(arithmetic, w, single_root)
@@ -92,7 +92,7 @@ def _run(arithmetic: Arithmetic, single_root: bool, differentiate: bool) -> tupl
     return log_z, torch.where(arithmetic.arcs.real, arithmetic.arc_values(adjoint), 0.0)
 
 
-def _eliminate(arithmetic: Arithmetic, w: Tensor, single_root: bool) -> list[Tensor]:
+def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
     """Eliminate in place: column ``k`` ends divided by its pivot, which is stored at ``w[k, k]``.
 
     With a single root, a word that no other word reaches is the root word. The remaining words then hang from it as the
@@ -117,7 +117,7 @@ def _eliminate(arithmetic: Arithmetic, w: Tensor, single_root: bool) -> list[Ten
     return rooted
 
 
-def _differentiate(arithmetic: Arithmetic, w: Tensor, rooted: list[Tensor]) -> Tensor:
+def _differentiate(arithmetic: Plain, w: Tensor, rooted: list[Tensor]) -> Tensor:
     """Return the derivative of log Z in every weight, by reversing ``_eliminate``, whose result is ``w``."""
     adjoint = torch.zeros_like(w)
     arithmetic.clear_(adjoint, rooted[0].new_ones(()))

@@ -5,7 +5,6 @@ the algorithm for marginals computes the Hessian-vector product. Tensors of numb
 dual numbers ``(2, B, ...)``: value and derivative, or logarithm and its derivative.
 """
 
-from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -21,87 +20,60 @@ class Arcs(NamedTuple):
     direction: Tensor  # the derivatives of the log weights; 0 where there is no arc
 
 
-class Arithmetic(ABC):
-    """The elimination's operations on the numbers of one batch; sums run over the last axis.
+class Plain:
+    """The elimination's operations on plain numbers; sums run over the last axis.
 
-    In log space -inf represents 0 and never becomes NaN. The derivative of a 0 is finite and has no effect.
+    The other classes represent numbers in other ways. In log space -inf represents 0 and never becomes NaN. The
+    derivative of a 0 is finite and has no effect.
     """
+
+    zero = 0.0
 
     def __init__(self, arcs: Arcs) -> None:
         self.arcs = arcs
 
-    @abstractmethod
     def load(self) -> Tensor:
         """Return a new tensor of the weights as numbers."""
-
-    @abstractmethod
-    def arc_values(self, adjoint: Tensor) -> Tensor:
-        """Return every arc's marginal, or its derivative, ``(B, n+1, n+1)`` from d log Z / d weight as numbers."""
-
-    @abstractmethod
-    def log(self, numbers: Tensor) -> Tensor:
-        """Return logarithms, without derivatives."""
-
-    @abstractmethod
-    def vanish(self, numbers: Tensor) -> Tensor:
-        """Tell which numbers are 0."""
-
-    @abstractmethod
-    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        """Set numbers to 0 where ``mask`` is true, in place."""
-
-    @abstractmethod
-    def total(self, numbers: Tensor) -> Tensor:
-        """Return the sum."""
-
-    @abstractmethod
-    def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        """Return quotients; 0 / 0 is 0 in log space."""
-
-    @abstractmethod
-    def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
-        """Multiply a matrix by a vector."""
-
-    @abstractmethod
-    def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
-        """Add the outer product of a column and a row to a matrix, in place."""
-
-    @abstractmethod
-    def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
-        """Add ``mask * (1 - sum(numbers * factors))``, mask 0 or 1, clamped at 0: the only subtraction."""
-
-
-class Plain(Arithmetic):
-    """Plain numbers."""
-
-    def load(self) -> Tensor:
         return self.arcs.weights.clone()
 
     def arc_values(self, adjoint: Tensor) -> Tensor:
+        """Return every arc's marginal, or its derivative, ``(B, n+1, n+1)`` from d log Z / d weight as numbers."""
         return adjoint * self.arcs.weights
 
+    def values(self, numbers: Tensor) -> Tensor:
+        """Return numbers without derivatives."""
+        return numbers
+
     def log(self, numbers: Tensor) -> Tensor:
-        return numbers.log()
+        """Return logarithms, without derivatives."""
+        return self.values(numbers).log()
 
     def vanish(self, numbers: Tensor) -> Tensor:
-        return numbers == 0.0
+        """Tell which numbers are 0."""
+        return self.values(numbers) == self.zero
 
     def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        numbers.masked_fill_(mask, 0.0)
+        """Set numbers to 0 where ``mask`` is true, in place."""
+        numbers.masked_fill_(mask, self.zero)
 
     def total(self, numbers: Tensor) -> Tensor:
+        """Return the sum."""
         return numbers.sum(-1)
 
     def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
+        """Return quotients; 0 / 0 is 0 in log space."""
         return numbers / divisor
 
     def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
+        """Multiply a matrix by a vector."""
         return (matrix * vector.unsqueeze(-2)).sum(-1)  # twice as fast as bmm on small matrices
 
     def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
+        """Add the outer product of a column and a row to a matrix, in place."""
         matrix.addcmul_(column.unsqueeze(-1), row.unsqueeze(-2))
 
     def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
+        """Add ``mask * (1 - sum(numbers * factors))``, mask 0 or 1, clamped at 0: the only subtraction."""
         remainder = 1.0 - (numbers * factors).sum(-1, keepdim=True)
         return torch.addcmul(numbers, mask, remainder).clamp_(min=0.0)
 
@@ -115,11 +87,8 @@ class PlainDual(Plain):
     def arc_values(self, adjoint: Tensor) -> Tensor:
         return torch.addcmul(adjoint[1], adjoint[0], self.arcs.direction) * self.arcs.weights
 
-    def log(self, numbers: Tensor) -> Tensor:
-        return numbers[0].log()
-
-    def vanish(self, numbers: Tensor) -> Tensor:
-        return numbers[0] == 0.0
+    def values(self, numbers: Tensor) -> Tensor:
+        return numbers[0]
 
     def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
         quotient = numbers / divisor[0]
@@ -141,8 +110,10 @@ class PlainDual(Plain):
         return torch.stack([value, torch.addcmul(numbers[1], mask, slope, value=-1)])
 
 
-class Log(Arithmetic):
+class Log(Plain):
     """Logarithms."""
+
+    zero = -torch.inf
 
     def load(self) -> Tensor:
         return self.arcs.log_weights.clone()
@@ -151,19 +122,13 @@ class Log(Arithmetic):
         return (adjoint + self.arcs.log_weights).softmax(-2)  # normalisation removes the common part of the rounding
 
     def log(self, numbers: Tensor) -> Tensor:
-        return numbers
-
-    def vanish(self, numbers: Tensor) -> Tensor:
-        return numbers == -torch.inf
-
-    def clear_(self, numbers: Tensor, mask: Tensor) -> None:
-        numbers.masked_fill_(mask, -torch.inf)
+        return self.values(numbers)
 
     def total(self, numbers: Tensor) -> Tensor:
         return numbers.logsumexp(-1)
 
     def divide(self, numbers: Tensor, divisor: Tensor) -> Tensor:
-        return numbers - _finite(divisor)
+        return numbers - finite(divisor)
 
     def multiply(self, matrix: Tensor, vector: Tensor) -> Tensor:
         return self.total(matrix + vector.unsqueeze(-2))
@@ -189,11 +154,8 @@ class LogDual(Log):
         slopes = adjoint[1] + self.arcs.direction
         return marginals * (slopes - (marginals * slopes).sum(-2, keepdim=True))
 
-    def log(self, numbers: Tensor) -> Tensor:
+    def values(self, numbers: Tensor) -> Tensor:
         return numbers[0]
-
-    def vanish(self, numbers: Tensor) -> Tensor:
-        return super().vanish(numbers[0])
 
     def clear_(self, numbers: Tensor, mask: Tensor) -> None:
         super().clear_(numbers[0], mask)
@@ -208,17 +170,17 @@ class LogDual(Log):
     def add_product_(self, matrix: Tensor, column: Tensor, row: Tensor) -> None:
         logs, slopes = column.unsqueeze(-1) + row.unsqueeze(-2)
         torch.logaddexp(matrix[0], logs, out=matrix[0])
-        matrix[1].lerp_(slopes, (logs - _finite(matrix[0])).exp())
+        matrix[1].lerp_(slopes, (logs - finite(matrix[0])).exp())
 
     def add_remainder(self, numbers: Tensor, factors: Tensor, mask: Tensor) -> Tensor:
         logs, slopes = numbers + factors
         slope = mask * (logs.exp() * slopes).sum(-1, keepdim=True)
         total = super().add_remainder(numbers[0], factors[0], mask)
         # In a total below exp(-100) the remainder's derivative is a rounding error: clamping makes it finite.
-        slope = (numbers[0] - _finite(total)).exp() * numbers[1] - slope * (-total).clamp(max=100.0).exp()
+        slope = (numbers[0] - finite(total)).exp() * numbers[1] - slope * (-total).clamp(max=100.0).exp()
         return torch.stack([total, slope])
 
 
-def _finite(logs: Tensor) -> Tensor:
+def finite(logs: Tensor) -> Tensor:
     """Replace -inf by 0, so that it can be subtracted from -inf."""
     return torch.where(logs > -torch.inf, logs, 0.0)

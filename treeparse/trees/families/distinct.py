@@ -8,7 +8,7 @@ takes over after ``MAX_DRAWS`` draws, whatever rounding makes of the mass.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,25 +32,11 @@ class DrawnArrays(NamedTuple):
     keys: FloatArray  # (B, K) log probabilities plus Gumbel noise, descending
 
 
-class Sampler(Protocol):
-    """Draws rows ``(B, count, W)`` with replacement, -1 where an item has no tree; a larger count begins with them."""
-
-    def __call__(self, scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int) -> IntArray: ...
-
-
-class TrieSampler(Protocol):
-    """``treeparse.kernels.samples.without_replacement.sample_distinct_trees`` of a family of trees."""
-
-    def __call__(
-        self,
-        scores: FloatArray,
-        lengths: IntArray,
-        seeds: np.ndarray,
-        count: int,
-        *,
-        known: IntArray | None = None,
-        label_logs: FloatArray | None = None,
-    ) -> tuple[IntArray, FloatArray, FloatArray]: ...
+# From scores, lengths, seeds and a count: rows ``(B, count, W)`` drawn with replacement, -1 where an item has no tree; a
+# larger count begins with the rows of a smaller one.
+Sampler = Callable[[FloatArray, IntArray, np.ndarray, int], IntArray]
+# ``treeparse.kernels.samples.without_replacement.sample_distinct_trees`` of a family of trees.
+TrieSampler = Callable[..., tuple[IntArray, FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True)

@@ -30,26 +30,17 @@ class LabelSource(Protocol):
             that of float32 for scores that a network computes in float32.
     """
 
-    @property
-    def shape(self) -> Size: ...
-
-    @property
-    def dtype(self) -> torch.dtype: ...
-
-    @property
-    def device(self) -> torch.device: ...
-
-    @property
-    def requires_grad(self) -> bool: ...
+    shape: Size
+    dtype: torch.dtype
+    device: torch.device
+    requires_grad: bool
+    resolution: float
 
     @property
     def bound(self) -> float | None: ...
 
     @property
     def support(self) -> Hashable | None: ...
-
-    @property
-    def resolution(self) -> float: ...
 
     def from_heads(self, first: int, last: int) -> Tensor:
         """Return the scores ``(B, last - first, n+1, L)`` of all arcs from the heads ``first`` to ``last - 1``."""
