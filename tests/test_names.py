@@ -21,7 +21,7 @@ from treeparse.names import (
 )
 from treeparse.training.loop.optimization import learning_rate
 from treeparse.training.settings.resolved import ResolvedOptimization
-from treeparse.trees.registry import DISTRIBUTIONS
+from treeparse.trees.arc_crfs import DISTRIBUTIONS
 
 
 def test_every_objective_has_its_name() -> None:

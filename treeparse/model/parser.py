@@ -33,7 +33,7 @@ from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
-from treeparse.trees.registry import DISTRIBUTIONS
+from treeparse.trees.arc_crfs import DISTRIBUTIONS
 
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 

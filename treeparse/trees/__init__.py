@@ -70,6 +70,8 @@ A custom model can learn a latent tree from any loss::
 Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """
 
+from treeparse.trees.arc_crfs import NonProjectiveCRF as NonProjectiveCRF
+from treeparse.trees.arc_crfs import ProjectiveCRF as ProjectiveCRF
 from treeparse.trees.crf import TreeCRF as TreeCRF
 from treeparse.trees.distribution import TreeDistribution as TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
@@ -81,6 +83,4 @@ from treeparse.trees.labels.crf import LabeledCRF as LabeledCRF
 from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
 from treeparse.trees.labels.trees import LabeledTree as LabeledTree
-from treeparse.trees.nonprojective import NonProjectiveCRF as NonProjectiveCRF
 from treeparse.trees.parts import Parts as Parts
-from treeparse.trees.projective import ProjectiveCRF as ProjectiveCRF

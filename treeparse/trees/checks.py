@@ -12,7 +12,6 @@ broadcast. One list of heads, or of labels, ``(n+1,)`` serves a whole batch. For
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -20,11 +19,8 @@ from torch._C._functorch import is_functorch_wrapped_tensor  # torch has no publ
 
 from treeparse.batch import moved, readable_without_sync
 from treeparse.errors import NoTreeError, TreeparseError
+from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.parts import PartKind, Parts, named
-
-if TYPE_CHECKING:
-    from treeparse.trees.families import Family
-    from treeparse.trees.labels.sources import LabelSource
 
 MAX_SCORE = 1e12  # the largest magnitude of a finite score: float64 has steps of 1e-4 there
 MAX_SUMMABLE = 1e300  # the largest magnitude of a score that is not checked
@@ -277,7 +273,7 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
     return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
 
 
-def check_label_scores(label_scores: "Tensor | LabelSource", scores: Tensor, lengths: Tensor, *, values: bool) -> None:
+def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
     """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses.
 
     The values of a ``LabelSource`` are not checked.
@@ -298,17 +294,19 @@ def check_label_scores(label_scores: "Tensor | LabelSource", scores: Tensor, len
         check_scores(label_scores, lengths, of="a label of ")
 
 
-def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], family: "Family") -> NoTreeError:
+def no_tree_error(
+    scores: Tensor, lengths: Tensor, item: list[int], *, single_root: bool, kinds: Sequence[PartKind]
+) -> NoTreeError:
     """Make the error for one batch item without a tree; it names the words that cannot be reached."""
     count = int(lengths[tuple(item)]) + 1
     allowed = (scores[tuple(item)][:count, :count] > -torch.inf).tolist()
-    kind = "single-root tree" if family.single_root else "tree"
+    kind = "single-root tree" if single_root else "tree"
     start = f"There is no {kind}{_of_item(item)}: "
     missed = _unreached(allowed, [0])
     if missed:
         return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
     # Every word is reached, but maybe from several words below the root: name what the best of them leaves out.
-    tops = [word for word in range(1, count) if allowed[0][word]] if family.single_root else [0]
+    tops = [word for word in range(1, count) if allowed[0][word]] if single_root else [0]
     top, missed = min(((top, _unreached(allowed, [top])) for top in tops), key=lambda pair: len(pair[1]))
     if missed:
         return NoTreeError(
@@ -316,8 +314,8 @@ def no_tree_error(scores: Tensor, lengths: Tensor, item: list[int], family: "Fam
             f"reach {_words(missed)}."
         )
     reach = "arcs of finite score lead from the root to all words"
-    if family.kinds:
-        return NoTreeError(f"{start}{reach}, but no {kind} has finite scores of its {named(family.kinds)}.")
+    if kinds:
+        return NoTreeError(f"{start}{reach}, but no {kind} has finite scores of its {named(kinds)}.")
     return NoTreeError(
         f"There is no projective {kind}{_of_item(item)}: {reach}, but every {kind} of such arcs has some that cross."
     )

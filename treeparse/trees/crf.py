@@ -29,7 +29,7 @@ from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
-from treeparse.trees.tree_lists import check_enumerable, growing_indices, head_lists, pad_lists, sort_by_score
+from treeparse.trees.tree_lists import MAX_ENUMERATED_WORDS, growing_indices, head_lists, pad_lists, sort_by_score
 
 
 class TreeCRF(TreeDistribution):
@@ -354,7 +354,9 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: for more than 7 words, which have too many trees.
         """
-        check_enumerable(self.scores.shape[-1] - 1)
+        if self.scores.shape[-1] > MAX_ENUMERATED_WORDS + 1:
+            words = self.scores.shape[-1] - 1
+            raise TreeparseError(f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, got {words}.")
         parts, lengths = self.flat.parts.detach(), self.flat.lengths
         trees = []
         for item in map(slice, range(len(lengths)), range(1, len(lengths) + 1)):

@@ -54,10 +54,7 @@ class TreeDistribution(Distribution, ABC):
     Everything is computed in float64 and rounded once at the end, to ``dtype``; logarithms are in nats. If a batch item
     has no tree and arguments are not validated, its expectations are 0 and its entropies -inf.
 
-    Values are computed once and share one graph: add up the terms of a loss and call ``backward`` once for each
-    distribution. Log partitions and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks
-    and divergences once, and a third derivative of the log partition raises. Only ``torch.autograd`` takes derivatives:
-    inside ``torch.vmap`` and the transforms of ``torch.func`` the constructor raises.
+    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
     """
 
     has_enumerate_support = True

@@ -290,7 +290,8 @@ class FlatTrees:
         if self.validate and not bool(exist.all()):
             item = self.unflat(~exist).nonzero()[0].tolist()
             scores = self.unflat(self.arcs.detach())
-            raise no_tree_error(scores, self.unflat(self.lengths), item, self.family)
+            lengths, family = self.unflat(self.lengths), self.family
+            raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.kinds)
 
 
 def _flat(scores: Tensor, axes: int, *, validate: bool) -> Tensor:

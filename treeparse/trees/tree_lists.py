@@ -7,7 +7,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from treeparse.errors import TreeparseError
 from treeparse.kernels.arrays import FloatArray
 from treeparse.trees.families import KBest
 
@@ -43,12 +42,6 @@ def sort_by_score(scores: FloatArray, *columns: np.ndarray) -> list[np.ndarray]:
         np.take_along_axis(scores, order, 1),
         *(np.take_along_axis(column, order[..., None], 1) for column in columns),
     ]
-
-
-def check_enumerable(words: int) -> None:
-    """Raise for a number of words that has too many trees."""
-    if words > MAX_ENUMERATED_WORDS:
-        raise TreeparseError(f"The support can be enumerated for up to {MAX_ENUMERATED_WORDS} words, got {words}.")
 
 
 def head_lists(length: Tensor, size: int) -> Tensor:

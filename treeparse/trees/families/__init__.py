@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 Backend = Literal["numba", "torch", "cuda"]
 
 
-def check_backend(backend: str | None) -> None:
-    """Raise for an unknown backend."""
-    if backend not in (None, "numba", "torch", "cuda"):
-        raise TreeparseError(
-            f"Unknown backend {backend!r}. Backends: 'numba', 'torch', 'cuda'; None takes the fastest."
-        )
-
-
 def nonprojective(device: torch.device, *, single_root: bool, backend: Backend | None = None) -> Family:
     """Return the family of all trees; None takes compiled kernels for the device, or torch if there are none.
 

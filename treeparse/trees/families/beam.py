@@ -17,8 +17,7 @@ import torch
 from torch import Tensor
 
 from treeparse.batch import moved
-from treeparse.trees.checks import arc_mask
-from treeparse.trees.families.dense_arithmetic import finite
+from treeparse.trees.families.dense_arithmetic import finite, shifted_log_weights
 from treeparse.trees.families.family import DistinctTrees
 from treeparse.trees.randomness import uniforms_by_tensors
 
@@ -76,7 +75,7 @@ def _add_heads(
 ) -> DistinctTrees:
     """Return the beam of trees; it grows from the empty tree."""
     batch, nodes = scores.shape[:2]
-    arcs = _arcs(scores, lengths)
+    _, arcs, _ = shifted_log_weights(scores, lengths)
     w = arcs.unsqueeze(1)
     component = torch.arange(nodes, device=scores.device).expand(batch, 1, nodes)
     root_is_used = torch.zeros(batch, 1, dtype=torch.bool, device=scores.device)
@@ -135,15 +134,6 @@ def _cleaned(beam: DistinctTrees, lengths: Tensor, nodes: int, count: int) -> Di
         pad(rows, (0, 0, 0, missing), value=-1),
         *(pad(part, (0, missing), value=-torch.inf) for part in (log_probs, beam.keys)),
     )
-
-
-def _arcs(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Return log weights, -inf where there is no arc; the maximum of every column is 0."""
-    nodes = scores.shape[-1]
-    arcs = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
-    # Padding hangs from word 1 by arcs of weight 1, which changes no probability.
-    arcs[:, 1].masked_fill_(torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1), 0.0)
-    return arcs - finite(arcs.amax(1, keepdim=True))
 
 
 def _reach(w: Tensor, rooted: Tensor) -> Tensor:

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from treeparse.kernels.sums.item import LINEAR_LIMIT
-from treeparse.trees.checks import arc_mask
-from treeparse.trees.families.dense_arithmetic import Arcs, Log, LogDual, Plain, PlainDual
+from treeparse.trees.families.dense_arithmetic import Arcs, Log, LogDual, Plain, PlainDual, shifted_log_weights
 
 
 @torch.no_grad()
@@ -43,14 +42,7 @@ def hessian_vector_product(scores: Tensor, lengths: Tensor, vectors: Tensor, *, 
 
 def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> tuple[Arcs, Tensor]:
     """Return arcs, and the sum ``(B,)`` of the maxima subtracted from their columns; -inf if a word has no arc."""
-    nodes = scores.shape[-1]
-    log_weights = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
-    real = log_weights > -torch.inf
-    # Padding hangs from word 1 by arcs of weight 1, which changes neither the sum nor any derivative.
-    padding = torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1)
-    log_weights[:, 1].masked_fill_(padding, 0.0)
-    top = log_weights.amax(1, keepdim=True)
-    log_weights -= torch.where(top > -torch.inf, top, 0.0)
+    real, log_weights, top = shifted_log_weights(scores, lengths)
     weights = log_weights.exp()
     if vectors is None:
         direction = torch.zeros_like(weights)
@@ -59,7 +51,7 @@ def _prepare(scores: Tensor, lengths: Tensor, vectors: Tensor | None = None) -> 
         direction = torch.where(real, vectors, 0.0)
         mean = (weights * direction).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
         direction = torch.where(real, direction - mean, 0.0)
-    return Arcs(real, log_weights, weights, direction), top[:, 0, 1:].sum(-1)
+    return Arcs(real, log_weights, weights, direction), top[:, 1:].sum(-1)
 
 
 def _solve(

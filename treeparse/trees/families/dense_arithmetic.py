@@ -10,6 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from treeparse.trees.checks import arc_mask
+
 
 class Arcs(NamedTuple):
     """A batch prepared for the elimination, every tensor ``(B, n+1, n+1)``."""
@@ -184,3 +186,16 @@ class LogDual(Log):
 def finite(logs: Tensor) -> Tensor:
     """Replace -inf by 0, so that it can be subtracted from -inf."""
     return torch.where(logs > -torch.inf, logs, 0.0)
+
+
+def shifted_log_weights(scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the possible arcs, log weights less their column's maximum ``(B, n+1, n+1)``, and the maxima ``(B, n+1)``.
+
+    Padding hangs from word 1 by arcs of weight 1, which changes no sum, probability or derivative.
+    """
+    nodes = scores.shape[-1]
+    log_weights = torch.where(arc_mask(lengths, nodes), scores, -torch.inf)
+    real = log_weights > -torch.inf
+    log_weights[:, 1].masked_fill_(torch.arange(nodes, device=scores.device) > lengths.unsqueeze(-1), 0.0)
+    top = log_weights.amax(1, keepdim=True)
+    return real, log_weights.sub_(finite(top)), top.squeeze(1)

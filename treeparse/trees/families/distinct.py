@@ -32,8 +32,8 @@ class DrawnArrays(NamedTuple):
     keys: FloatArray  # (B, K) log probabilities plus Gumbel noise, descending
 
 
-# From scores, lengths, seeds and a count: rows ``(B, count, W)`` drawn with replacement, -1 where an item has no tree; a
-# larger count begins with the rows of a smaller one.
+# From scores, lengths, seeds and a count: rows ``(B, count, W)`` drawn with replacement, -1 where an item has no tree;
+# a larger count begins with the rows of a smaller one.
 Sampler = Callable[[FloatArray, IntArray, np.ndarray, int], IntArray]
 # ``treeparse.kernels.samples.without_replacement.sample_distinct_trees`` of a family of trees.
 TrieSampler = Callable[..., tuple[IntArray, FloatArray, FloatArray]]

@@ -41,28 +41,18 @@ class KBest(Protocol):
 
 
 class LabelDraws(Protocol):
-    """The labels of arcs, as far as draws of labelled trees need them."""
+    """The methods of ``FlatLabels``, documented there, that draws of labelled trees need."""
 
     @property
-    def device(self) -> torch.device:
-        """The device of the scores."""
-        ...
+    def device(self) -> torch.device: ...
 
-    def log_probs(self) -> Tensor:
-        """Log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
-        ...
+    def log_probs(self) -> Tensor: ...
 
-    def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
-        """Log probabilities ``(S, B)`` of trees' labels given their arcs, from ``(S, B, n+1)`` both."""
-        ...
+    def log_probs_of_trees(self, heads: Tensor, labels: Tensor) -> Tensor: ...
 
-    def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
-        """Draw a label for every word of trees ``(S, B, n+1)``, given its arc, by a seed an item ``(B,)``."""
-        ...
+    def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor: ...
 
-    def of_items(self, items: Tensor) -> "LabelDraws":
-        """Select the labels of some items ``(I,)``, in order."""
-        ...
+    def of_items(self, items: Tensor) -> "LabelDraws": ...
 
 
 class DistinctTrees(NamedTuple):

@@ -73,9 +73,6 @@ class LabelLogProbs(ChangedLabels):
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         return at_label(self.at(item, head, dependent), label)
 
-    def of_items(self, items: Tensor) -> "LabelLogProbs":
-        return LabelLogProbs(self.source.of_items(items))
-
 
 class LabelMean:
     """The mean of the label scores of several sources, in float64; -inf for a label that one of them forbids."""

@@ -12,6 +12,7 @@ from torch import Size, Tensor
 from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder
+from treeparse.trees.arc_crfs import DISTRIBUTIONS
 from treeparse.trees.checks import (
     check_count,
     check_head_range,
@@ -48,7 +49,6 @@ from treeparse.trees.labels.trees import (
 )
 from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.randomness import Generators, item_seeds
-from treeparse.trees.registry import DISTRIBUTIONS
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 

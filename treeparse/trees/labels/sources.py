@@ -1,7 +1,7 @@
 """Label scores that are read by slices of heads or at chosen arcs: tensors, and wrappers that change a source."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from copy import copy
 from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import torch
@@ -105,7 +105,7 @@ class LabelTensor:
         return LabelTensor(self.flat[items])
 
 
-class ChangedLabels(ABC):
+class ChangedLabels:
     """A source that changes the label scores of another one when they are read; ``support`` is unknown by default."""
 
     support: Hashable | None = None
@@ -138,8 +138,12 @@ class ChangedLabels(ABC):
     def log_sums(self, arcs: Tensor) -> Tensor | None:
         return None
 
-    @abstractmethod
-    def of_items(self, items: Tensor) -> Self: ...
+    def of_items(self, items: Tensor) -> Self:
+        """Return the same change of items of the source, unless the change depends on the item."""
+        result = copy(self)
+        result.source, result.shape = self.source.of_items(items), Size((len(items), *self.shape[-3:]))
+        result.requires_grad = self.requires_grad and result.source.requires_grad
+        return result
 
 
 class LabelsGiven(ChangedLabels):
@@ -273,9 +277,6 @@ class LabelsDetached(ChangedLabels):
         sums = self.source.log_sums(arcs)
         return None if sums is None else sums.detach()
 
-    def of_items(self, items: Tensor) -> "LabelsDetached":
-        return LabelsDetached(self.source.of_items(items))
-
 
 class LabelsReordered(ChangedLabels):
     """Labels in another order.
@@ -299,9 +300,6 @@ class LabelsReordered(ChangedLabels):
         scores = self.source.at_labels(item, head, dependent, index.clamp_min(0))
         return scores.masked_fill(index < 0, -torch.inf)
 
-    def of_items(self, items: Tensor) -> "LabelsReordered":
-        return LabelsReordered(self.source.of_items(items), self.indices.tolist())
-
 
 class LabelsScaled(ChangedLabels):
     """Label scores times a factor above 0, in float64."""
@@ -316,9 +314,6 @@ class LabelsScaled(ChangedLabels):
 
     def among(self, first: int, last: int, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self.source.among(first, last, item, head, dependent) * self.factor
-
-    def of_items(self, items: Tensor) -> "LabelsScaled":
-        return LabelsScaled(self.source.of_items(items), self.factor)
 
 
 def at_label(values: Tensor, label: Tensor) -> Tensor:

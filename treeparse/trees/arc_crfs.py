@@ -1,11 +1,13 @@
-"""The distribution over all dependency trees, crossing arcs included."""
+"""The distributions over trees that score arcs alone, and the table of them by the names of their trees."""
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, get_args
 
 from torch import Size, Tensor
 
+from treeparse.errors import TreeparseError
+from treeparse.names import TreeKind
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
@@ -17,9 +19,7 @@ class NonProjectiveCRF(TreeCRF):
 
     Sums take O(n^3) by elimination ([GTH]) and are right at any score scale; the best tree takes O(n^2).
 
-    Values share one graph: add up the terms of a loss and call ``backward`` once for each distribution. Log partitions
-    and ``log_prob`` are differentiable twice; marginals, expectations, entropies, risks and divergences once, by
-    ``torch.autograd``. ``torch.vmap`` and the transforms of ``torch.func`` raise.
+    ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
 
     Args:
         scores: ``(*batch, n+1, n+1)`` log weights of arcs, -inf or from -1e12 to 1e12.
@@ -39,7 +39,9 @@ class NonProjectiveCRF(TreeCRF):
         backend: Backend | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        families.check_backend(backend)
+        if backend not in (None, *get_args(Backend)):
+            names = ", ".join(map(repr, get_args(Backend)))
+            raise TreeparseError(f"Unknown backend {backend!r}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)
 
@@ -65,3 +67,22 @@ class NonProjectiveCRF(TreeCRF):
         None takes a fast method for each item. ``generator`` is one generator, or one for each item.
         """
         return self._sample(sample_shape, generator, method)
+
+
+class ProjectiveCRF(TreeCRF):
+    """A distribution over the projective trees: all words between the ends of an arc descend from its head.
+
+    Node 0 is left of all words, so no arc may cross an arc from the root. Sums take O(n^3) by inside and outside passes
+    over Eisner's chart and are right at any score scale; the best tree takes O(n^3) too. CUDA kernels compute sums,
+    best trees and samples on the device; everything else runs on the CPU.
+
+    ``TreeCRF`` has the arguments and the rules for derivatives: call ``backward`` once for each distribution;
+    ``torch.func`` raises.
+    """
+
+    @cached_property
+    def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return families.projective(self.scores.device, single_root=self.single_root)
+
+
+DISTRIBUTIONS: dict[TreeKind, type[TreeCRF]] = {"nonprojective": NonProjectiveCRF, "projective": ProjectiveCRF}
