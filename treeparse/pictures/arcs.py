@@ -77,12 +77,16 @@ def arcs_of(tree: Tree, reference: Tree | None = None) -> list[Arc]:
     """
     if reference is not None and reference.words != tree.words:
         raise ValueError("The reference tree must have the words of the drawn tree, got other words.")
+    reference = reference or tree
     arcs = []
     for dependent, (head, label) in enumerate(zip(tree.heads, tree.labels, strict=True), 1):
         if head >= 0:
-            mark = _mark(tree, reference, dependent)
-            note = _described(tree, dependent)
-            if mark and reference is not None:
+            mark, note = Mark.SAME, _described(tree, dependent)
+            if head != reference.heads[dependent - 1]:
+                mark = Mark.HEAD
+            elif label != reference.labels[dependent - 1]:
+                mark = Mark.LABEL
+            if mark:
                 note += f" instead of {_described(reference, dependent)}"
             arcs.append(Arc(head, dependent, label, mark, note))
     return arcs
@@ -92,15 +96,6 @@ def count_marks(arcs: Sequence[Arc]) -> tuple[int, int]:
     """Return how many arcs have another head, and how many only another label."""
     marks = [arc.mark for arc in arcs]
     return marks.count(Mark.HEAD), marks.count(Mark.LABEL)
-
-
-def _mark(tree: Tree, reference: Tree | None, dependent: int) -> Mark:
-    index = dependent - 1
-    if reference is None:
-        return Mark.SAME
-    if tree.heads[index] != reference.heads[index]:
-        return Mark.HEAD
-    return Mark.SAME if tree.labels[index] == reference.labels[index] else Mark.LABEL
 
 
 def _described(tree: Tree, dependent: int) -> str:

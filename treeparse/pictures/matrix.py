@@ -10,9 +10,9 @@ CELL = 32.0
 NAME_SIZE, VALUE_SIZE = 13.0, 11.0  # of the fonts
 NAME_GAP = 6.0
 TURN = 60.0  # degrees, of the dependents' names
-ALONG, UP = 0.5, 0.87  # how far a turned name goes to the side and up, as shares of its width
-LEAST = 0.005  # what is smaller is left blank
-STRONG = 0.695  # what is larger is written in the colour for dark cells: so the contrast is 4.5 at least
+ALONG, UP = 0.5, 0.87  # how far a rotated name extends to the side and up, as shares of its width
+LEAST = 0.005  # smaller probabilities are left blank
+STRONG = 0.695  # larger probabilities get the colour for dark cells: so the contrast is at least 4.5
 ROOT = "root"
 
 
@@ -85,18 +85,13 @@ def _cell(grid: _Grid, arc: tuple[int, int], value: float, names: Sequence[str],
     head, dependent = arc
     x, y = grid.column(dependent), grid.row(head)
     frame = f'<rect class="tp-frame" stroke="#c4281c" stroke-width="2" {_box(x, y, CELL - 4)}/>' if framed else ""
+    kind, colour = ("on-heat", "#fff") if value > STRONG else ("value", "#000")
+    shown = text_element(kind, x, y + VALUE_SIZE * 0.35, f"{value:.2f}".removeprefix("0"), size=VALUE_SIZE)
+    number_element = f'<g fill="{colour}">{shown}</g>' if value >= LEAST else ""
     note = f"<title>{escaped(f'{names[head]} → {names[dependent]}: {value:.4g}')}</title>"
     ground = f'<rect class="tp-heat" fill="#063d7a" fill-opacity="{value:.3f}" {_box(x, y, CELL)}/>'
-    return f"<g>{note}{ground}{_value(x, y, value)}{frame}</g>"
+    return f"<g>{note}{ground}{number_element}{frame}</g>"
 
 
 def _box(x: float, y: float, side: float) -> str:
     return f'x="{number(x - side / 2)}" y="{number(y - side / 2)}" width="{number(side)}" height="{number(side)}"'
-
-
-def _value(x: float, y: float, value: float) -> str:
-    if value < LEAST:
-        return ""
-    kind, colour = ("on-heat", "#fff") if value > STRONG else ("value", "#000")
-    shown = f"{value:.2f}".removeprefix("0")
-    return f'<g fill="{colour}">{text_element(kind, x, y + VALUE_SIZE * 0.35, shown, size=VALUE_SIZE)}</g>'

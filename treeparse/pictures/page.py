@@ -46,8 +46,14 @@ def sections_html(sections: Sequence[Section], *, prefix: str = "") -> str:
     ``prefix`` makes their anchors different from other sections of a page.
     """
     anchors = [prefix + anchor for anchor in _anchors(section.name for section in sections)]
-    contents = _contents(sections, anchors) if len(sections) > 1 else ""
-    return contents + "".join(map(_section, sections, anchors))
+    content = "".join(map(_section, sections, anchors))
+    if len(sections) < 2:
+        return content
+    lines = "".join(
+        f"<li>{_link(section, anchor)} <bdi>{escaped(_short(section.text))}</bdi></li>\n"
+        for section, anchor in zip(sections, anchors, strict=True)
+    )
+    return f"<nav><details><summary>{len(sections):,} sentences</summary><ol>\n{lines}</ol></details></nav>\n{content}"
 
 
 def html_page(title: str, body: str) -> str:
@@ -75,12 +81,10 @@ def figure(drawn: Figure) -> str:
 
 
 def _section(section: Section, anchor: str) -> str:
-    heading = f'<h2><a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a></h2>'
     figures = "".join(map(figure, section.figures))
     text = f'<p dir="auto">{escaped(section.text)}</p>'
     direction = ' dir="rtl"' if any(figure.drawing.leftwards for figure in section.figures) else ""
-    content = f'{heading}{text}\n<div class="tp-figures"{direction}>{figures}</div>'
-    return part(anchor, content)
+    return part(anchor, f'<h2>{_link(section, anchor)}</h2>{text}\n<div class="tp-figures"{direction}>{figures}</div>')
 
 
 def part(anchor: str, content: str) -> str:
@@ -88,14 +92,8 @@ def part(anchor: str, content: str) -> str:
     return f'<section id="{escaped(anchor)}">{content}</section>\n'
 
 
-def _contents(sections: Sequence[Section], anchors: Sequence[str]) -> str:
-    lines = "".join(map(_content, sections, anchors))
-    return f"<nav><details><summary>{len(sections):,} sentences</summary><ol>\n{lines}</ol></details></nav>\n"
-
-
-def _content(section: Section, anchor: str) -> str:
-    link = f'<a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a>'
-    return f"<li>{link} <bdi>{escaped(_short(section.text))}</bdi></li>\n"
+def _link(section: Section, anchor: str) -> str:
+    return f'<a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a>'
 
 
 def _short(text: str) -> str:
@@ -104,13 +102,11 @@ def _short(text: str) -> str:
 
 def _anchors(names: Iterable[str]) -> list[str]:
     """Return an id for each name, without spaces; a repeated name gets a number."""
-    taken: set[str] = set()
-    anchors = []
+    anchors: dict[str, None] = {}  # in order
     for name in names:
         anchor = base = "s-" + "-".join(clean(name).split())
         count = 1
-        while anchor in taken:
+        while anchor in anchors:
             anchor = f"{base}+{(count := count + 1)}"
-        taken.add(anchor)
-        anchors.append(anchor)
-    return anchors
+        anchors[anchor] = None
+    return list(anchors)

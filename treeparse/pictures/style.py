@@ -30,7 +30,7 @@ def _variables(colours: dict[str, str]) -> str:
     return "".join(f"--tp-{name}:{colour};" for name, colour in colours.items())
 
 
-# What draws without variables keeps the light colours that the elements name.
+# A program that draws SVG without CSS variables uses the light colours of the elements' attributes.
 STYLE = (
     f".tp{{{_variables(LIGHT)}font-family:'Noto Sans','Segoe UI',Helvetica,Arial,sans-serif;direction:ltr}}"
     f"@media (prefers-color-scheme:dark){{.tp{{{_variables(DARK)}}}}}"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.pictures.spacing import LABEL_SIZE
+from treeparse.pictures.layout import LABEL_SIZE
 from treeparse.pictures.style import STYLE
 from treeparse.pictures.text import escaped, text_width
 
@@ -51,22 +51,8 @@ def text_element(
     return f'<text class="tp-{kind}" {position}{direction}{turned}>{escaped(text)}</text>'
 
 
-def element(drawing: Drawing) -> str:
-    """Return a drawing as an ``svg`` element for a page that has the style."""
-    return _svg(drawing, "")
-
-
-def document(drawing: Drawing) -> str:
-    """Return a drawing as an SVG file, a complete XML document, light or dark as the reader prefers."""
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{standalone(drawing)}\n'
-
-
-def standalone(drawing: Drawing) -> str:
-    """Return a drawing as an ``svg`` element with its style."""
-    return _svg(drawing, f"<style>{STYLE}</style>")
-
-
-def _svg(drawing: Drawing, style: str) -> str:
+def element(drawing: Drawing, style: str = "") -> str:
+    """Return a drawing as an ``svg`` element with a ``style``, which may be empty if its page has the style."""
     width, height = number(drawing.width + 2 * MARGIN), number(drawing.height + 2 * MARGIN)
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     ground = f'<rect class="tp-ground" fill="#fff" width="{width}" height="{height}" rx="6"/>'
@@ -74,6 +60,16 @@ def _svg(drawing: Drawing, style: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" class="tp" role="img" {size}><title>{escaped(drawing.title)}</title>'
         f'{style}{ground}<g transform="translate({number(MARGIN)} {number(MARGIN)})">{drawing.body}</g></svg>'
     )
+
+
+def standalone(drawing: Drawing) -> str:
+    """Return a drawing as an ``svg`` element with its style."""
+    return element(drawing, f"<style>{STYLE}</style>")
+
+
+def document(drawing: Drawing) -> str:
+    """Return a drawing as an SVG file, a complete XML document, light or dark as the reader prefers."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{standalone(drawing)}\n'
 
 
 def stacked(drawings: Sequence[Drawing], captions: Sequence[str], title: str) -> Drawing:

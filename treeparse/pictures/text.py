@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Iterable
 
 ELLIPSIS = "…"
-MOST_CHARACTERS = 60  # of a word or label in a picture; the rest stands in its note alone
+MOST_CHARACTERS = 60  # of a word or label in a picture; its tooltip has all of them
 
 _SPACES = "\t\n\r\v\f"
 _UNSEEN = ("Cc", "Cf", "Cs", "Cn", "Zs", "Zl", "Zp", "Mn", "Me")

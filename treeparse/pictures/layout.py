@@ -1,0 +1,202 @@
+"""The layout of a tree: its words in rows, the levels of the arcs in a row, and the positions of labels on them."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from treeparse.pictures.arcs import Arc, Tree
+from treeparse.pictures.text import text_width, visible
+
+WORD_SIZE, TAG_SIZE, LABEL_SIZE = 15.0, 10.5, 11.5  # of the fonts, in pixels
+GAP = 16.0  # between words
+SLOT = 7.0  # between the ends of arcs at one word
+LABEL_PADDING = 4.0  # of a label's background, at each side
+LABEL_ROOM = 9.0  # from a label's background to the bends of its arc
+CLEARANCE = 5.0  # between arcs of the same level, and between labels and the arcs that pass by them
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredArc:
+    """An arc, the width of its label's background, and how far from the centres of its words its two ends are."""
+
+    arc: Arc
+    width: float
+    left_offset: float
+    right_offset: float
+
+    @property
+    def room(self) -> float:
+        """The least length of the arc that leaves room for its label."""
+        return self.width + 2 * LABEL_ROOM
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The words from ``first`` to ``last``, counted from 1, with their centres, in a row of some width."""
+
+    first: int
+    last: int
+    centres: tuple[float, ...]
+    width: float
+
+    def centre(self, word: int) -> float:
+        return self.centres[word - self.first]
+
+    def holds(self, word: int) -> bool:
+        return self.first <= word <= self.last
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The part of an arc that lies in a row, from ``left`` to ``right``, at a level counted from 0.
+
+    It is open on a side on which the arc continues in another row. The root's arc is as wide as its label. ``centre``
+    and ``width`` are of the label.
+    """
+
+    arc: Arc
+    left: float
+    right: float
+    opens_left: bool
+    opens_right: bool
+    width: float
+    level: int = 0
+    centre: float = 0.0
+
+    def legs(self) -> list[float]:
+        """Return the positions at which the segment goes down to words."""
+        if self.arc.is_root:
+            return [(self.left + self.right) / 2]
+        ends = ((self.left, self.opens_left), (self.right, self.opens_right))
+        return [end for end, is_open in ends if not is_open]
+
+
+def measure(tree: Tree, arcs: Sequence[Arc]) -> tuple[list[float], list[MeasuredArc]]:
+    """Return the widths of a tree's words with their tags and arcs' ends, and its arcs with their measures.
+
+    At a word, arcs to its left end at the left, the longest nearest to the middle; then come the root's arc and the
+    arcs to its right, the longest first. So no arc crosses another arc of the same word.
+    """
+    slots: list[list[tuple[int, int, int]]] = [[] for _ in tree.words]  # side, order on this side, index of the arc
+    for order, index in enumerate(sorted(range(len(arcs)), key=lambda index: arcs[index].length)):
+        arc = arcs[index]
+        if arc.is_root:
+            slots[arc.dependent - 1].append((0, 0, index))
+        else:
+            slots[arc.right - 1].append((-1, order, index))
+            slots[arc.left - 1].append((1, -order, index))
+    left_offsets, right_offsets = [0.0] * len(arcs), [0.0] * len(arcs)
+    widths = []
+    for word, form in enumerate(tree.words):
+        last = len(slots[word]) - 1
+        for slot, (side, _, index) in enumerate(sorted(slots[word])):
+            offset = (slot - last / 2) * SLOT
+            if side >= 0:
+                left_offsets[index] = offset
+            if side <= 0:
+                right_offsets[index] = offset
+        tag = "" if tree.tags is None else tree.tags[word]
+        widths.append(max(text_width(visible(form), WORD_SIZE), text_width(tag, TAG_SIZE), last * SLOT))
+    labels = [text_width(visible(arc.label), LABEL_SIZE) + 2 * LABEL_PADDING for arc in arcs]
+    return widths, list(map(MeasuredArc, arcs, labels, left_offsets, right_offsets))
+
+
+def rows_of(widths: Sequence[float], arcs: Sequence[MeasuredArc], wrap: float | None) -> list[Row]:
+    """Return words of these widths in rows no wider than ``wrap``, if possible; None is one row.
+
+    All rows are equally wide.
+    """
+    count = len(widths)
+    rows: list[Row] = []
+    first = 1
+    while first <= count:
+        row = _space(first, count if wrap is None else first, widths, arcs)
+        while row.last < count and wrap is not None:
+            longer = _space(first, row.last + 1, widths, arcs)
+            if longer.width > wrap:
+                break
+            row = longer
+        rows.append(row)
+        first = row.last + 1
+    width = max((row.width for row in rows), default=0.0)
+    return [replace(row, width=width) for row in rows]
+
+
+def _space(first: int, last: int, widths: Sequence[float], arcs: Sequence[MeasuredArc]) -> Row:
+    """Return a row of the words from ``first`` to ``last``, as narrow as its texts allow."""
+
+    def start(measured: MeasuredArc) -> float:
+        """Return the start of an arc in the row: its left end, or the row's margin."""
+        left = measured.arc.left
+        return 0.0 if left < first else centres[left - first] + measured.left_offset
+
+    ending: defaultdict[int, list[MeasuredArc]] = defaultdict(list)  # by the word at the right end
+    for measured in arcs:
+        ending[measured.arc.right].append(measured)
+    centres: list[float] = []
+    right = 0.0
+    for word in range(first, last + 1):
+        half = widths[word - 1] / 2
+        centre = right + half + (GAP if centres else 0)
+        for measured in ending[word]:
+            least = measured.width / 2 if measured.arc.is_root else start(measured) + measured.room
+            centre = max(centre, least - measured.right_offset)
+        centres.append(centre)
+        right = max(right, centre + half)
+    for measured in arcs:
+        arc = measured.arc
+        if arc.left <= last < arc.right:
+            right = max(right, start(measured) + measured.room)
+        elif arc.is_root and first <= arc.dependent <= last:
+            right = max(right, start(measured) + measured.width / 2)
+    return Row(first, last, tuple(centres), right)
+
+
+def segments_of(row: Row, arcs: Sequence[MeasuredArc]) -> list[Segment]:
+    """Return the arcs' parts in a row, each as low as nesting allows; arcs of the root are above nearby ones."""
+    segments: list[Segment] = []
+    for measured in sorted(arcs, key=lambda measured: (measured.arc.is_root, measured.arc.length)):
+        if measured.arc.left <= row.last and measured.arc.right >= row.first:
+            segment = _segment(row, measured)
+            segments.append(replace(segment, level=_level(segment, segments)))
+    return [replace(segment, centre=_label_centre(segment, segments)) for segment in segments]
+
+
+def _segment(row: Row, measured: MeasuredArc) -> Segment:
+    arc, width = measured.arc, measured.width
+    if arc.is_root:
+        middle = row.centre(arc.dependent) + measured.left_offset
+        return Segment(arc, middle - width / 2, middle + width / 2, False, False, width)
+    opens_left, opens_right = not row.holds(arc.left), not row.holds(arc.right)
+    left = 0.0 if opens_left else row.centre(arc.left) + measured.left_offset
+    right = row.width if opens_right else row.centre(arc.right) + measured.right_offset
+    return Segment(arc, left, right, opens_left, opens_right, width)
+
+
+def _level(segment: Segment, below: Sequence[Segment]) -> int:
+    """Return the lowest free level above all arcs nested in this one."""
+    arc = segment.arc
+    near = [
+        other for other in below if segment.left < other.right + CLEARANCE and other.left < segment.right + CLEARANCE
+    ]
+    nested = [
+        other.level for other in near if arc.is_root or (arc.left <= other.arc.left and other.arc.right <= arc.right)
+    ]
+    lowest, taken = max(nested, default=-1) + 1, {other.level for other in near}
+    while lowest in taken:
+        lowest += 1
+    return lowest
+
+
+def _label_centre(segment: Segment, others: Sequence[Segment]) -> float:
+    """Return the middle, or the nearest position where no higher arc comes down; the middle if there is none."""
+    legs = [leg for other in others if other.level > segment.level for leg in other.legs()]
+    passing = sorted(leg for leg in legs if segment.left < leg < segment.right)
+    middle, half = (segment.left + segment.right) / 2, segment.width / 2
+    away = half + CLEARANCE
+    least, most = segment.left + half + LABEL_ROOM, segment.right - half - LABEL_ROOM
+    gaps = [(max(least, a + away), min(most, b - away)) for a, b in pairwise([-math.inf, *passing, math.inf])]
+    centres = [min(max(middle, low), high) for low, high in gaps if low <= high]
+    return min(centres, key=lambda x: abs(x - middle), default=middle)
