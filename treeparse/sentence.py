@@ -48,19 +48,20 @@ def unreached_words(heads: Sequence[int]) -> list[int]:
 
     A word of unknown head, -1, and its descendants are in no cycle.
     """
-    reaches: list[bool | None] = [True] + [None] * len(heads)
-    for start in range(1, len(heads) + 1):
-        path: list[int] = []
-        node = start
-        on_path: set[int] = set()
-        while node >= 0 and reaches[node] is None and node not in on_path:
-            path.append(node)
-            on_path.add(node)
-            node = heads[node - 1]
-        outcome = node < 0 or bool(reaches[node])
-        for visited in path:
-            reaches[visited] = outcome
-    return [word for word in range(1, len(heads) + 1) if not reaches[word]]
+    order = _preorder(heads)
+    return [] if len(order) == len(heads) + 1 else sorted({*range(len(heads) + 1)}.difference(order))
+
+
+def _preorder(heads: Sequence[int]) -> list[int]:
+    """Return the nodes that descend from the root, in pre-order; words of unknown head count as its children."""
+    children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for word, head in enumerate(heads, 1):
+        children[max(head, 0)].append(word)
+    order, stack = [], [0]
+    while stack:
+        order.append(node := stack.pop())
+        stack.extend(children[node])
+    return order
 
 
 def tree_problem(heads: Sequence[int], *, single_root: bool = True, partial: bool = False) -> str | None:
@@ -94,28 +95,16 @@ def nonprojective_words(heads: Sequence[int]) -> list[int]:
     """
     if problem := tree_problem(heads, single_root=False):
         raise TreeparseError(f"only a tree has non-projective arcs: {problem}")
-    first, last = _preorder_spans(heads)
+    order = _preorder(heads)
+    first, last = [0] * len(order), [0] * len(order)  # the index in pre-order of each node, and of its last descendant
+    for index, node in enumerate(order):
+        first[node] = last[node] = index
+    for node in reversed(order[1:]):
+        head = heads[node - 1]
+        last[head] = max(last[head], last[node])
     crossing = []
     for dependent, head in enumerate(heads, 1):
         between = first[min(head, dependent) + 1 : max(head, dependent)]
         if between and not first[head] <= min(between) <= max(between) <= last[head]:
             crossing.append(dependent)
     return crossing
-
-
-def _preorder_spans(heads: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Return for each node of a tree its index in pre-order, and the index of its last descendant."""
-    children: list[list[int]] = [[] for _ in range(len(heads) + 1)]
-    for word, head in enumerate(heads, 1):
-        children[head].append(word)
-    order, stack = [], [0]
-    while stack:
-        order.append(node := stack.pop())
-        stack.extend(children[node])
-    first, last = [0] * len(order), [0] * len(order)
-    for index, node in enumerate(order):
-        first[node] = last[node] = index
-    for node in reversed(order[1:]):
-        head = heads[node - 1]
-        last[head] = max(last[head], last[node])
-    return first, last
