@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.docs import doc_sentences, word_tokens
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import EMPTY
 
@@ -121,6 +120,7 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
             f"en, or install the pipeline, python -m spacy download {name}."
         ) from error
     _add_sentences(nlp)
+    from treeparse.data.docs import doc_sentences, word_tokens  # which needs numpy
 
     def tokenize(text: str) -> Iterator[list[Token]]:
         for span in doc_sentences(nlp(text)):
