@@ -247,7 +247,7 @@ def test_models_that_cannot_be_used_are_sentences(folders: Folders, tmp_path: Pa
     assert "has no config.json" in refused(tmp_path)
     assert "it needs custom code (auto_map)" in refused(copy("code", auto_map={"AutoModel": "modeling.Evil"}))
     assert "encoder.revision must be empty for a folder" in refused(folders["bert"], revision="main")
-    assert "encoder.window is 80, but the model reads at most 64" in refused(folders["bert"], window=80)
+    assert "encoder.window must be at most 64, the model's limit, got 80" in refused(folders["bert"], window=80)
     pickled = copy("pickled")
     (pickled / "model.safetensors").unlink()
     torch.save({}, pickled / "pytorch_model.bin")

@@ -109,7 +109,7 @@ def test_columns_of_rows_that_are_no_tags() -> None:
         ([frozenset("ab")], r"Sentence 0 \(counted from 0\) must be a list of words, got a set"),
         ([{"a": 1}.keys()], r"Sentence 0 \(counted from 0\) must be a list of words, got a set"),
         ({("They", "saw"), ("a",)}, "got a set, which has no order"),
-        ({"tokens": [["a"], ["b"]], "head": []}, r"a mapping with the keys 'tokens', 'head', .* rows\['tokens'\]"),
+        ({"tokens": [["a"], ["b"]], "head": []}, r"a mapping with the keys 'tokens', 'head': .* rows\['tokens'\]"),
         (
             [[{"id": 1, "form": "a"}, {"id": 2, "text": "b"}]],
             r"tokens of sentence 0 .* must have the keys 'id' and 'form', got one with 'id', 'text'",

@@ -96,13 +96,13 @@ def test_damaged_parts_are_named(tmp_path: Path, damage: str) -> None:
     elif damage == "other ends":
         save_file(tensors | {"ends": torch.tensor([5, 4])}, path)
     sizes = {"other shape": (2, 4), "other dtype": (2, 3)}.get(damage, (2, 3))
-    with pytest.raises(TreeparseError, match=rf"{path.name} is no part of this cache, or is damaged: delete it"):
+    with pytest.raises(TreeparseError, match=rf"{path.name} is damaged, or no part of this cache: delete it"):
         LayerCache(tmp_path, *sizes, "bfloat16" if damage == "other dtype" else "float16")
 
 
 def test_values_that_are_too_large_for_the_dtype(tmp_path: Path) -> None:
     large = vectors(ONE) + 70_000
-    with pytest.raises(TreeparseError, match=r"too large to be kept as float16: set data.cache_dtype to bfloat16"):
+    with pytest.raises(TreeparseError, match=r"too large to be stored as float16: set data.cache_dtype to bfloat16"):
         LayerCache(tmp_path / "half", 2, 3).add([ONE], [large])
     assert not list((tmp_path / "half").iterdir())
     cache = LayerCache(tmp_path / "wide", 2, 3, "bfloat16")

@@ -1,4 +1,4 @@
-"""From words to the tensors that an encoder reads, and from gold trees to those of the loss."""
+"""Convert sentences to the tensors that an encoder reads, and gold trees to the tensors of the loss."""
 
 from treeparse.data.features.words import Features as Features
 from treeparse.data.features.words import LexicalFeatures as LexicalFeatures

@@ -1,4 +1,4 @@
-"""What the frozen layers of an encoder make of sentences, computed once and kept in memory-mapped files."""
+"""A cache of the vectors that an encoder's frozen layers compute, in memory-mapped files."""
 
 import hashlib
 import json
@@ -21,23 +21,23 @@ from treeparse.errors import TreeparseError
 from treeparse.names import CacheDtype
 from treeparse.sentence import Sentence
 
-WORD_LAYERS = "word_layers"  # the feature of a batch that is in the cache
+WORD_LAYERS = "word_layers"  # the feature that holds cached vectors
 ENDING = ".safetensors"
 DIGEST = 16  # bytes
 
 
 class LayerCache:
-    """Vectors of the words of sentences in ``layers`` layers of ``size`` each, by the sentences' words.
+    """The vectors of sentences' words, (n, layers, size), by a digest of the words.
 
-    The folder holds parts, each a file of the vectors of some sentences and of the digests of their words. A part
-    appears whole and never changes, so that several processes may add parts at once, and what one of them had not
-    finished when it was killed is not there. Can be pickled: another process maps the same files.
+    The folder holds parts: files with the vectors of some sentences and the digests of their words. A part appears
+    complete and never changes, so several processes may add parts at the same time, and a killed process leaves no
+    damaged part. A pickled cache maps the same files in another process.
 
     Args:
-        folder: whose name must say all that decides the vectors, see `CachedSubwords`; made if there is none.
+        folder: created if missing; its name must identify the model and layers that compute the vectors.
         layers: number of layers.
         size: size of each vector.
-        dtype: in which the vectors are kept.
+        dtype: the dtype in which vectors are stored.
 
     Raises:
         TreeparseError: a part is damaged, or is no part of such a cache.
@@ -50,7 +50,7 @@ class LayerCache:
         self._map()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_parts", "_places")}
+        return {name: value for name, value in vars(self).items() if name not in ("_parts", "_rows")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -58,7 +58,7 @@ class LayerCache:
 
     def _map(self) -> None:
         self._parts: list[Tensor] = []
-        self._places: dict[bytes, tuple[int, int, int]] = {}
+        self._rows: dict[bytes, tuple[int, int, int]] = {}  # digest -> part, first row, row after the last
         remove_all_leftovers(self.folder)
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             self._add_part(path)
@@ -74,36 +74,36 @@ class LayerCache:
         if [vectors.shape, digests.shape] != shapes or vectors.dtype != self.dtype or starts != sorted(starts):
             raise _damaged(path)
         for digest, start, end in zip(digests.numpy(), starts, starts[1:], strict=False):
-            self._places.setdefault(digest.tobytes(), (len(self._parts), start, end))
+            self._rows.setdefault(digest.tobytes(), (len(self._parts), start, end))
         self._parts.append(vectors)
 
     def word_bytes(self) -> int:
-        """What the vectors of a word take."""
+        """Return the number of bytes of the vectors of a word."""
         return self.layers * self.size * self.dtype.itemsize
 
     def missing(self, sentences: Iterable[Sentence]) -> list[Sentence]:
-        """The sentences whose vectors are not here, each once."""
-        found = {_digest(sentence): sentence for sentence in sentences}
-        return [sentence for digest, sentence in found.items() if digest not in self._places]
+        """Return the sentences that the cache lacks, each once."""
+        by_digest = {_digest(sentence): sentence for sentence in sentences}
+        return [sentence for digest, sentence in by_digest.items() if digest not in self._rows]
 
     def find(self, sentence: Sentence) -> Tensor | None:
-        """The vectors (n, layers, size) of a sentence's words, in memory that is not to be written to."""
-        place = self._places.get(_digest(sentence))
-        if place is None:
+        """Return the vectors (n, layers, size) of a sentence's words, None if missing; do not write to them."""
+        rows = self._rows.get(_digest(sentence))
+        if rows is None:
             return None
-        part, start, end = place
+        part, start, end = rows
         return self._parts[part][start:end]
 
     def add(self, sentences: Sequence[Sentence], vectors: Sequence[Tensor]) -> None:
-        """Keep the vectors (n, layers, size) of each sentence in a new part.
+        """Store the vectors (n, layers, size) of each sentence in a new part.
 
         Raises:
-            TreeparseError: they are too large for the dtype, or the folder has no room for them.
+            TreeparseError: a vector is too large for the dtype.
         """
         table = torch.cat([each.to(self.dtype) for each in vectors])
         if not table.isfinite().all():
             raise TreeparseError(
-                f"Some vectors are too large to be kept as {str(self.dtype).removeprefix('torch.')}: set "
+                f"Some vectors are too large to be stored as {str(self.dtype).removeprefix('torch.')}: set "
                 "data.cache_dtype to bfloat16, which has the range of float32."
             )
         digests = torch.frombuffer(bytearray(b"".join(map(_digest, sentences))), dtype=torch.uint8)
@@ -114,26 +114,25 @@ class LayerCache:
 
 
 class CachedSubwords(Features):
-    """Subwords, in whose place a batch has the vectors of frozen layers where all its sentences are in a cache.
+    """Subword features, replaced by cached vectors in batches whose sentences are all in a cache.
 
-    Then, beside those of characters and tags, its one feature is ``word_layers`` (layers, B, n+1, size), 0 at the root
-    and at padding. A sentence's length is the same with and without the cache.
+    Such a batch has the feature ``word_layers`` (layers, B, n+1, size), 0 at the root and at padding, instead of
+    subwords; features of characters and tags stay. A sentence's length does not depend on the cache.
     """
 
     def __init__(self, features: SubwordFeatures | SpelledSubwords, cache: LayerCache) -> None:
         self.features, self.cache = features, cache
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        found = [self.cache.find(sentence) for sentence in sentences]
-        known = [each for each in found if each is not None]
-        if len(known) < len(found):
+        cached = [vectors for vectors in map(self.cache.find, sentences) if vectors is not None]
+        if len(cached) < len(sentences):
             return self.features(sentences)
-        nodes = max(map(len, known)) + 1
-        vectors = torch.zeros(self.cache.layers, len(known), nodes, self.cache.size, dtype=self.cache.dtype)
-        for place, each in enumerate(known):
-            vectors[:, place, 1 : len(each) + 1] = each.transpose(0, 1)
-        beside = self.features.lexical(sentences) if isinstance(self.features, SpelledSubwords) else {}
-        return beside | {WORD_LAYERS: vectors}
+        nodes = max(map(len, cached)) + 1
+        layers = torch.zeros(self.cache.layers, len(cached), nodes, self.cache.size, dtype=self.cache.dtype)
+        for item, vectors in enumerate(cached):
+            layers[:, item, 1 : len(vectors) + 1] = vectors.transpose(0, 1)
+        lexical = self.features.lexical(sentences) if isinstance(self.features, SpelledSubwords) else {}
+        return lexical | {WORD_LAYERS: layers}
 
     def length(self, sentence: Sentence) -> int:
         return self.features.length(sentence)
@@ -153,4 +152,4 @@ def _digest(sentence: Sentence) -> bytes:
 
 
 def _damaged(path: Path) -> TreeparseError:
-    return TreeparseError(f"{path} is no part of this cache, or is damaged: delete it, and it is computed again.")
+    return TreeparseError(f"{path} is damaged, or no part of this cache: delete it; training computes it again.")

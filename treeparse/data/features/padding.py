@@ -1,6 +1,6 @@
-"""Rows of integers of different lengths as one tensor, padded on the right.
+"""Convert rows of integers of different lengths to one tensor, padded on the right.
 
-Numbers are handled all at once: a Python object, or a tensor, for each row would take most of a batch's time.
+Numpy converts all rows together, because a Python object or a tensor for each row would take most of a batch's time.
 """
 
 from collections.abc import Iterable, Sequence, Sized
@@ -26,7 +26,7 @@ def lengths_of(rows: Sequence[Sized]) -> Numbers:
 
 
 def numbers(values: Iterable[int], count: int) -> Numbers:
-    """So many values as an array."""
+    """Return ``count`` values as an array."""
     return np.fromiter(values, np.int64, count)
 
 

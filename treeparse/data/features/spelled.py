@@ -1,4 +1,4 @@
-"""Subwords with the characters and tags of their words beside them."""
+"""Features of subwords together with the characters and tags of their words."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
@@ -12,31 +12,30 @@ from treeparse.sentence import Sentence
 
 
 class SpelledSubwords(Features):
-    """The features of :class:`SubwordFeatures`, and of those of :class:`LexicalFeatures` what is no word."""
+    """The features of :class:`SubwordFeatures`, and those of :class:`LexicalFeatures` but its words."""
 
     def __init__(self, subwords: SubwordFeatures, lexical: LexicalFeatures) -> None:
         self.subwords, self.lexical = subwords, lexical
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The features of the sentences; raises where a tag that the model reads is missing."""
+        """Return the features of the sentences; raise if a tag that the model reads is missing."""
         return self.lexical(sentences) | self.subwords(sentences)
 
     def windowed(self, window: int, overlap: int) -> Self:
-        """The same features, with subwords in other windows."""
+        """Return these features, with subwords in other windows."""
         return type(self)(self.subwords.windowed(window, overlap), self.lexical)
 
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
         return type(self)(self.subwords, self.lexical.extended(sentences, min_count=min_count))
 
     def check(self, sentence: Sentence) -> None:
-        """Raise where a tag that the model reads is missing."""
+        """Raise if a tag that the model reads is missing."""
         self.lexical.check(sentence)
 
     def tag_columns(self) -> Sequence[str]:
         return self.lexical.tag_columns()
 
     def length(self, sentence: Sentence) -> int:
-        """That of the subwords."""
         return self.subwords.length(sentence)
 
     def known_words(self) -> Vocabulary:
@@ -46,10 +45,10 @@ class SpelledSubwords(Features):
         return {noun: table for noun, table in self.lexical.vocabularies().items() if noun != "word"}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that :meth:`from_json` turns back into equal features."""
+        """Return plain data from which :meth:`from_json` makes equal features."""
         return {"subwords": self.subwords.to_json(), "lexical": self.lexical.to_json()}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The features that :meth:`to_json` wrote."""
+        """Return the features that :meth:`to_json` wrote."""
         return cls(SubwordFeatures.from_json(data["subwords"]), LexicalFeatures.from_json(data["lexical"]))

@@ -1,4 +1,4 @@
-"""From words to the subwords that a pretrained transformer reads, in windows where a sentence is too long for it."""
+"""Convert words to the subwords that a pretrained transformer reads; long sentences are split into windows."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +16,18 @@ from treeparse.sentence import Sentence
 
 WORD_LIMIT = 32  # subwords of a word
 FORM_LIMIT = 1000  # characters of a word that are read at either end
-MEMORY = 100_000  # words whose subwords are remembered
+MEMORY = 100_000  # words whose subwords are cached
 
 
 @dataclass(frozen=True)
 class SpecialSubwords:
-    """Ids of a tokenizer that stand for no part of a word.
+    """A tokenizer's ids that are no part of a word.
 
     Attributes:
-        before: what stands in front of every sentence.
-        after: what stands behind it.
-        unknown: what stands for a word of which the tokenizer leaves nothing.
-        padding: what windows are filled up with.
+        before: the ids before every sentence.
+        after: the ids after every sentence.
+        unknown: the id of a word for which the tokenizer has no subwords.
+        padding: the id that pads windows.
     """
 
     before: tuple[int, ...]
@@ -37,32 +37,32 @@ class SpecialSubwords:
 
 
 class Window(NamedTuple):
-    """A stretch of a sentence's words that is read at once, and how much each counts there, between 0 and 1."""
+    """Consecutive words of a sentence that the model reads together, with the weight of each here, from 0 to 1."""
 
     start: int
     shares: list[float]
 
 
 class SubwordFeatures(Features):
-    """Subwords by the tokenizer of a pretrained model, whose content is held as plain data: no file is needed again.
+    """Subwords by the tokenizer of a pretrained model, which is stored as plain data, so that no file is needed later.
 
     The features of ``B`` sentences that take ``W`` windows, the longest of ``S`` subwords:
 
-    - ``subwords`` (W, S): ids, special ones in front and behind included;
-    - ``subword_lengths`` (W,): how many of them are no padding;
-    - ``sentences`` (W,): the place of the window's sentence in the batch;
-    - ``words`` (W, S): the word, counted from 1, that a subword is part of; 0 for special ones and padding;
-    - ``shares`` (W, S): how much of the word's vector comes from this window, float32; 0 where there is no word.
+    - ``subwords`` (W, S): ids, with the special ones before and after the sentence;
+    - ``subword_lengths`` (W,): number of subwords without padding;
+    - ``sentences`` (W,): index in the batch of the window's sentence;
+    - ``words`` (W, S): the word, from 1, that a subword is part of; 0 for special ones and padding;
+    - ``shares`` (W, S): share of the word's vector that comes from this window, float32; 0 for no word.
 
-    A sentence that fits is one window. Others are cut between words into overlapping ones, and a word counts in each by
-    its distance from the window's edge.
+    A sentence that fits is one window. Others are split between words into overlapping windows, in which words are
+    weighted by their distance from the window's edge.
 
     Args:
-        tokenizer: what a ``tokenizer.json`` holds.
+        tokenizer: the content of a ``tokenizer.json``.
         special: its special subwords.
-        limit: most subwords of a window, special ones included, that the model reads.
-        window: the same as it is wished; 0 for the limit.
-        overlap: most subwords that two windows share.
+        limit: the largest number of subwords, special ones included, that the model reads at once.
+        window: the largest number of subwords of a window; 0 for the limit.
+        overlap: the largest number of subwords that two windows share.
     """
 
     def __init__(
@@ -71,42 +71,42 @@ class SubwordFeatures(Features):
         self.tokenizer, self.special = _for_words(tokenizer), special
         self.limit, self.window, self.overlap = limit, window, overlap
         if window > limit:
-            raise TreeparseError(f"encoder.window is {window}, but the model reads at most {limit} subwords at once.")
-        self._room = (window or limit) - len(special.before) - len(special.after)
-        if self._room < 2:
-            raise TreeparseError(f"A window of {window or limit} subwords has no room for words: make it larger.")
-        self._word_limit = min(WORD_LIMIT, self._room // 2)
+            raise TreeparseError(f"encoder.window must be at most {limit}, the model's limit, got {window}.")
+        self._capacity = (window or limit) - len(special.before) - len(special.after)
+        if self._capacity < 2:
+            raise TreeparseError(f"A window of {window or limit} subwords is too small for words: make it larger.")
+        self._word_limit = min(WORD_LIMIT, self._capacity // 2)
         self._start()
 
     def _start(self) -> None:
         self._encoder = _tokenizer(self.tokenizer)
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._cached: dict[str, tuple[int, ...]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_encoder", "_known")}
+        return {name: value for name, value in vars(self).items() if name not in ("_encoder", "_cached")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._start()
 
     def windowed(self, window: int, overlap: int) -> Self:
-        """The same subwords in other windows."""
+        """Return these features with other windows."""
         return type(self)(self.tokenizer, self.special, limit=self.limit, window=window, overlap=overlap)
 
     def extended(self, sentences: Sequence[Sentence], *, min_count: int = 2) -> Self:
-        """These features: a pretrained model learns no new subwords."""
+        """Return these features, because a pretrained model learns no new subwords."""
         return self
 
     @property
     def ids(self) -> int:
-        """One more than the largest id there is."""
+        """One more than the largest id."""
         special = (*self.special.before, *self.special.after, self.special.unknown, self.special.padding)
         return max(*special, *self._encoder.get_vocab(with_added_tokens=True).values()) + 1
 
     def length(self, sentence: Sentence) -> int:
-        """The number of subwords that are read; of a sentence of several windows, as if each were full.
+        """Return the number of subwords that the model reads; several windows count as if each were full.
 
-        So no batch has more of them, padding included, than its sentences times the longest, whatever their windows.
+        Otherwise a batch could have more subwords, with padding, than its sentences times the longest.
         """
         sizes = [len(self.subwords(form)) for form in sentence.forms]
         windows = len(self.windows(sizes))
@@ -115,17 +115,17 @@ class SubwordFeatures(Features):
         return sum(sizes) + len(self.special.before) + len(self.special.after)
 
     def subwords(self, form: str) -> tuple[int, ...]:
-        """The ids of a word: at least one, of a very long word those at its two ends."""
-        found = self._known.get(form)
-        if found is None:
-            if len(self._known) >= MEMORY:
-                self._known = {}
-            found = self._known[form] = self._found(form)
-        return found
+        """Return one or more ids of a word; of a very long word, those at its two ends."""
+        ids = self._cached.get(form)
+        if ids is None:
+            if len(self._cached) >= MEMORY:
+                self._cached = {}
+            ids = self._cached[form] = self._encoded(form)
+        return ids
 
-    def _found(self, form: str) -> tuple[int, ...]:
+    def _encoded(self, form: str) -> tuple[int, ...]:
         text = form if len(form) <= 2 * FORM_LIMIT else form[:FORM_LIMIT] + form[-FORM_LIMIT:]
-        text = text.encode("utf-8", "replace").decode()  # halves of characters
+        text = text.encode("utf-8", "replace").decode()  # because of surrogates
         ids = self._encoder.encode([text], is_pretokenized=True, add_special_tokens=False).ids
         if len(ids) > self._word_limit:
             first = (self._word_limit + 1) // 2
@@ -133,8 +133,8 @@ class SubwordFeatures(Features):
         return tuple(ids) or (self.special.unknown,)
 
     def windows(self, sizes: Sequence[int]) -> list[Window]:
-        """The windows of a sentence whose words have so many subwords; the shares of each word sum to 1."""
-        if sum(sizes) <= self._room:
+        """Return the windows of a sentence from the sizes of its words in subwords; the shares of a word sum to 1."""
+        if sum(sizes) <= self._capacity:
             return [Window(0, [1.0] * len(sizes))]
         ends = [0, *accumulate(sizes)]
         spans = list(self._spans(ends))
@@ -149,62 +149,64 @@ class SubwordFeatures(Features):
         ]
 
     def _spans(self, ends: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """The first word of each window and the one behind it, as many words as there is room for."""
-        overlap = min(self.overlap, self._room // 2)  # no word is longer than the other half: each window goes on
+        """Yield the first word of each window and the one after its last; windows are as long as possible."""
+        overlap = min(
+            self.overlap, self._capacity // 2
+        )  # a word fits into the other half, so each window has a new one
         start = end = 0
         while end < len(ends) - 1:
             while start < end and ends[end] - ends[start] > overlap:
                 start += 1
-            while end < len(ends) - 1 and ends[end + 1] - ends[start] <= self._room:
+            while end < len(ends) - 1 and ends[end + 1] - ends[start] <= self._capacity:
                 end += 1
             yield start, end
 
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The features of the sentences."""
+        """Return the features of the sentences."""
         before, after = self.special.before, self.special.after
         rows: list[list[int]] = []
         words: list[list[int]] = []
         shares: list[list[float]] = []
-        places: list[int] = []
-        for place, sentence in enumerate(sentences):
+        items: list[int] = []
+        for item, sentence in enumerate(sentences):
             pieces = [self.subwords(form) for form in sentence.forms]
             for start, share in self.windows([*map(len, pieces)]):
-                own = pieces[start : start + len(share)]
-                rows.append([*before, *(piece for word in own for piece in word), *after])
-                numbers = [start + word for word, ids in enumerate(own, 1) for _ in ids]
+                inside = pieces[start : start + len(share)]
+                rows.append([*before, *(piece for word in inside for piece in word), *after])
+                numbers = [start + word for word, ids in enumerate(inside, 1) for _ in ids]
                 words.append([0] * len(before) + numbers)
                 shares.append([0.0] * len(before) + [share[number - start - 1] for number in numbers])
-                places.append(place)
+                items.append(item)
         width = max(map(len, rows))
         filled = [row + [0.0] * (width - len(row)) for row in shares]
         return {
             "subwords": padded(rows, self.special.padding),
             "subword_lengths": torch.tensor([*map(len, rows)]),
-            "sentences": torch.tensor(places),
+            "sentences": torch.tensor(items),
             "words": padded([row + [0] * (width - len(row)) for row in words]),
             "shares": torch.tensor(filled, dtype=torch.float32),
         }
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data that :meth:`from_json` turns back into equal features."""
+        """Return plain data from which :meth:`from_json` makes equal features."""
         special = {name: list(ids) if isinstance(ids, tuple) else ids for name, ids in vars(self.special).items()}
         sizes = {"limit": self.limit, "window": self.window, "overlap": self.overlap}
         return {"tokenizer": self.tokenizer, "special": special, **sizes}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The features that :meth:`to_json` wrote."""
+        """Return the features that :meth:`to_json` wrote."""
         special, sizes = data["special"], {name: data[name] for name in ("limit", "window", "overlap")}
         before, after = (tuple(special[name]) for name in ("before", "after"))
         numbers = (*before, *after, special["unknown"], special["padding"], *sizes.values())
         if not all(type(number) is int and number >= 0 for number in numbers):
-            raise TreeparseError("The ids of special subwords and the sizes of windows are no whole numbers from 0 up.")
-        own = SpecialSubwords(before, after, special["unknown"], special["padding"])
-        return cls(data["tokenizer"], own, **sizes)
+            raise TreeparseError("Ids of special subwords and sizes of windows must be integers, 0 or more.")
+        ids = SpecialSubwords(before, after, special["unknown"], special["padding"])
+        return cls(data["tokenizer"], ids, **sizes)
 
 
 def _distance(ends: Sequence[int], word: int, span: tuple[int, int], words: int) -> float:
-    """How far a word is from the nearer edge of its window, in subwords; the sentence's own ends are no edges."""
+    """Return a word's distance to the nearer edge of its window, in subwords; the sentence's ends are no edges."""
     start, end = span
     left = ends[word] - ends[start] if start else ends[end]
     right = ends[end] - ends[word + 1] if end < words else ends[end]
@@ -212,10 +214,9 @@ def _distance(ends: Sequence[int], word: int, span: tuple[int, int], words: int)
 
 
 def _for_words(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-    """A tokenizer for words that stand alone: to those that see spaces, each word is one behind a space."""
-    found = dict(tokenizer) | {"truncation": None, "padding": None}
-    found["pre_tokenizer"] = _with_space(tokenizer["pre_tokenizer"])
-    return found
+    """Return the tokenizer for single words; one that reads spaces treats each word as one after a space."""
+    steps = {"truncation": None, "padding": None, "pre_tokenizer": _with_space(tokenizer["pre_tokenizer"])}
+    return dict(tokenizer) | steps
 
 
 def _with_space(step: Any) -> Any:
@@ -235,7 +236,7 @@ def _tokenizer(content: Mapping[str, Any]) -> Any:
 
     try:
         tokenizer = Tokenizer.from_str(json.dumps(content, ensure_ascii=False))
-    except BaseException as error:  # of the library's own code, which has an own kind for what it did not foresee
+    except BaseException as error:  # the library's panics are no Exceptions
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise TreeparseError(f"The tokenizer cannot be read ({error}): copy the model again.") from error

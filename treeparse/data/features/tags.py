@@ -34,13 +34,13 @@ def tag_vocabularies(
 
 
 def _vocabulary(sentences: Sequence[Sentence], column: str, earlier: Vocabulary | None) -> Vocabulary:
-    found = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
-    if earlier is None and set(found) <= {EMPTY}:
+    tags = [tag for sentence in sentences for tag in known_tags(sentence, column) if tag is not None]
+    if earlier is None and set(tags) <= {EMPTY}:
         raise TreeparseError(
             f"There is no {TAG_COLUMNS[column]} to learn: in every word of the training sentences it is _. Leave out "
             f"model.tags.{column}, or name files that are tagged."
         )
-    return (earlier or Vocabulary((), ())).extended(found)
+    return (earlier or Vocabulary((), ())).extended(tags)
 
 
 def tag_ids(sentence: Sentence, column: str, vocabulary: Vocabulary) -> list[int]:

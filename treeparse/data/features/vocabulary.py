@@ -1,4 +1,4 @@
-"""Vocabularies: strings to ids and back, with their counts in the training data."""
+"""Vocabularies: ids of strings, and their counts in the training data."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from treeparse.errors import TreeparseError
 
 
 class Vocabulary:
-    """Strings with ids, as built most frequent first; ``specials`` hold the first ids and have no count.
+    """Strings with ids; ``specials`` have the first ids and no counts, then items follow, most frequent first.
 
     ``index`` maps a missing item to the special ``unknown``, if named, and raises otherwise.
     """
@@ -26,8 +26,8 @@ class Vocabulary:
             raise TreeparseError(f"A vocabulary of {len(items)} items came with {len(counts)} counts.")
         self.items, self.counts, self.specials, self.unknown = tuple(items), tuple(counts), tuple(specials), unknown
         # Specials have a table of their own: a treebank may well hold a word spelled like one of them.
-        self._special_ids = {special: place for place, special in enumerate(self.specials)}
-        self._ids = {item: place for place, item in enumerate(self.items, len(self.specials))}
+        self._special_ids = {special: index for index, special in enumerate(self.specials)}
+        self._ids = {item: index for index, item in enumerate(self.items, len(self.specials))}
         if len(self._ids) != len(self.items) or len(self._special_ids) != len(self.specials):
             raise TreeparseError("A vocabulary holds the same item twice.")
         self.unknown_id = None if unknown is None else self._special_ids[unknown]
@@ -44,11 +44,14 @@ class Vocabulary:
 
         The counts of its items grow by the counts here.
         """
-        found = Counter(items)
-        new = [(item, count) for item, count in found.most_common() if count >= min_count and item not in self]
+        counts = Counter(items)
+        new = [(item, count) for item, count in counts.most_common() if count >= min_count and item not in self]
         return type(self)(
             [*self.items, *(item for item, _ in new)],
-            [*(count + found[item] for item, count in zip(self.items, self.counts, strict=True)), *(n for _, n in new)],
+            [
+                *(count + counts[item] for item, count in zip(self.items, self.counts, strict=True)),
+                *(n for _, n in new),
+            ],
             specials=self.specials,
             unknown=self.unknown,
         )

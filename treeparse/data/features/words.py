@@ -1,4 +1,4 @@
-"""From words to the tensors that an encoder reads: word, character and tag ids."""
+"""Convert sentences to the tensors that an encoder reads: ids of words, characters and tags."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, Sentence
 
 PADDING, UNKNOWN, ROOT, BEGIN, END = "<pad>", "<unk>", "<root>", "<begin>", "<end>"
-SPELLED_END = 16  # characters of a long form that are spelled at either end
+SPELLED_END = 16  # characters of a long form that are read at either end
 TAG_COLUMNS = {"upos": "UPOS", "xpos": "XPOS", "feats": "FEATS"}
 
 
@@ -65,10 +65,10 @@ class LexicalFeatures(Features):
     The features of ``B`` sentences, the longest of ``n`` words (node 0 is the root, padding is id 0):
 
     - ``words`` (B, n+1): lower-cased forms;
-    - ``vectors`` (B, n+1): rows of a pretrained vector table, only where one was given;
-    - ``forms`` (B, n+1) and ``characters`` (U, L): every distinct form of the batch is spelled once in ``characters``,
-      and ``forms`` says which row spells a node;
-    - ``upos``, ``xpos``, ``feats`` (B, n+1): only those in ``tags``.
+    - ``vectors`` (B, n+1): rows of a pretrained vector table, if there is one;
+    - ``characters`` (U, L): the characters of every distinct form of the batch;
+    - ``forms`` (B, n+1): the row of ``characters`` of each node;
+    - ``upos``, ``xpos``, ``feats`` (B, n+1): those in ``tags``.
     """
 
     def __init__(
@@ -132,22 +132,22 @@ class LexicalFeatures(Features):
     def __call__(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """Return the features of the sentences; raise if a tag that the model reads is missing."""
         lengths, forms = lengths_of(sentences), [*chain.from_iterable(sentence.forms for sentence in sentences)]
-        places = {form: place for place, form in enumerate(dict.fromkeys(forms))}  # what is read of a form is read once
-        which = numbers(map(places.__getitem__, forms), len(forms))
+        distinct = {form: index for index, form in enumerate(dict.fromkeys(forms))}  # each is looked up once
+        indices = numbers(map(distinct.__getitem__, forms), len(forms))
 
         def of_forms(ids: Iterable[int]) -> Numbers:
-            return numbers(ids, len(places))[which]
+            return numbers(ids, len(distinct))[indices]
 
         def nodes(ids: Numbers, table: Vocabulary) -> Tensor:
             return filled(ids, lengths, first=table.special(ROOT))
 
         features = {
-            "words": nodes(of_forms(self.words.indices(map(str.lower, places))), self.words),
-            "forms": filled(which + 1, lengths, first=0),
-            "characters": self._spell(places),
+            "words": nodes(of_forms(self.words.indices(map(str.lower, distinct))), self.words),
+            "forms": filled(indices + 1, lengths, first=0),
+            "characters": self._spell(distinct),
         }
         if self.vectors is not None:
-            features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in places), self.vectors)
+            features["vectors"] = nodes(of_forms(_lookup(self.vectors, form) for form in distinct), self.vectors)
         for name, table in self.tags.items():
             tags = chain.from_iterable(read_tags(sentence, name) for sentence in sentences)
             features[name] = nodes(numbers(table.indices(tags), len(forms)), table)
@@ -159,11 +159,11 @@ class LexicalFeatures(Features):
             read_tags(sentence, name)
 
     def _spell(self, forms: Iterable[str]) -> Tensor:
-        """(U, L): row 0 spells the root, the others the forms in their order."""
+        """Return the characters ``(U, L)`` of the root, in row 0, and of the forms, in order."""
         shortened = [*map(_shortened, forms)]
         lengths = np.concatenate([[1], lengths_of(shortened)])
-        root, rest = self.characters.special(ROOT), self.characters.indices("".join(shortened))
-        ids = numbers(chain([root], rest), lengths.sum())
+        root, others = self.characters.special(ROOT), self.characters.indices("".join(shortened))
+        ids = numbers(chain([root], others), lengths.sum())
         spelled = functional.pad(filled(ids, lengths, first=self.characters.special(BEGIN)), (0, 1))
         spelled[torch.arange(len(spelled)), torch.from_numpy(lengths) + 1] = self.characters.special(END)
         return spelled
@@ -181,7 +181,7 @@ class LexicalFeatures(Features):
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Return the features that :meth:`to_json` wrote."""
         if odd := data["tags"].keys() - TAG_COLUMNS.keys():
-            raise TreeparseError(f"There are no tags {', '.join(odd)}, only {', '.join(TAG_COLUMNS)}.")
+            raise TreeparseError(f"Tags must be from {', '.join(TAG_COLUMNS)}, got {', '.join(odd)}.")
         return cls(
             _table(data["words"]),
             _table(data["characters"], BEGIN, END),
@@ -191,7 +191,7 @@ class LexicalFeatures(Features):
 
 
 def _table(data: dict[str, Any], *more: str) -> Vocabulary:
-    """A vocabulary from plain data that has the specials of all features, and more."""
+    """Return a vocabulary from plain data; raise unless it has the specials of all features, and ``more``."""
     table = Vocabulary.from_json(data)
     if table.specials != (PADDING, UNKNOWN, ROOT, *more) or table.unknown != UNKNOWN:
         raise TreeparseError(f"A vocabulary has the specials {', '.join(table.specials)}, not those of a parser.")
@@ -199,14 +199,14 @@ def _table(data: dict[str, Any], *more: str) -> Vocabulary:
 
 
 def vector_vocabulary(words: Sequence[str]) -> Vocabulary:
-    """The vocabulary of a table of pretrained vectors, whose first rows are padding, unknown and root."""
+    """Return the vocabulary of a table of pretrained vectors; its first rows are padding, unknown and root."""
     return Vocabulary(words, [0] * len(words), specials=(PADDING, UNKNOWN, ROOT), unknown=UNKNOWN)
 
 
 def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
     """Return the tags of a column, upos, xpos or feats; raise if a word has none."""
     tags: tuple[str, ...] | None = getattr(sentence, name)
-    # A word without features is common, and "_" says just that; a word without a part of speech was never tagged.
+    # "_" in FEATS means a word without features, which is common; a word without a part of speech was never tagged.
     if tags is None or (name != "feats" and EMPTY in tags):
         column = TAG_COLUMNS[name]
         start = " ".join(sentence.forms[:5])
@@ -218,7 +218,7 @@ def read_tags(sentence: Sentence, name: str) -> Sequence[str]:
 
 
 def _shortened(form: str) -> str:
-    """Return the form, or its two ends if it is very long: one URL would pad all forms of its batch."""
+    """Return the form, or the two ends of a very long one, because one URL would pad all forms of its batch."""
     return form if len(form) <= 2 * SPELLED_END else form[:SPELLED_END] + form[-SPELLED_END:]
 
 
