@@ -171,21 +171,6 @@ def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = 
     return value, labels
 
 
-def check_equal_lengths(lengths: Tensor, others: Tensor) -> None:
-    """Raise unless two distributions are over sentences of the same lengths."""
-    if lengths is not others and not torch.equal(others.to(lengths.device), lengths):
-        raise TreeparseError("The two distributions must be over sentences of the same lengths, got different lengths.")
-
-
-def check_mask(mask: Tensor, scores: Tensor) -> None:
-    """Raise unless a mask of arcs is bool and has the scores' shape, where dimensions of size 1 broadcast."""
-    if mask.dtype != torch.bool or not fits(tuple(mask.shape), tuple(scores.shape)):
-        raise TreeparseError(
-            f"A mask of arcs must be torch.bool of the scores' shape {tuple(scores.shape)}, got {mask.dtype} "
-            f"{tuple(mask.shape)}: {BROADCASTING}."
-        )
-
-
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first score of an arc that is NaN, +inf or, if finite, beyond ``MAX_SCORE``.
 

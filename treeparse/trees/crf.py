@@ -11,15 +11,15 @@ from torch import Size, Tensor
 from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.trees.checks import (
+    BROADCASTING,
     check_count,
-    check_equal_lengths,
     check_head_range,
     check_heads,
-    check_mask,
     check_other_parts,
     check_scores,
     check_shape,
     check_whole_trees,
+    fits,
     full_lengths,
 )
 from treeparse.trees.distribution import TreeDistribution
@@ -291,7 +291,11 @@ class TreeCRF(TreeDistribution):
         Raises:
             TreeparseError: for a mask that is not bool or has another shape; dimensions of size 1 broadcast.
         """
-        check_mask(mask, self.scores)
+        if mask.dtype != torch.bool or not fits(tuple(mask.shape), tuple(self.scores.shape)):
+            raise TreeparseError(
+                f"A mask of arcs must be torch.bool of the scores' shape {tuple(self.scores.shape)}, got {mask.dtype} "
+                f"{tuple(mask.shape)}: {BROADCASTING}."
+            )
         return self.with_scores(self.scores.masked_fill(~mask, -torch.inf))
 
     def detach(self) -> Self:
@@ -382,8 +386,9 @@ class TreeCRF(TreeDistribution):
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
             raise TreeparseError(f"Two distributions to compare must have one shape, got different shapes, {shapes}.")
-        if self._validate_args or readable_without_sync(self.lengths):
-            check_equal_lengths(self.lengths, q.lengths)
+        comparable = self.lengths is q.lengths or not (self._validate_args or readable_without_sync(self.lengths))
+        if not comparable and not torch.equal(q.lengths.to(self.lengths.device), self.lengths):
+            raise TreeparseError("Two distributions to compare must be over the same lengths, got different lengths.")
         if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:
             raise TreeparseError(
                 f"-E_p[log q] needs marginals of all parts that q scores: p scores {named(self.family.kinds)}, "

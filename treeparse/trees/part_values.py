@@ -4,7 +4,6 @@ Batch dimensions are one axis of size B here. The P parts of a distribution, arc
 parts of other kinds after them, are one axis too.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -15,27 +14,8 @@ from treeparse.errors import TreeparseError
 from treeparse.trees.checks import BROADCASTING, fits
 
 
-class PartValues(ABC):
-    """``count`` values of each of the first P parts; other parts, and parts of no tree, count 0."""
-
-    count: int
-
-    @property
-    @abstractmethod
-    def ids(self) -> Tensor:
-        """The indices ``(C,)`` of the columns that are not 0 throughout."""
-
-    @abstractmethod
-    def columns(self) -> Tensor:
-        """These columns ``(C, B, P)``, dense."""
-
-    @abstractmethod
-    def weighted_sums(self, weights: Tensor) -> Tensor:
-        """Sum the values over the parts under each of V weightings ``(V, B, P or more) -> (B, V, count)``."""
-
-
-class DenseValues(PartValues):
-    """Values ``(B, P, count)``."""
+class DenseValues:
+    """``count`` values of each of the first P parts, ``(B, P, count)``; other parts, and parts of no tree, count 0."""
 
     def __init__(self, values: Tensor, possible: Tensor) -> None:
         self.values = torch.where(possible.unsqueeze(-1), values, 0.0)
@@ -43,17 +23,20 @@ class DenseValues(PartValues):
 
     @property
     def ids(self) -> Tensor:
+        """The indices ``(C,)`` of the columns that are not 0 throughout."""
         return torch.arange(self.count, device=self.values.device)
 
     def columns(self) -> Tensor:
+        """Return these columns ``(C, B, P)``, dense."""
         return self.values.permute(2, 0, 1)
 
     def weighted_sums(self, weights: Tensor) -> Tensor:
+        """Sum the values over the parts under each of V weightings ``(V, B, P or more) -> (B, V, count)``."""
         return weights[..., : self.values.shape[1]].transpose(0, 1) @ self.values
 
 
-class SparseValues(PartValues):
-    """Values ``(nnz,)`` at indices ``(3, nnz)``: item, part and column. Values of equal indices add up."""
+class SparseValues:
+    """``DenseValues`` as entries ``(nnz,)`` at indices ``(3, nnz)``: item, part and column. Equal indices add up."""
 
     def __init__(self, indices: Tensor, values: Tensor, shape: tuple[int, int], count: int) -> None:
         self.item, self.part, self.column = indices
@@ -65,14 +48,17 @@ class SparseValues(PartValues):
 
     @property
     def ids(self) -> Tensor:
+        """As for ``DenseValues``."""
         return self._used[0]
 
     def columns(self) -> Tensor:
+        """As for ``DenseValues``."""
         ids, column = self._used
         empty = self.values.new_zeros(len(ids), *self.shape)
         return empty.index_put((column, self.item, self.part), self.values, accumulate=True)
 
     def weighted_sums(self, weights: Tensor) -> Tensor:
+        """As for ``DenseValues``."""
         terms = weights[:, self.item, self.part] * self.values
         items = self.shape[0]
         sums = terms.new_zeros(items * self.count, len(weights))
@@ -93,6 +79,9 @@ class SparseValues(PartValues):
         terms = (self.values * weights)[left] * right.values[other]
         sums = terms.new_zeros(self.shape[0] * self.count * right.count).index_add(0, index, terms)
         return sums.reshape(self.shape[0], self.count, right.count)
+
+
+PartValues = DenseValues | SparseValues
 
 
 def read_values(values: Tensor, shape: Size, possible: Tensor) -> PartValues:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, get_args
 
+import torch
 from torch import Tensor
 
 from treeparse.errors import TreeparseError
@@ -41,14 +43,14 @@ class ArcFamily(Family):
 
     Attributes:
         functions: what computes values; here kernels in CPU memory.
-        drawing: the kernels of draws without replacement by "repeat" and "trie", as in ``DrawKernels``.
+        drawing: the ``DrawKernels``, which take the options ``single_root`` and ``threads`` too.
         list_of_best: the lazy list of the best trees.
         reach: as for ``sample_by_beam``.
     """
 
     single_root: bool
     functions: ClassVar[ArcFunctions]
-    drawing: ClassVar[tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]]
+    drawing: ClassVar[tuple[Callable[..., Any], ...]]
     list_of_best: ClassVar[Callable[..., KBest]]
 
     @property
@@ -113,7 +115,9 @@ class ArcFamily(Family):
         if method == "beam":
             options = {"single_root": self.single_root, "label_logs": logs, "reach": self.reach}
             return sample_by_beam(arcs, lengths, seeds, count, **options)
-        kernels = DrawKernels.of(*self.drawing, single_root=self.single_root)
+        bound = {"single_root": self.single_root, "threads": torch.get_num_threads()}
+        sample, log_partition, trie = (partial(kernel, **bound) for kernel in self.drawing)
+        kernels = DrawKernels(sample, log_partition, trie)
         arguments = floats(arcs), integers(lengths), seed_bits(seeds), count
         if method == "trie":
             trees = kernels.trie(*arguments, label_logs=None if logs is None else floats(logs))

@@ -7,8 +7,7 @@ takes over after ``MAX_DRAWS`` draws, whatever rounding makes of the mass.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -39,25 +38,12 @@ Sampler = Callable[[FloatArray, IntArray, np.ndarray, int], IntArray]
 TrieSampler = Callable[..., tuple[IntArray, FloatArray, FloatArray]]
 
 
-@dataclass(frozen=True)
-class DrawKernels:
-    """The kernels of a family of trees.
+class DrawKernels(NamedTuple):
+    """The kernels of a family of trees."""
 
-    Attributes:
-        sample: draws with replacement.
-        log_partition: log partitions ``(B,)`` of scores and lengths.
-        trie: draws without replacement.
-    """
-
-    sample: Sampler
+    sample: Sampler  # with replacement
     log_partition: Callable[[FloatArray, IntArray], FloatArray]
-    trie: TrieSampler
-
-    @classmethod
-    def of(cls, *kernels: Callable[..., Any], single_root: bool) -> "DrawKernels":
-        """Bind the three kernels to the number of roots and to torch's number of threads."""
-        options = {"single_root": single_root, "threads": torch.get_num_threads()}
-        return cls(*(partial(kernel, **options) for kernel in kernels))
+    trie: TrieSampler  # without replacement
 
 
 @dataclass(frozen=True)

@@ -394,20 +394,15 @@ class LabeledCRF(TreeDistribution):
         """
         scores = self.label_scores
         if labels is not None:
-            known = self._known_labels(labels)
+            known = check_heads(labels, self.word_mask, name="Known labels")
+            if (self._validate_args or readable_without_sync(known)) and bool((known >= self.labels.count).any()):
+                raise TreeparseError(
+                    f"Known labels must be below the number of labels, {self.labels.count}; -1 leaves a label open."
+                )
             scores = LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
             if isinstance(self.label_scores, Tensor):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
-
-    def _known_labels(self, labels: Tensor) -> Tensor:
-        """Check known labels ``(*batch, n+1)`` and return them with -1 at node 0 and at padding."""
-        labels = check_heads(labels, self.word_mask, name="Known labels")
-        if (self._validate_args or readable_without_sync(labels)) and bool((labels >= self.labels.count).any()):
-            raise TreeparseError(
-                f"Known labels must be below the number of labels, {self.labels.count}; -1 leaves a label open."
-            )
-        return labels
 
     def within(self, mask: Tensor) -> Self:
         """Restrict to the trees whose arcs all lie in a mask ``(*batch, n+1, n+1)`` bool, as for the base."""
