@@ -128,7 +128,7 @@ def test_nothing_to_compare_is_an_error():
     with pytest.raises(TreeparseError, match="no sentence"):
         paired_bootstrap([], [], [])
     counts, _ = simulated(5, (0.8, 0.8), seed=0)
-    with pytest.raises(TreeparseError, match="not resamples 0"):
+    with pytest.raises(TreeparseError, match="got resamples 0"):
         compare_counts(counts, counts, resamples=0)
     with pytest.raises(TreeparseError, match="seed -1"):
         compare_counts(counts, counts, seed=-1)

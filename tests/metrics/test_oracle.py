@@ -83,7 +83,7 @@ def test_one_tree_gets_the_ordinary_scores_and_no_score_falls() -> None:
 @pytest.mark.parametrize(
     ("lists", "log_probs", "problem"),
     [
-        ([FIRST, []], None, "Sentence 2: its list holds no tree"),
+        ([FIRST, []], None, "Sentence 2: its list has no tree"),
         ([FIRST], None, "Gold has 2 sentences but the system parsed 1"),
         ([[*FIRST, GOLD[1]], LISTS[1]], None, "Sentence 1, tree 6: word 1 is 'a' in gold but 'd'"),
         ([[*FIRST, Sentence(GOLD[0].forms)], LISTS[1]], None, "Sentence 1, tree 6: the system's parse has no heads"),

@@ -17,7 +17,7 @@ from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import Calibration
-    from treeparse.metrics.advantages import Direction
+    from treeparse.metrics.errors import Direction
 
 CONFUSIONS = 20  # pairs of labels
 LABELS = 25  # the most frequent ones in gold

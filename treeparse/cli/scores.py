@@ -13,7 +13,7 @@ from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import AttachmentReport, Calibration, Comparison, GroupScores, OracleScores, Scores
-    from treeparse.metrics.advantages import Direction
+    from treeparse.metrics.errors import Direction
 
 ROWS = {
     "UAS": "uas",

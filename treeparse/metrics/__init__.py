@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 from treeparse.metrics.attachment import AttachmentReport as AttachmentReport
 from treeparse.metrics.attachment import GroupScores as GroupScores
+from treeparse.metrics.attachment import LabelScore as LabelScore
 from treeparse.metrics.attachment import Scores as Scores
 from treeparse.metrics.attachment import attachment_scores as attachment_scores
 from treeparse.metrics.bootstrap import Comparison as Comparison
 from treeparse.metrics.bootstrap import compare_counts as compare_counts
 from treeparse.metrics.bootstrap import paired_bootstrap as paired_bootstrap
-from treeparse.metrics.breakdown import LabelScore as LabelScore
 from treeparse.metrics.calibration import Calibration as Calibration
 from treeparse.metrics.calibration import ReliabilityBin as ReliabilityBin
 from treeparse.metrics.calibration import calibration as calibration
@@ -32,7 +32,7 @@ _TORCHMETRICS = ("AttachmentScores", "LabelScores")
 
 
 def __getattr__(name: str) -> object:
-    if name in _TORCHMETRICS:  # torchmetrics takes a second to import: only who uses it waits
+    if name in _TORCHMETRICS:  # imported when first used, because torchmetrics takes a second to import
         from treeparse.metrics import torchmetric
 
         return getattr(torchmetric, name)

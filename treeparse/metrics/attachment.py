@@ -1,28 +1,21 @@
 """Scores of parses against gold trees: attachment, labels, roots, complete matches, overall and by kind of sentence."""
 
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treeparse.metrics.breakdown import LENGTH_BUCKETS, PROJECTIVITY, LabelScore, grouped_counts, label_scores
-from treeparse.metrics.counts import Count, ratio, sentence_counts
-from treeparse.sentence import Sentence
+from treeparse.metrics.counts import Count, ratio, sentence_counts, universal_arcs
+from treeparse.sentence import Sentence, nonprojective_words
 
-SCORES = (
-    "uas",
-    "las",
-    "las_subtypes",
-    "clas",
-    "clas_precision",
-    "clas_recall",
-    "label_accuracy",
-    "root_accuracy",
-    "complete_match_unlabeled",
-    "complete_match",
-)
+LENGTH_LIMITS = (10, 20, 30, 40, 50)
+LENGTH_BUCKETS = ("1-10", "11-20", "21-30", "31-40", "41-50", "51+")
+PROJECTIVITY = ("projective", "non-projective")
+GROUPS_SHAPE = (len(LENGTH_BUCKETS), len(PROJECTIVITY), 2, len(Count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +47,9 @@ class Scores:
         return asdict(self)
 
 
+SCORES = tuple(field.name for field in fields(Scores) if field.name not in ("sentences", "words"))
+
+
 @dataclass(frozen=True, slots=True)
 class GroupScores(Scores):
     """Scores of a group of sentences over all words, and in ``nopunct`` over all words but gold punctuation."""
@@ -64,6 +60,27 @@ class GroupScores(Scores):
         """Return only the scores, flat: ``uas``, ``las``, ... and ``uas_nopunct``, ``las_nopunct``, ..."""
         both = (("", self), ("_nopunct", self.nopunct))
         return {f"{name}{suffix}": getattr(scores, name) for suffix, scores in both for name in SCORES}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScore:
+    """Precision and recall of one universal label: ``correct`` words have it and the right head in both trees.
+
+    ``gold`` and ``system`` are the numbers of words with the label; scores are 0 where there is nothing to count.
+    """
+
+    gold: int
+    system: int
+    correct: int
+    precision: float
+    recall: float
+    f1: float
+
+    @classmethod
+    def from_counts(cls, gold: int, system: int, correct: int) -> Self:
+        """Return the scores of a label from its counts."""
+        precision, recall, f1 = ratio(correct, system), ratio(correct, gold), ratio(2 * correct, gold + system)
+        return cls(gold, system, correct, precision, recall, f1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +107,12 @@ def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> A
     """
     groups = grouped_counts(gold, sentence_counts(gold, system))
     overall = group_scores(groups.sum((0, 1)))
+    of_labels = sorted(label_counts(gold, system).items())
     return AttachmentReport(
         **{name: getattr(overall, name) for name in ("sentences", "words", *SCORES, "nopunct")},
         by_length=_named(LENGTH_BUCKETS, groups.sum(1)),
         by_projectivity=_named(PROJECTIVITY, groups.sum(0)),
-        by_label=label_scores(gold, system),
+        by_label={label: LabelScore.from_counts(*counts) for label, counts in of_labels},
     )
 
 
@@ -127,3 +145,25 @@ def _ratios(counts: NDArray[np.int64]) -> dict[str, Any]:
 def _named(names: Sequence[str], counts: NDArray[np.int64]) -> dict[str, GroupScores]:
     groups = ((name, group_scores(group)) for name, group in zip(names, counts, strict=True))
     return {name: scores for name, scores in groups if scores.sentences}
+
+
+def label_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
+    """Count words by universal label: in gold, in the system's parse, and in both with the right head."""
+    in_gold: Counter[str] = Counter()
+    in_system: Counter[str] = Counter()
+    correct: Counter[str] = Counter()
+    for trees in zip(gold, system, strict=True):
+        ours, theirs = map(universal_arcs, trees)
+        in_gold.update(label for _, label in ours)
+        in_system.update(label for _, label in theirs)
+        correct.update(arc[1] for arc, other in zip(ours, theirs, strict=True) if arc == other)
+    return {label: (in_gold[label], in_system[label], correct[label]) for label in in_gold | in_system}
+
+
+def grouped_counts(gold: Sequence[Sentence], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Sum counts of sentences ``(sentences, 2, len(Count))`` by length and projectivity, to ``GROUPS_SHAPE``."""
+    groups = np.zeros(GROUPS_SHAPE, dtype=np.int64)
+    length = [bisect_left(LENGTH_LIMITS, len(sentence)) for sentence in gold]
+    crossing = [bool(nonprojective_words(sentence.heads or ())) for sentence in gold]
+    np.add.at(groups, (np.array(length, dtype=np.intp), np.array(crossing, dtype=np.intp)), counts)
+    return groups

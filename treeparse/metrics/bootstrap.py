@@ -10,7 +10,7 @@ from treeparse.errors import TreeparseError
 from treeparse.metrics.counts import Count, sentence_counts
 from treeparse.sentence import Sentence
 
-# What is compared: score -> columns whose sums make the numerator and the denominator.
+# Compared scores: name -> columns whose sums are the numerator and the denominator.
 STATISTICS = {
     "uas": ((Count.HEADS,), (Count.WORDS,)),
     "las": ((Count.LABELED,), (Count.WORDS,)),
@@ -78,14 +78,14 @@ def compare_counts(
     if not len(first):
         raise TreeparseError("There is no sentence to compare the systems on.")
     if resamples < 1 or seed < 0 or not 0 < confidence < 1:
-        given = f"resamples {resamples}, seed {seed}, confidence {confidence}"
-        raise TreeparseError(f"The bootstrap wants resamples >= 1, seed >= 0 and 0 < confidence < 1, not {given}.")
+        values = f"resamples {resamples}, seed {seed}, confidence {confidence}"
+        raise TreeparseError(f"The bootstrap needs resamples >= 1, seed >= 0 and 0 < confidence < 1, got {values}.")
     parts = np.stack([_fractions(first), _fractions(second)], axis=1)  # (sentences, system, part, score)
     observed = _scores(parts.sum(0))
     chunks = [_scores(sums) for sums in _resampled_sums(parts, resamples, np.random.default_rng(seed))]
     scattered = np.diff(np.concatenate(chunks), axis=1)[:, 0]  # (resamples, score)
     return {
-        name: _compare(observed[:, place], scattered[:, place], confidence) for place, name in enumerate(STATISTICS)
+        name: _compare(observed[:, index], scattered[:, index], confidence) for index, name in enumerate(STATISTICS)
     }
 
 

@@ -69,17 +69,16 @@ def calibration(probs: ArrayLike, right: ArrayLike, *, bins: int = BINS) -> Cali
     of_width = np.clip(np.searchsorted(edges, chances, side="right") - 1, 0, bins - 1)
     of_mass = np.empty(len(chances), dtype=np.int64)
     of_mass[np.argsort(chances, kind="stable")] = np.arange(len(chances)) * bins // len(chances)
-    counts, confidences, accuracies = _binned(of_width, chances, truth, bins)
-    columns = (edges[:-1], edges[1:], counts, confidences, accuracies)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
+    by_width, by_mass = (_binned(indices, chances, truth, bins) for indices in (of_width, of_mass))
+    rows = zip(*(column.tolist() for column in (edges[:-1], edges[1:], *by_width)), strict=True)
     return Calibration(
         words=len(chances),
         confidence=float(chances.mean()),
         accuracy=float(truth.mean()),
-        ece=_error(of_width, chances, truth, bins),
-        ece_mass=_error(of_mass, chances, truth, bins),
+        ece=_error(*by_width),
+        ece_mass=_error(*by_mass),
         brier=float(np.square(chances - truth).mean()),
-        bins=tuple(each for each in starmap(ReliabilityBin, rows) if each.words),
+        bins=tuple(bin_ for bin_ in starmap(ReliabilityBin, rows) if bin_.words),
     )
 
 
@@ -160,6 +159,5 @@ def _binned(
     return counts, confidences, accuracies
 
 
-def _error(indices: NDArray[np.int64], probs: NDArray[np.float64], truth: NDArray[np.float64], bins: int) -> float:
-    counts, confidences, accuracies = _binned(indices, probs, truth, bins)
-    return float((counts * np.abs(confidences - accuracies)).sum() / len(probs))
+def _error(counts: NDArray[np.int64], confidences: NDArray[np.float64], accuracies: NDArray[np.float64]) -> float:
+    return float((counts * np.abs(confidences - accuracies)).sum() / counts.sum())

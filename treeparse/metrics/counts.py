@@ -1,7 +1,7 @@
 """Counts of right heads and labels, one row a sentence: their sums make every score and the bootstrap."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import chain
 
@@ -34,7 +34,7 @@ class Count(IntEnum):
     LABELED_SUBTYPES = 4  # right head and full label
     LABELS = 5  # right universal label, whatever the head
     CONTENT_GOLD = 6  # words with a content relation in gold
-    CONTENT_SYSTEM = 7  # and in the system's parse
+    CONTENT_SYSTEM = 7  # words with a content relation in the system's parse
     CONTENT_CORRECT = 8  # words with a content relation in gold and the right head and universal label
     ROOTS = 9  # sentences with the right words under the root
     COMPLETE_UNLABELED = 10  # sentences with all heads right
@@ -49,6 +49,11 @@ def ratio(part: int, whole: int) -> float:
 def universal_label(label: str) -> str:
     """Return the part of a relation before its subtype: ``acl`` of ``acl:relcl``."""
     return label.partition(":")[0]
+
+
+def universal_arcs(sentence: Sentence) -> list[tuple[int, str]]:
+    """Return the head and universal label of each word."""
+    return list(zip(sentence.heads or (), map(universal_label, sentence.labels or ()), strict=True))
 
 
 def is_punctuation(form: str, upos: str = EMPTY) -> bool:
@@ -74,25 +79,14 @@ def word_mismatch(gold: Sentence, system: Sentence) -> str | None:
     return None
 
 
-def check_comparable(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-    """Check that gold has trees and that the system parsed the same words.
+def check_comparable(gold: Sequence[Sentence], system: Sequence[Sentence], *, trees: bool = True) -> None:
+    """Check that the system parsed the words of gold, in the same sentences and, with ``trees``, that both have trees.
 
     Raises:
         TreeparseError: if not; it names the sentence, counted from 1, and a remedy.
     """
-    _check_pairs(gold, system, lambda ours, theirs: word_mismatch(ours, theirs) or _missing_tree(ours, theirs))
-
-
-def check_words(gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
-    """Check that the system has the same words; raise as `check_comparable`."""
-    _check_pairs(gold, system, word_mismatch)
-
-
-def _check_pairs(
-    gold: Sequence[Sentence], system: Sequence[Sentence], fault: Callable[[Sentence, Sentence], str | None]
-) -> None:
     for number, (ours, theirs) in enumerate(zip(gold, system, strict=False), 1):
-        if problem := fault(ours, theirs):
+        if problem := word_mismatch(ours, theirs) or (_missing_tree(ours, theirs) if trees else None):
             raise TreeparseError(f"Sentence {number}: {problem}; {REMEDY}.")
     if len(gold) != len(system):
         raise TreeparseError(f"Gold has {len(gold)} sentences but the system parsed {len(system)}; {REMEDY}.")
@@ -115,10 +109,10 @@ def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDA
         TreeparseError: if words differ, gold is not a tree, or heads or labels are missing.
     """
     check_comparable(gold, system)
-    kept = np.stack([np.ones(sum(map(len, gold)), dtype=bool), ~_punctuation(gold)], axis=1)
+    counted = np.stack([np.ones(sum(map(len, gold)), dtype=bool), ~_punctuation(gold)], axis=1)
     ends = np.cumsum([len(sentence) for sentence in gold], dtype=np.int64)
 
-    words = _word_facts(gold, system)[:, None, :] & kept[:, :, None]
+    words = _word_facts(gold, system)[:, None, :] & counted[:, :, None]
     sums = np.zeros((len(words) + 1, *words.shape[1:]), dtype=np.int64)
     np.cumsum(words, axis=0, out=sums[1:])
     sums = np.diff(sums[ends], axis=0, prepend=0)  # sums over each sentence, from the running sums at their ends
@@ -135,12 +129,15 @@ def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDA
 
 
 def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.bool_]:
-    """Return ``(words, 9)``: the columns WORDS to CONTENT_CORRECT, then whether the word is wrongly root or not."""
-    gold_heads = _flat(sentence.heads or () for sentence in gold)
-    system_heads = _flat(sentence.heads or () for sentence in system)
-    gold_labels, system_labels, names = _label_ids(gold, system)
-    universal_names = [universal_label(name) for name in names]
-    index = {name: place for place, name in enumerate(universal_names)}
+    """Return ``(words, 9)``: the columns WORDS to CONTENT_CORRECT, then whether the word is a root in one tree only."""
+    ids: dict[str, int] = {}
+    gold_heads, system_heads = (_flat(sentence.heads or () for sentence in side) for side in (gold, system))
+    gold_labels, system_labels = (
+        _flat((ids.setdefault(label, len(ids)) for label in sentence.labels or ()) for sentence in side)
+        for side in (gold, system)
+    )
+    universal_names = [universal_label(name) for name in ids]
+    index = {name: number for number, name in enumerate(universal_names)}
     universal = np.array([index[name] for name in universal_names], dtype=np.int64)
     content = np.array([name in CONTENT_LABELS for name in universal_names], dtype=bool)
 
@@ -158,17 +155,6 @@ def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray
         (gold_heads == 0) != (system_heads == 0),
     ]
     return np.stack(columns, axis=1)
-
-
-def _label_ids(
-    gold: Sequence[Sentence], system: Sequence[Sentence]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
-    ids: dict[str, int] = {}
-
-    def encode(side: Sequence[Sentence]) -> NDArray[np.int64]:
-        return _flat((ids.setdefault(label, len(ids)) for label in sentence.labels or ()) for sentence in side)
-
-    return encode(gold), encode(system), list(ids)
 
 
 def _flat(rows: Iterable[Iterable[int]]) -> NDArray[np.int64]:

@@ -1,11 +1,11 @@
-"""Errors of a system: confusions of labels, and scores by the length of arcs."""
+"""Errors of systems: confusions of labels, scores by arc length, and words that only one of two systems has right."""
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.metrics.counts import ratio, universal_label
+from treeparse.metrics.counts import ratio, universal_arcs
 from treeparse.sentence import Sentence
 
 ARC_LIMITS = (1, 2, 3, 6, 10)
@@ -43,11 +43,10 @@ def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> li
     words: Counter[tuple[str, str]] = Counter()
     heads: Counter[tuple[str, str]] = Counter()
     for ours, theirs in zip(gold, system, strict=True):
-        pairs = zip(map(universal_label, ours.labels or ()), map(universal_label, theirs.labels or ()), strict=True)
-        for pair, head, other in zip(pairs, ours.heads or (), theirs.heads or (), strict=True):
-            if pair[0] != pair[1]:
-                words[pair] += 1
-                heads[pair] += head == other
+        for (head, label), (other, other_label) in zip(universal_arcs(ours), universal_arcs(theirs), strict=True):
+            if label != other_label:
+                words[label, other_label] += 1
+                heads[label, other_label] += head == other
     return [Confusion(*pair, words[pair], heads[pair]) for pair in sorted(words, key=lambda pair: (-words[pair], pair))]
 
 
@@ -73,5 +72,66 @@ def _bucket(word: int, head: int) -> str:
 
 def wrong_words(gold: Sentence, system: Sentence) -> int:
     """Count words with another head or another universal label."""
-    arcs = zip(gold.heads or (), system.heads or (), gold.labels or (), system.labels or (), strict=True)
-    return sum(head != other or universal_label(a) != universal_label(b) for head, other, a, b in arcs)
+    return sum(ours != theirs for ours, theirs in zip(universal_arcs(gold), universal_arcs(system), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Advantage:
+    """A word that one system has right (head and universal label) and another has wrong."""
+
+    sentence: int  # from 0
+    word: int  # from 1
+    label: str  # universal
+    other: str  # the other system's universal label
+
+    @property
+    def mistake(self) -> str:
+        """What the other system has wrong: the label, or only the head."""
+        return f"{self.label} at another head" if self.other == self.label else f"{self.label} taken for {self.other}"
+
+
+def advantages(gold: Sequence[Sentence], system: Sequence[Sentence], other: Sequence[Sentence]) -> list[Advantage]:
+    """Return the words that one system has right and another has wrong, in order; the words must agree."""
+    return [
+        Advantage(sentence, word, right[1], wrong[1])
+        for sentence, trees in enumerate(zip(gold, system, other, strict=True))
+        for word, (right, parsed, wrong) in enumerate(zip(*map(universal_arcs, trees), strict=True), 1)
+        if right == parsed != wrong
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Words that system A has right and B has wrong, or the reverse.
+
+    ``balance`` has each sentence's number of such words less the other system's number.
+    """
+
+    right: str
+    wrong: str
+    words: list[Advantage]
+    balance: Counter[int]
+
+    @property
+    def title(self) -> str:
+        """The name of the system that is right."""
+        return f"{self.right} right, {self.wrong} wrong"
+
+    @property
+    def sentences(self) -> list[int]:
+        """The sentences with such words; the greatest advantages of this system come first."""
+        return sorted({word.sentence for word in self.words}, key=lambda index: (-self.balance[index], index))
+
+    @property
+    def ahead(self) -> list[int]:
+        """The sentences in which this system has more words right, the greatest advantage first."""
+        return [index for index in self.sentences if self.balance[index] > 0]
+
+
+def directions(gold: Sequence[Sentence], first: Sequence[Sentence], second: Sequence[Sentence]) -> list[Direction]:
+    """Return both directions of systems A and B."""
+    ours, theirs = advantages(gold, first, second), advantages(gold, second, first)
+    balance = Counter(word.sentence for word in ours)
+    balance.subtract(word.sentence for word in theirs)
+    opposite = Counter({index: -count for index, count in balance.items()})
+    return [Direction("A", "B", ours, balance), Direction("B", "A", theirs, opposite)]

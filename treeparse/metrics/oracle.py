@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.errors import TreeparseError
-from treeparse.metrics.counts import REMEDY, check_comparable, ratio, universal_label, word_mismatch
+from treeparse.metrics.counts import REMEDY, check_comparable, ratio, universal_arcs, word_mismatch
 from treeparse.sentence import Sentence
 
 
@@ -60,9 +60,9 @@ def oracle_scores(
         return []
     longest = max(map(len, lists))
     sizes = [size for size in (2**power for power in range(longest.bit_length())) if size < longest] + [longest]
-    figures = log_probs if log_probs is not None else [[-math.inf] * len(trees) for trees in lists]
+    some_log_probs = [[-math.inf] * len(trees) for trees in lists] if log_probs is None else log_probs
     sums = np.zeros((len(sizes), len(_COLUMNS)))
-    for sentence, trees, log_probs_of_trees in zip(gold, lists, figures, strict=True):
+    for sentence, trees, log_probs_of_trees in zip(gold, lists, some_log_probs, strict=True):
         running = _running(sentence, trees, log_probs_of_trees)
         sums += running[[min(size, len(trees)) - 1 for size in sizes]]
     words = sum(map(len, gold))
@@ -78,22 +78,22 @@ def oracle_scores(
 
 def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[float]) -> NDArray[np.float64]:
     """Return ``(trees, 5)``: the columns' values for the list up to each tree."""
-    gold_heads, gold_labels = gold.heads or (), [*map(universal_label, gold.labels or ())]
+    gold_arcs = universal_arcs(gold)
     rows, seen = [], set()
     for tree, log_prob in zip(trees, log_probs, strict=True):
-        right = [ours == theirs for ours, theirs in zip(gold_heads, tree.heads or (), strict=True)]
-        labels = map(universal_label, tree.labels or ())
-        labeled = sum(head and ours == theirs for head, ours, theirs in zip(right, gold_labels, labels, strict=True))
+        pairs = list(zip(gold_arcs, universal_arcs(tree), strict=True))
+        heads = sum(ours[0] == theirs[0] for ours, theirs in pairs)
+        labeled = sum(ours == theirs for ours, theirs in pairs)
         is_new = (tree.heads, tree.labels) not in seen
         seen.add((tree.heads, tree.labels))
-        rows.append((is_new, sum(right), labeled, labeled == len(gold), is_new * math.exp(log_prob)))
+        rows.append((is_new, heads, labeled, labeled == len(gold), is_new * math.exp(log_prob)))
     table = np.array(rows, dtype=np.float64)
     for column, accumulate in enumerate(_COLUMNS):
         accumulate(table[:, column], out=table[:, column])
     return table
 
 
-# How a list's figures grow: different trees, right heads, right heads and labels, whether all are right, probability.
+# How the columns of a list accumulate: different trees, right heads, right heads and labels, whether all are right, probability.
 _COLUMNS = (np.add.accumulate, *[np.maximum.accumulate] * 3, np.add.accumulate)
 
 
@@ -103,7 +103,7 @@ def _check(
     """Raise if lists are empty, have other words than gold, or other numbers of log probabilities."""
     for number, trees in enumerate(lists, 1):
         if not trees:
-            raise TreeparseError(f"Sentence {number}: its list holds no tree; leave the sentence out of both sides.")
+            raise TreeparseError(f"Sentence {number}: its list has no tree; leave the sentence out of gold and lists.")
     check_comparable(gold, [trees[0] for trees in lists])
     for number, (sentence, trees) in enumerate(zip(gold, lists, strict=True), 1):
         for rank, tree in enumerate(trees, 1):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from treeparse.metrics.counts import check_words, ratio
+from treeparse.metrics.counts import check_comparable, ratio
 from treeparse.sentence import EMPTY, Sentence
 
 # The features that the official scorer compares: the universal ones of that year.
@@ -25,35 +25,30 @@ def tag_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str
     Raises:
         TreeparseError: if the words differ; it names the sentence.
     """
-    check_words(gold, system)
-    sides = [{name: _column(side, name) for name in COLUMNS} for side in (gold, system)]
-    known = [{name for name, column in zip(COLUMNS, _tagged(side), strict=True) if column} for side in (gold, system)]
-    right = {name: [ours == theirs for ours, theirs in zip(*(s[name] for s in sides), strict=True)] for name in COLUMNS}
-    scores = {name: _share(right[name]) for name in COLUMNS if name in known[0] & known[1]}
+    check_comparable(gold, system, trees=False)
+    sides = [{name: _values(side, column) for name, column in COLUMNS.items()} for side in (gold, system)]
+    known = [{name for name, values in side.items() if any(value != EMPTY for value in values)} for side in sides]
+    right = {
+        name: [_equal(name, *values) for values in zip(*(s[name] for s in sides), strict=True)] for name in COLUMNS
+    }
+    scores = {name: ratio(sum(right[name]), len(right[name])) for name in COLUMNS if name in known[0] & known[1]}
     if known[0] and known[0] == known[1]:
-        scores["all_tags"] = _share([all(words) for words in zip(*right.values(), strict=True)])
+        words = list(zip(*right.values(), strict=True))
+        scores["all_tags"] = ratio(sum(map(all, words)), len(words))
     return scores
 
 
-def universal_features(feats: str) -> str:
-    """Return the universal features of a word, in alphabetical order."""
-    return "|".join(sorted(each for each in feats.split("|") if each.split("=", 1)[0] in UNIVERSAL_FEATURES))
+def _values(sentences: Sequence[Sentence], column: str) -> list[str]:
+    columns = ((getattr(sentence, column), len(sentence)) for sentence in sentences)
+    return [value for values, count in columns for value in values or [EMPTY] * count]
 
 
-def _values(sentence: Sentence, column: str) -> Sequence[str]:
-    values: Sequence[str] | None = getattr(sentence, column)
-    return [EMPTY] * len(sentence) if values is None else values
-
-
-def _column(sentences: Sequence[Sentence], name: str) -> list[str]:
-    values = [value for sentence in sentences for value in _values(sentence, COLUMNS[name])]
-    return list(map(universal_features, values)) if name == "ufeats" else values
-
-
-def _tagged(sentences: Sequence[Sentence]) -> list[bool]:
-    """Return whether each column has a value in some word."""
-    return [any(v != EMPTY for s in sentences for v in _values(s, column)) for column in COLUMNS.values()]
-
-
-def _share(right: Sequence[bool]) -> float:
-    return ratio(sum(right), len(right))
+def _equal(name: str, gold: str, system: str) -> bool:
+    """Whether two values of a column are equal, features in any order and only universal ones."""
+    if name != "ufeats":
+        return gold == system
+    one, other = (
+        sorted(feature for feature in feats.split("|") if feature.split("=", 1)[0] in UNIVERSAL_FEATURES)
+        for feats in (gold, system)
+    )
+    return one == other

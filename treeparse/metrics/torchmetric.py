@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from treeparse.metrics.attachment import group_scores
-from treeparse.metrics.breakdown import (
+from treeparse.metrics.attachment import (
     GROUPS_SHAPE,
     LENGTH_BUCKETS,
     PROJECTIVITY,
     LabelScore,
+    group_scores,
     grouped_counts,
     label_counts,
 )

@@ -40,7 +40,7 @@ from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
     from treeparse.metrics import Comparison
-    from treeparse.metrics.advantages import Advantage, Direction
+    from treeparse.metrics.errors import Advantage, Direction
 
 MOST_RESAMPLES = 10**7  # all are in memory at once
 HELP = "score parses, or a model's parses, against gold trees"
@@ -160,7 +160,7 @@ class _Evaluation:
 
 def _evaluate(args: argparse.Namespace) -> _Evaluation:
     from treeparse.metrics import paired_bootstrap
-    from treeparse.metrics.advantages import directions
+    from treeparse.metrics.errors import directions
 
     if args.gold is None:
         raise TreeparseError("There are no gold trees to score against: name a file, GOLD.")
