@@ -164,7 +164,11 @@ def test_missing_words_and_sentences_are_errors():
         (Sentence(("a",)), sentence("a", "0", "root"), "gold has no heads or no labels"),
         (sentence("a", "0", "root"), Sentence(("a",), heads=(0,)), "the system's parse has no heads or no labels"),
         (sentence("a b", "2 1", "dep dep"), sentence("a b", "0 1", "root dep"), "gold has no tree: no word hangs"),
-        (sentence("a b", "0 -1", "root _"), sentence("a b", "0 1", "root dep"), "gold has no tree: the head of word 2 must be"),
+        (
+            sentence("a b", "0 -1", "root _"),
+            sentence("a b", "0 1", "root dep"),
+            "gold has no tree: the head of word 2 must be",
+        ),
     ],
 )
 def test_missing_trees_are_errors(gold: Sentence, system: Sentence, message: str):
