@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
+from treeparse.model.encoders import encoder_kind
 from treeparse.model.folder.files import CONFIG, WEIGHTS, model_folder
 from treeparse.model.folder.hub import local_folder, push
 from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
@@ -28,6 +29,7 @@ from treeparse.model.scorers.scorer import ScorerOutput
 from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import Decoder, DecoderName, Precision, precision_named
+from treeparse.nn.encoder import weights_with
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
@@ -35,6 +37,7 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.arc_crfs import DISTRIBUTIONS
 
+ENCODER = "scorer.encoder."  # prefix of the names of the encoder's weights
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
 
@@ -74,11 +77,11 @@ class Parser(nn.Module, AnyParser):
             TreeparseError: if ``config`` has another ``vector_size``, or if the encoder reads no vectors.
         """
         kind = scorer_kind(config).completed(vectors)
-        features = kind.features([*sentences, *unlabelled], vectors)
+        features = kind.encoder.features([*sentences, *unlabelled], vectors)
         indexer = Indexer.build(sentences, features, config.tags.columns())
         check_memory(kind, indexer, copies=TRAINING_COPIES)
         parser = cls(kind.config, indexer)
-        kind.initialise(parser.scorer, vectors)
+        kind.encoder.initialise(parser.scorer.encoder, vectors)
         return parser
 
     @classmethod
@@ -97,7 +100,7 @@ class Parser(nn.Module, AnyParser):
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with restoring("parser", directory):
             kind = scorer_kind(settings)
-            indexer = Indexer.from_json(vocabulary, kind.restored)
+            indexer = Indexer.from_json(vocabulary, kind.encoder.restored)
             needed, saved = kind.size(indexer), sum(tensor.numel() for tensor in weights.values())
         if needed > 2 * saved + SPARE_WEIGHTS:  # refuse before memory is allocated
             raise TreeparseError(
@@ -121,15 +124,15 @@ class Parser(nn.Module, AnyParser):
         rewrite_config(directory, self._saved_config())
 
     def _saved_config(self) -> dict[str, Any]:
-        return asdict(scorer_kind(self.config).merged())
+        return asdict(replace(self.config, encoder=encoder_kind(self.config.encoder).merged()))
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without adapters, by the names of a parser without adapters; they are not copied."""
-        return {f"scorer.{name}": tensor for name, tensor in self.scorer.base_weights().items()}
+        return weights_with(self, ENCODER, self.scorer.encoder.base_weights())
 
     def merged_weights(self) -> dict[str, Tensor]:
         """The weights with adapters merged into them, as `save_pretrained` saves them."""
-        return {f"scorer.{name}": tensor for name, tensor in self.scorer.merged_weights().items()}
+        return weights_with(self, ENCODER, self.scorer.encoder.merged_weights())
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
         """Upload the parser to the Hugging Face hub as ``organisation/name`` and return its address; see `hub.push`.

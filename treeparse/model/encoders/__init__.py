@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from treeparse.errors import TreeparseError
-from treeparse.model.config import DEFAULT_ENCODER, ENCODERS
 from treeparse.model.encoders.bilstm import BiLSTM
 from treeparse.model.encoders.kind import EncoderKind
 from treeparse.model.encoders.own import CustomEncoderKind
@@ -22,11 +21,3 @@ def encoder_kind(config: EncoderConfig) -> EncoderKind[Any]:
         if isinstance(config, kind.settings):
             return kind(config)
     raise TreeparseError(f"The settings of an encoder must be of a known class, got {type(config).__name__}.")
-
-
-def settings_class(data: Mapping[str, Any]) -> type[EncoderConfig] | None:
-    """Return the class of an encoder's settings, by their ``class_path`` or ``type``; None for an unknown type."""
-    if "class_path" in data:
-        return CustomEncoderKind.settings
-    name = data.get("type", DEFAULT_ENCODER)
-    return ENCODERS.get(name) if isinstance(name, str) else None

@@ -25,16 +25,20 @@ from torch import Tensor, nn
 
 from treeparse.data.outputs import atomic_folder, atomic_write
 from treeparse.errors import TreeparseError
-from treeparse.model import encoders, scorers
-from treeparse.model.config import ScorerConfig
+from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS, ScorerConfig
+from treeparse.model.encoders.own import OwnEncoderConfig
 from treeparse.model.folder.files import CONFIG, VOCABULARY, WEIGHTS, check_model_files
+from treeparse.model.scorers.own import OwnScorerConfig
 from treeparse.nn import EncoderConfig
 from treeparse.upgrades import FORMAT, UPGRADES, upgraded_settings, values_of_before
 from treeparse.version import installed_version
 
 DIGESTED = (VOCABULARY, WEIGHTS)
-# The package of each part of the parser that has settings of several classes.
-PARTS: Mapping[type, Any] = {EncoderConfig: encoders, ScorerConfig: scorers}
+# Settings of several classes: the classes by ``type``, the default ``type``, and the class of a custom ``class_path``.
+PARTS: Mapping[type, tuple[Mapping[str, type], str, type]] = {
+    EncoderConfig: (ENCODERS, DEFAULT_ENCODER, OwnEncoderConfig),
+    ScorerConfig: (SCORERS, DEFAULT_SCORER, OwnScorerConfig),
+}
 VERSION = "treeparse"  # the key of the version that wrote a file
 
 T = TypeVar("T")
@@ -195,12 +199,16 @@ def _convert(kind: Any, value: Any, where: str, writer: str) -> Any:
 
 def _settings_class(kind: Any, data: Mapping[str, Any], where: str, writer: str) -> type:
     """Return the class of the settings of an encoder or a scorer."""
-    if (found := PARTS[kind].settings_class(data)) is not None:
-        return found
-    known = " or ".join(map(json.dumps, PARTS[kind].KINDS))
-    raise TreeparseError(
-        f"{where}, type must be {known}, got {json.dumps(data['type']):.100}: the file was written by {writer}."
-    )
+    classes, default, custom = PARTS[kind]
+    if "class_path" in data:
+        return custom
+    name = data.get("type", default)
+    if not isinstance(name, str) or name not in classes:
+        known = " or ".join(map(json.dumps, classes))
+        raise TreeparseError(
+            f"{where}, type must be {known}, got {json.dumps(name):.100}: the file was written by {writer}."
+        )
+    return classes[name]
 
 
 @contextmanager

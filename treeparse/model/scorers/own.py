@@ -10,11 +10,11 @@ from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
 from treeparse.model.config import ScorerConfig
-from treeparse.model.scorers.kind import EncoderScorerKind
-from treeparse.model.scorers.scorer import EncoderScorer
+from treeparse.model.scorers.kind import ScorerKind
+from treeparse.model.scorers.scorer import Scorer
 
 
-class OwnScorer(EncoderScorer):
+class OwnScorer(Scorer):
     """The base of a custom scorer: a class at the top of a module that can be imported.
 
     ``__init__`` takes ``encoder``, the module that ``model.encoder`` chooses; ``indexer``, which has the labels, the
@@ -37,7 +37,7 @@ class OwnScorerConfig(ClassPathConfig, ScorerConfig):
 
 
 @dataclass(frozen=True)
-class CustomScorerKind(EncoderScorerKind):
+class CustomScorerKind(ScorerKind):
     """A custom scorer."""
 
     settings = OwnScorerConfig
