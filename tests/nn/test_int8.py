@@ -11,7 +11,7 @@ from helpers.pretrained import bert_folder, encoder_and_batch
 from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
-from treeparse.nn.int8 import Int8Copy, Int8Linear, Int8LSTM, Int8Weights, Rows, has_int8, input_levels
+from treeparse.nn.int8 import Int8Copy, Int8Linear, Int8LSTM, Int8Products, Int8Weights, Rows, has_int8, input_levels
 from treeparse.sentence import Sentence
 
 
@@ -77,10 +77,15 @@ def test_what_is_no_number_stays_none() -> None:
 def test_an_lstm_keeps_torchs_order_of_gates() -> None:
     torch.manual_seed(1)
     lstm = nn.LSTM(12, 8)
-    products, inputs, states = Int8LSTM(lstm), torch.randn(5, 12), torch.randn(5, 8).tanh()
-    gates = torch.empty(5, 32)
-    products.project(inputs, gates)
-    products.add_recurrent(gates, states)
+    products, inputs, states = (
+        Int8Products(Int8LSTM(lstm), Int8LSTM(lstm)),
+        torch.randn(5, 12),
+        torch.randn(5, 8).tanh(),
+    )
+    both = products.project(inputs)
+    products.add_recurrent(both, states.expand(2, 5, 8))
+    gates = both[0]
+    assert torch.equal(gates, both[1])
     enter, keep, new, leave = gates.split(8, 1)
     cells = torch.randn(5, 8)
     cell = keep.sigmoid() * cells + enter.sigmoid() * new.tanh()

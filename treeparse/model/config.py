@@ -7,8 +7,7 @@ from typing import Literal
 
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder, TreeKind, decoder_named
-from treeparse.nn.config import LARGEST, BiLSTMConfig, EncoderConfig, check_at_least, check_at_most, check_rate
-from treeparse.nn.transformer_config import TransformerConfig
+from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig, check_counts, check_rates
 from treeparse.upgrades import added_setting
 
 # The settings of the package's encoders, by their ``type``.
@@ -103,10 +102,8 @@ class ParserConfig:
     scorer: ScorerConfig = added_setting(BiaffineConfig(), before=BiaffineConfig())
 
     def __post_init__(self) -> None:
-        for name in ("arc_size", "label_size"):
-            check_at_least(name, getattr(self, name), 1)
-            check_at_most(name, getattr(self, name), LARGEST)
-        check_rate("dropout", self.dropout)
+        check_counts(self, "arc_size", "label_size", section="")
+        check_rates(self, "dropout", section="")
         _check_temperature("temperature", self.temperature)
         if self.label_temperature is not None:
             _check_temperature("label_temperature", self.label_temperature)

@@ -7,14 +7,14 @@ from treeparse.lazy import names_on_demand
 if TYPE_CHECKING:
     from treeparse.nn.biaffine import ArcBiaffine as ArcBiaffine
     from treeparse.nn.biaffine import LabelBiaffine as LabelBiaffine
+    from treeparse.nn.biaffine import TagScorer as TagScorer
     from treeparse.nn.bilstm import BiLSTMEncoder as BiLSTMEncoder
     from treeparse.nn.config import BiLSTMConfig as BiLSTMConfig
     from treeparse.nn.config import EncoderConfig as EncoderConfig
+    from treeparse.nn.config import TransformerConfig as TransformerConfig
     from treeparse.nn.dropout import SharedDropout as SharedDropout
     from treeparse.nn.encoder import Encoder as Encoder
-    from treeparse.nn.tags import TagScorer as TagScorer
     from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
-    from treeparse.nn.transformer_config import TransformerConfig as TransformerConfig
 
 _HOMES = {
     "ArcBiaffine": "treeparse.nn.biaffine",
@@ -24,8 +24,8 @@ _HOMES = {
     "EncoderConfig": "treeparse.nn.config",
     "LabelBiaffine": "treeparse.nn.biaffine",
     "SharedDropout": "treeparse.nn.dropout",
-    "TagScorer": "treeparse.nn.tags",
-    "TransformerConfig": "treeparse.nn.transformer_config",
+    "TagScorer": "treeparse.nn.biaffine",
+    "TransformerConfig": "treeparse.nn.config",
     "TransformerEncoder": "treeparse.nn.transformer",
 }
 

@@ -13,7 +13,8 @@ from .config import BiLSTMConfig
 from .dropout import SharedDropout
 from .embedding import LexicalEmbedding
 from .encoder import Encoder
-from .packed import FloatProducts, Packing, Products, Sides, can_pack, through_packed_layers
+from .int8 import Int8Products
+from .packed import FloatProducts, Packing, Products, can_pack, through_packed_layers
 
 # Pad sentences to a multiple of this many nodes, because torch compiles the CPU's LSTM kernel for every shape.
 STEP = 4
@@ -45,7 +46,7 @@ class BiLSTMLayer(nn.Module):
     def products(self) -> Products:
         """The matrix products of both directions."""
         directions: list[Any] = list(self.children())
-        return FloatProducts(*directions) if isinstance(directions[0], nn.LSTM) else Sides(*directions)
+        return FloatProducts(*directions) if isinstance(directions[0], nn.LSTM) else Int8Products(*directions)
 
     def _run(self, direction: nn.LSTM, nodes: Tensor) -> Tensor:
         """Run one direction; in training, drop a random part of its recurrent weights, the same at every step."""

@@ -95,7 +95,7 @@ class Int8Linear(nn.Module):
 
 
 class Int8LSTM(nn.Module):
-    """Replacement for a ``torch.nn.LSTM`` of one layer: one `Side` of a packed layer."""
+    """Replacement for a ``torch.nn.LSTM`` of one layer: one direction of `Int8Products`."""
 
     def __init__(self, lstm: nn.LSTM) -> None:
         super().__init__()
@@ -103,11 +103,22 @@ class Int8LSTM(nn.Module):
         self.hidden_size = lstm.hidden_size
         self.inputs, self.recurrent, self.bias = Int8Weights(inputs), Int8Weights(recurrent), bias
 
-    def project(self, inputs: Tensor, gates: Tensor) -> None:
-        self.inputs.product(Rows.scaled_each(inputs), self.bias, gates)
+
+class Int8Products:
+    """The products of two directions of a packed layer (`treeparse.nn.packed.Products`)."""
+
+    def __init__(self, *directions: Int8LSTM) -> None:
+        self.hidden_size, self.directions = directions[0].hidden_size, directions
+
+    def project(self, inputs: Tensor) -> Tensor:
+        gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
+        for direction, own in zip(self.directions, gates, strict=True):
+            direction.inputs.product(Rows.scaled_each(inputs), direction.bias, own)
+        return gates
 
     def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        self.recurrent.add_product(gates, Rows.within_one(states))
+        for direction, own, previous in zip(self.directions, gates, states, strict=True):
+            direction.recurrent.add_product(own, Rows.within_one(previous))
 
 
 class Int8Copy(Generic[Model]):

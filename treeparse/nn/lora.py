@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from treeparse.errors import TreeparseError
 
+from .config import TransformerConfig, no_adapters
 from .huggingface import library_faults
-from .transformer_config import TransformerConfig, no_adapters
 
 INNER = ".base_layer."  # in peft's name of a pretrained weight
 

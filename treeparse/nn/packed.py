@@ -103,38 +103,6 @@ class FloatProducts:
         gates.baddbmm_(states, self.recurrent)
 
 
-class Side(Protocol):
-    """The matrix products of one direction."""
-
-    @property
-    def hidden_size(self) -> int: ...
-
-    def project(self, inputs: Tensor, gates: Tensor) -> None:
-        """Write the projection of inputs (N, D), biases included, into gates (N, 4H)."""
-        ...
-
-    def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        """Add the recurrent product of the previous states (N, H) to gates (N, 4H) in place."""
-        ...
-
-
-class Sides:
-    """The products of two directions, each computed by its `Side`."""
-
-    def __init__(self, *sides: Side) -> None:
-        self.hidden_size, self.sides = sides[0].hidden_size, sides
-
-    def project(self, inputs: Tensor) -> Tensor:
-        gates = inputs.new_empty(2, len(inputs), 4 * self.hidden_size)
-        for side, own in zip(self.sides, gates, strict=True):
-            side.project(inputs, own)
-        return gates
-
-    def add_recurrent(self, gates: Tensor, states: Tensor) -> None:
-        for side, own, previous in zip(self.sides, gates, states, strict=True):
-            side.add_recurrent(own, previous)
-
-
 def can_pack(module: nn.Module, device: torch.device) -> bool:
     """Return whether a module's layers may run packed: on the CPU, outside training, without gradients and autocast."""
     return may_use_kernels(device) and not module.training

@@ -12,12 +12,12 @@ from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 
 from .bilstm import BiLSTMLayer, through_layers
+from .config import Pooling, TransformerConfig
 from .dropout import SharedDropout
 from .embedding import character_encoder, spelling_and_tags, spelling_and_tags_size, tag_tables
 from .encoder import Encoder, weights_with
 from .huggingface import build_transformer, checkpoint_layers, layer_depths
 from .lora import add_adapters, base_weights, merged_weights
-from .transformer_config import Pooling, TransformerConfig
 
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 MODEL = "transformer."  # prefix of the names of the pretrained weights

@@ -37,11 +37,11 @@ def _score(lstm: Any) -> None:
     import torch
 
     from treeparse.nn import LabelBiaffine
-    from treeparse.nn.int8 import Int8LSTM, has_int8
-    from treeparse.nn.packed import FloatProducts, Packing, Sides, through_packed_layers
+    from treeparse.nn.int8 import Int8LSTM, Int8Products, has_int8
+    from treeparse.nn.packed import FloatProducts, Packing, through_packed_layers
 
     with torch.inference_mode():
-        layers = [FloatProducts(lstm, lstm), *([Sides(Int8LSTM(lstm), Int8LSTM(lstm))] if has_int8() else ())]
+        layers = [FloatProducts(lstm, lstm), *([Int8Products(Int8LSTM(lstm), Int8LSTM(lstm))] if has_int8() else ())]
         for layer in layers:
             through_packed_layers([layer], torch.zeros(2, 4), Packing.of(torch.tensor([2]), 2))
         LabelBiaffine(4, 2).of_pairs(torch.zeros(2, 4), torch.zeros(2, 4), torch.tensor([0]), torch.tensor([1]))

@@ -12,7 +12,7 @@ import yaml
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
 from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
-from treeparse.nn.transformer_config import TransformerConfig
+from treeparse.nn.config import TransformerConfig
 from treeparse.upgrades import added_setting
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py

@@ -18,7 +18,7 @@ from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import ENCODERS, ParserConfig
 from treeparse.model.folder.hub import check_local_model
 from treeparse.names import OBJECTIVES
-from treeparse.nn.transformer_config import TransformerConfig, no_adapters
+from treeparse.nn.config import TransformerConfig, no_adapters
 from treeparse.training.settings.arguments import (
     MODE,
     Keys,
