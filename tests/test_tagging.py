@@ -12,7 +12,7 @@ from torch.nn import functional
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser, ParserConfig
 from treeparse.model.scorers import scorer_kind
-from treeparse.model.tagging import Tagging, TagWeights, check_tags, shared_tags
+from treeparse.model.tagging import Tagging, TagWeights, shared_tags
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 
@@ -140,8 +140,8 @@ def test_weights_of_tags() -> None:
         with pytest.raises(TreeparseError, match=r"tags\.xpos must be 0 or more and finite"):
             TagWeights(xpos=weight)
     with pytest.raises(TreeparseError, match="predicts no tags"):
-        check_tags(Parser.build(CONFIG, TAGGED))
-    check_tags(tagger())
+        Parser.build(CONFIG, TAGGED).check_tags()
+    tagger().check_tags()
 
 
 def test_several_models_by_the_mean_of_log_probabilities() -> None:
@@ -173,7 +173,7 @@ def test_models_without_tags_in_common() -> None:
     ensemble = Ensemble([tagger(upos=1.0), tagger(feats=1.0)])
     assert ensemble.parse(SENTENCES)[0].tags == {}
     with pytest.raises(TreeparseError, match="models of an ensemble have none in common"):
-        check_tags(ensemble)
+        ensemble.check_tags()
     assert shared_tags([{"upos": ["A", "B"]}, {"upos": ["C"]}]) == {}
 
 

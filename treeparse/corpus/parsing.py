@@ -16,9 +16,9 @@ from treeparse.data.mapping import Progress
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import DataError
-from treeparse.model import Ensemble, Parser, tagging
+from treeparse.model import Ensemble, Parser
+from treeparse.model.inference.any_parser import made_ahead
 from treeparse.model.inference.given import UnfitSentenceError
-from treeparse.model.inference.streaming import made_ahead
 from treeparse.sentence import Sentence
 
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
@@ -50,7 +50,7 @@ def parse_parts(
     started, corpus_parser = time.perf_counter(), _CorpusParser(model, request, observer or CorpusObserver())
     writer = request.writer()
     if request.tags:
-        tagging.check_tags(model)
+        model.check_tags()
     summary = corpus_parser.summary
     new = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
     summary.existing_outputs = len(parts) - len(new)

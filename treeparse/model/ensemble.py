@@ -13,8 +13,8 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names
-from treeparse.model.tagging import Tagging, mean_tagging, shared_tags
-from treeparse.names import Combination, Decoder, Precision, combination_named
+from treeparse.model.tagging import Tagging, TagNames, mean_tagging, shared_tags
+from treeparse.names import Combination, Precision, combination_named
 from treeparse.sentence import ROOT_LABEL, Sentence
 from treeparse.trees import LabeledDistribution, combined
 
@@ -45,8 +45,6 @@ class Ensemble(AnyParser):
     Attributes:
         parsers: in order.
         combine: as above.
-        label_names: the first model's labels by their ids, then the labels that only others have.
-        tag_names: the tags that all models know of the columns that all predict.
 
     Raises:
         TreeparseError: without parsers; if their ``trees`` or ``single_root`` differ; and if they have no label in
@@ -61,7 +59,7 @@ class Ensemble(AnyParser):
             _check_common_labels(self.parsers)
         names = (name for parser in self.parsers for name in parser.label_names)
         self._label_names = tuple(dict.fromkeys(names))
-        self.tag_names = shared_tags([parser.tag_names for parser in self.parsers])
+        self._tag_names = shared_tags([parser.tag_names for parser in self.parsers])
         self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
 
     @classmethod
@@ -77,14 +75,14 @@ class Ensemble(AnyParser):
         return self._label_names
 
     @property
+    def tag_names(self) -> TagNames:
+        """The tags that all models know of the columns that all predict."""
+        return self._tag_names
+
+    @property
     def networks(self) -> tuple[Parser, ...]:
         """The networks that score sentences."""
         return self.parsers
-
-    @property
-    def label_powers(self) -> tuple[float, ...]:
-        """`Parser.label_powers` of each parser."""
-        return tuple(parser.config.label_power for parser in self.parsers)
 
     @property
     def device(self) -> torch.device:
@@ -102,10 +100,6 @@ class Ensemble(AnyParser):
         for parser in self.parsers:
             parser.use_precision(name)
         return self
-
-    @property
-    def default_decoder(self) -> Decoder:
-        return self.parsers[0].config.decoder
 
     def known_words(self) -> Vocabulary | None:
         """`Parser.known_words` of the first model that has them."""

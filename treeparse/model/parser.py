@@ -28,7 +28,7 @@ from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.scorer import ScorerOutput
 from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.tagging import Tagging, TagNames
-from treeparse.names import Decoder, DecoderName, Precision, precision_named
+from treeparse.names import DecoderName, Precision, precision_named
 from treeparse.nn.encoder import weights_with
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
@@ -172,15 +172,6 @@ class Parser(nn.Module, AnyParser):
     def networks(self) -> tuple[Self, ...]:
         """The networks that score sentences: the parser alone."""
         return (self,)
-
-    @property
-    def label_powers(self) -> tuple[float]:
-        """The power to which P(label | arc) of the distribution is raised for written probabilities of labels."""
-        return (self.config.label_power,)
-
-    @property
-    def default_decoder(self) -> Decoder:
-        return self.config.decoder
 
     def known_words(self) -> Vocabulary | None:
         """The words of the training data, in lower case, with their counts; None if the encoder has no list."""

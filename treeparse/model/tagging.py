@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -10,7 +9,6 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.parses import Parse
-from treeparse.errors import TreeparseError
 from treeparse.model.config import TagWeights
 from treeparse.objectives import Term
 
@@ -79,21 +77,3 @@ def mean_tagging(taggings: Sequence[Tagging], names: TagNames) -> Tagging:
     """Return the mean of the models' log probabilities of the tags that all know."""
     models = [tagging.restrict_to(names).log_probs for tagging in taggings]
     return Tagging({column: torch.stack([model[column] for model in models]).mean(0) for column in names}, names)
-
-
-class Tagger(Protocol):
-    """The interface that `check_tags` needs from a parser."""
-
-    @property
-    def tag_names(self) -> TagNames:
-        """The tags of each predicted column, by their ids."""
-        ...
-
-
-def check_tags(model: Tagger) -> None:
-    """Raise if a parser, or an ensemble, predicts no tags."""
-    if not model.tag_names:
-        raise TreeparseError(
-            "The model predicts no tags, or the models of an ensemble have none in common: train with a weight "
-            "for tags, such as --model.tags.upos 1, or do without tags."
-        )

@@ -16,7 +16,7 @@ from torch import Tensor
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.errors import TreeparseError
 from treeparse.model.config import TEMPERATURES
-from treeparse.model.inference.given_trees import GivenTrees
+from treeparse.model.inference.lists import GivenTrees
 from treeparse.model.inference.parsing import evaluating
 from treeparse.model.parser import Parser
 from treeparse.sentence import Sentence

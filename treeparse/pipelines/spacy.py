@@ -31,7 +31,6 @@ from treeparse.data.docs import doc_sentences, doc_tree, fill_doc, span_words, w
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
-from treeparse.model.tagging import check_tags
 from treeparse.names import DecoderName, decoder_named, listing_decoder_named
 from treeparse.sentence import EMPTY
 
@@ -169,7 +168,7 @@ class ParserComponent(Pipe):
         """Return the parser of a folder, on its device."""
         parser = Parser.from_pretrained(folder).to(pick_device(self.settings.device))
         if self.settings.tags:
-            check_tags(parser)
+            parser.check_tags()
             if unknown := {*parser.tag_names.get("upos", ())} - {EMPTY} - IDS.keys():
                 raise TreeparseError(f"spaCy has no UPOS {', '.join(sorted(unknown))}, which the model predicts.")
         return parser.use_precision(self.settings.precision)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from treeparse.data.features.subwords import SpecialSubwords
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.snapshots import snapshot
+from treeparse.model.folder.hub import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
 CONFIG = "config.json"

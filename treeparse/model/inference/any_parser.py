@@ -1,29 +1,41 @@
 """The interface of one parser and of several as one: parses, lists, samples and scores of trees."""
 
-from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from typing import Unpack
+from itertools import chain, islice
+from typing import TypeVar, Unpack
 
-from treeparse.data.filling import Parsed
-from treeparse.data.mapping import Progress, Words, as_sentences
+import torch
+
+from treeparse.data.filling import Parsed, with_trees
+from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence
 from treeparse.data.parses import Parse
-from treeparse.model.inference.given_trees import GivenTrees, as_given
-from treeparse.model.inference.lists import BestLists
+from treeparse.data.prefetch import prefetched
+from treeparse.errors import TreeparseError
+from treeparse.model.inference.lists import BestLists, GivenTrees, as_given
 from treeparse.model.inference.parsing import Model, ParseOptions, Request, conditions_of, lists_of, parse_request
 from treeparse.model.inference.samples import SampledLists
-from treeparse.model.inference.streaming import annotated, stream_of
 from treeparse.names import Decoder, DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch
+
+T = TypeVar("T")
 
 
 class AnyParser(Model):
     """Parses sentences by the distributions of labelled trees that a subclass gives them."""
 
     @property
-    @abstractmethod
     def default_decoder(self) -> Decoder:
-        """The decoder that is used if none is named."""
+        """The decoder that is used if none is named: that of the first parser's config."""
+        return self.networks[0].config.decoder
+
+    def check_tags(self) -> None:
+        """Raise if the model predicts no tags."""
+        if not self.tag_names:
+            raise TreeparseError(
+                "The model predicts no tags, or the models of an ensemble have none in common: train with a weight "
+                "for tags, such as --model.tags.upos 1, or do without tags."
+            )
 
     def parse(
         self,
@@ -95,7 +107,18 @@ class AnyParser(Model):
         caller uses the last ones. An error in reading or parsing is raised after the parses of the earlier sentences,
         up to the last multiple of ``ahead``.
         """
-        return stream_of(self, sentences, parse_request(default=self.default_decoder, **options), ahead)
+        request = parse_request(default=self.default_decoder, **options)
+        if ahead < 1:
+            raise TreeparseError(f"ahead must be 1 or more, not {ahead}.")
+        check_several(sentences)
+
+        def chunks() -> Iterator[list[Parse]]:
+            unread, first = iter(each_sentence(sentences)), 0
+            while chunk := list(islice(unread, ahead)):
+                yield [parses[0] for parses in lists_of(self, chunk, request, first)]
+                first += len(chunk)
+
+        return chain.from_iterable(made_ahead(chunks(), self.device))
 
     def annotate(
         self, sentences: Iterable[Parsed], *, ahead: int = 4000, **options: Unpack[ParseOptions]
@@ -111,7 +134,16 @@ class AnyParser(Model):
         Raises:
             TypeError: a sentence is a list of words, which cannot hold a tree.
         """
-        return annotated(partial(self.stream, ahead=ahead, **options), sentences)
+        check_several(sentences)
+        waiting = deque[tuple[Parsed, int]]()  # items without trees yet, and their numbers of sentences
+
+        def read() -> Iterator[Words]:
+            for item in sentences:
+                own = list(each_sentence([item]))
+                waiting.append((item, len(own)))
+                yield from own
+
+        return _filled(waiting, self.stream(read(), ahead=ahead, **options))
 
     def kbest(
         self,
@@ -201,3 +233,19 @@ class AnyParser(Model):
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """Return the decoder of a name, or the default one."""
         return self.default_decoder if name is None else decoder_named(name)
+
+
+def made_ahead(parses: Iterator[T], device: torch.device) -> Iterator[T]:
+    """Yield items in order; another thread computes the next one while the caller uses the last one."""
+    # Autocast holds for one thread, so that another one would compute without it.
+    return parses if torch.is_autocast_enabled(device.type) else prefetched(parses)
+
+
+def _filled(waiting: deque[tuple[Parsed, int]], parses: Iterator[Parse]) -> Iterator[Parsed]:
+    """Yield the waiting items with their parses; taking a parse may add waiting items."""
+    for parse in parses:
+        while not waiting[0][1]:
+            yield with_trees(waiting.popleft()[0], ())
+        item, count = waiting.popleft()
+        yield with_trees(item, [parse, *islice(parses, count - 1)])
+    yield from (with_trees(item, ()) for item, _ in waiting)

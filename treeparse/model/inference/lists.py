@@ -1,10 +1,10 @@
-"""Lists of labelled trees: `TreeLists`, the interface `ListFinder`, and the finders of one tree and of the best k."""
+"""Lists of labelled trees: `TreeLists`, the interface `ListFinder`, and finders of one tree and of the best k."""
 
 import itertools
 import math
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -18,7 +18,7 @@ from treeparse.errors import TreeparseError
 from treeparse.model.inference.ruled import ItemList, Row, RuledBatch, mended_lists
 from treeparse.names import Decoder, listing_decoder_named
 from treeparse.rules import Rules
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, tree_problem
 from treeparse.trees import LabeledCRF, LabeledDistribution
 
 LONGEST_LIST = 2**27  # words in the list of one sentence
@@ -93,9 +93,17 @@ class ListFinder(ABC):
         """Return the finder of trees that satisfy the rules; raise if there is none."""
         return replace(self, decoder="projective") if rules.trees == "projective" else self
 
-    @abstractmethod
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
-        """Return the lists of a batch whose trees satisfy rules; call it on the result of :meth:`under`."""
+        """Return the lists of a batch whose trees satisfy rules; call it on the result of :meth:`under`.
+
+        A search replaces lists with a tree that breaks a rule.
+        """
+        best = self(p, indices)
+        before = best.items()
+        lists = mended_lists(before, p.for_decoder(self.decoder), self.k, batch)
+        if all(map(operator.is_, lists, before)):
+            return best
+        return TreeLists.of(lists, p.log_partition, best.heads.shape[-1])
 
     @abstractmethod
     def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
@@ -135,9 +143,6 @@ class ChosenTree(ListFinder):
             )
         return super().under(rules)
 
-    def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
-        return _mended(self(p, indices), p, self, batch)
-
 
 @dataclass(frozen=True)
 class BestLists(ListFinder):
@@ -152,17 +157,42 @@ class BestLists(ListFinder):
         heads, labels, scores = crf.for_decoder(self.decoder).topk(list_length(self.k, p, different=True))
         return TreeLists(heads, labels, scores - crf.log_partition.unsqueeze(-1), scores)
 
+
+@dataclass(frozen=True)
+class GivenTrees(ListFinder):
+    """Lists of one tree: that of each sentence.
+
+    Attributes:
+        heads: the heads of each sentence, as in CoNLL-U.
+        labels: ids of its labels; -1 for a label that the model does not have.
+    """
+
+    holds_labels: ClassVar[bool] = False
+    k: int = field(default=1, init=False)
+    decoder: Decoder = field(default="best", init=False)
+    heads: Sequence[Sequence[int]]
+    labels: Sequence[Sequence[int]]
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence], names: Sequence[str]) -> Self:
+        """Return the trees of the sentences; ``names`` are the model's labels. Raise if a sentence has no tree."""
+        ids = {name: number for number, name in enumerate(names)}
+        for number, sentence in enumerate(sentences, 1):
+            if problem := _problem(sentence):
+                raise TreeparseError(f"Sentence {number} has no tree: {problem}.")
+        heads = [sentence.heads or () for sentence in sentences]
+        return cls(heads, [[ids.get(label, -1) for label in sentence.labels or ()] for sentence in sentences])
+
+    def __call__(self, p: LabeledDistribution, indices: Sequence[int]) -> TreeLists:
+        heads, labels = (
+            _as_nodes((rows[index] for index in indices), p.shape[-2]).to(p.device)
+            for rows in (self.heads, self.labels)
+        )
+        return ChosenTree.listed(p, heads, labels)
+
     def ruled(self, p: LabeledCRF, indices: Sequence[int], batch: RuledBatch) -> TreeLists:
-        return _mended(self(p, indices), p, self, batch)
-
-
-def _mended(best: TreeLists, p: LabeledCRF, finder: ListFinder, batch: RuledBatch) -> TreeLists:
-    """Return the lists of the best trees; a search replaces those with a tree that breaks a rule."""
-    before = best.items()
-    lists = mended_lists(before, p.for_decoder(finder.decoder), finder.k, batch)
-    if all(map(operator.is_, lists, before)):
-        return best
-    return TreeLists.of(lists, p.log_partition, best.heads.shape[-1])
+        """Return the sentences' own trees, because rules change no tree that a sentence has."""
+        return self(p, indices)
 
 
 def list_length(k: int, p: LabeledDistribution, *, different: bool) -> int:
@@ -184,3 +214,19 @@ def _filled(rows: Sequence[Row], count: int, nodes: int) -> Iterator[Row]:
     """Yield the trees, then trees of -1 up to ``count``."""
     nothing = [-1] * nodes
     return itertools.chain(rows, itertools.repeat((nothing, nothing), count - len(rows)))
+
+
+def as_given(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Parse]:
+    """Give the parses the sentences' own labels, including labels that the model does not have."""
+    return [replace(parse, labels=s.labels or ()) for s, parse in zip(sentences, parses, strict=True)]
+
+
+def _problem(sentence: Sentence) -> str | None:
+    if sentence.heads is None or sentence.labels is None:
+        return "it came without heads or labels"
+    return tree_problem(sentence.heads, single_root=False)
+
+
+def _as_nodes(rows: Iterable[Sequence[int]], nodes: int) -> torch.Tensor:
+    """Pad values of words to ``(B, nodes)``: -1 at the root and at padding."""
+    return torch.tensor([[-1, *row, *[-1] * (nodes - 1 - len(row))] for row in rows])

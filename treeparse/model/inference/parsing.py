@@ -20,7 +20,7 @@ from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
 from treeparse.model.inference.probabilities import with_expected_gradients, with_head_sets, with_probabilities
 from treeparse.model.inference.ruled import RuledBatch
-from treeparse.model.tagging import Tagging
+from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
@@ -115,13 +115,13 @@ class Model(Protocol):
         ...
 
     @property
-    def networks(self) -> Sequence[nn.Module]:
-        """The networks that score sentences; parsing sets them to evaluation mode."""
+    def tag_names(self) -> TagNames:
+        """The tags of each column that the model predicts, by their ids."""
         ...
 
     @property
-    def label_powers(self) -> Sequence[float]:
-        """The power of P(label | arc) in written probabilities of labels, for each network."""
+    def networks(self) -> Sequence[Any]:
+        """The parsers whose networks score sentences; parsing sets them to evaluation mode."""
         ...
 
     @property
@@ -186,7 +186,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         parses = tagging.add_to(lists.parses(chosen, names))
         _check_found(parses, [first + index for index in indices])
         if request.probabilities:
-            parses = with_probabilities(p, lists, parses, model.label_powers)
+            parses = with_probabilities(p, lists, parses, [each.config.label_power for each in model.networks])
         if request.gradient:
             parses = with_expected_gradients(p, parses)
         return parses if request.head_threshold is None else with_head_sets(p, request.head_threshold, parses)

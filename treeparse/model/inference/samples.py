@@ -8,9 +8,8 @@ import numpy as np
 from torch import Generator, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.draws import DistinctDraws, IndependentDraws
 from treeparse.model.inference.lists import ListFinder, TreeLists, list_length
-from treeparse.model.inference.ruled import ItemList, RuledBatch, accepted_lists
+from treeparse.model.inference.ruled import DistinctDraws, IndependentDraws, ItemList, RuledBatch, accepted_lists
 from treeparse.trees import LabeledCRF, LabeledDistribution
 
 LOWEST_TEMPERATURE = 1e-6  # below it, rounding of scores over the temperature would show in the probabilities
