@@ -177,14 +177,14 @@ def test_probabilities_are_written_and_read(tmp_path: Path, name: str, end: str)
     ("old", "new", "problem"),
     [
         ("|LabelProb=0.5000", "", "the LabelProb of word 1 is missing"),
-        ("ArcProb=0.5000|", "ArcProb=1.5|", r"the ArcProb of word 1 is '1.5', but a probability goes from 0 to 1"),
+        ("ArcProb=0.5000|", "ArcProb=1.5|", r"the ArcProb of word 1 must be from 0 to 1, got '1.5'"),
         ("ArcProb=0.5000|", "ArcProb=high|", "the ArcProb of word 1 must be a finite number, got 'high'"),
         ("# entropy = 1", "# entropy = nan", "the entropy must be a finite number, got 'nan'"),
-        ('"arc_probs": [0.5, 0.5, 0.5, 0.5]', '"arc_probs": [0.5]', "arc_probs of a parse are no list of 4 numbers"),
-        ('"arc_probs": [0.5, ', '"arc_probs": [true, ', "arc_probs of a parse hold what is no number"),
-        ('"arc_probs": [0.5, ', '"arc_probs": [2, ', "arc_probs of a parse is '2', but a probability goes"),
-        ('"arc_probs"', '"arcs"', "one of arc_probs and label_probs without the other"),
-        ('"entropy": 1.0', '"entropy": "1"', "the entropy of a parse is missing, or no number"),
+        ('"arc_probs": [0.5, 0.5, 0.5, 0.5]', '"arc_probs": [0.5]', "arc_probs of a parse must be a list of 4 numbers"),
+        ('"arc_probs": [0.5, ', '"arc_probs": [true, ', "arc_probs of a parse must be numbers"),
+        ('"arc_probs": [0.5, ', '"arc_probs": [2, ', "arc_probs of a parse must be from 0 to 1, got '2'"),
+        ('"arc_probs"', '"arcs"', "both arc_probs and label_probs, or neither"),
+        ('"entropy": 1.0', '"entropy": "1"', "the entropy of a parse must be a number"),
     ],
 )
 def test_faulty_probabilities_are_named(tmp_path: Path, old: str, new: str, problem: str) -> None:
@@ -238,7 +238,7 @@ def test_format_is_the_names_or_as_told(lists: list[NBestList], tmp_path: Path) 
     assert len(list(read_conllu(tmp_path / "a.jsonl"))) == 5
     with pytest.raises(DataError, match="column"):
         list(read_nbest(tmp_path / "a.conllu"))
-    with pytest.raises(DataError, match="no JSON"):
+    with pytest.raises(DataError, match="must be JSON"):
         list(read_nbest(tmp_path / "a.jsonl"))
 
 
@@ -293,7 +293,7 @@ def test_lists_that_cannot_be_written(lists: list[NBestList], tmp_path: Path) ->
     path.write_text("old", encoding="utf-8")
     best = lists[0].parses[0]
     for parses, problem in [
-        ((), "sentence d1-s1 holds no parse"),
+        ((), "sentence d1-s1 has no parse"),
         ((best, replace(best, score=math.inf)), "rank 2 of sentence d1-s1 .* not finite"),
         ((replace(best, log_prob=math.nan),), "rank 1 of sentence d1-s1 .* not finite"),
         (lists[1].parses, "rank 1 of sentence d1-s1 has other words"),
@@ -312,9 +312,9 @@ def fault_of(path: Path) -> DataError:
 
 
 @pytest.mark.parametrize(("old", "new", "line", "sent_id", "problem"), [
-    ("# rank = 2\n", "", 14, "d1-s1.2", "the comment # rank is missing"),
-    ("# score = 0.30000000000000004\n", "", 14, "d1-s1.2", "the comment # score is missing"),
-    ("# rank = 2\n", "# rank = 2\n# rank = 2\n", 14, "d1-s1.2", "the comment # rank stands there twice"),
+    ("# rank = 2\n", "", 14, "d1-s1.2", "one comment # rank, got 0"),
+    ("# score = 0.30000000000000004\n", "", 14, "d1-s1.2", "one comment # score, got 0"),
+    ("# rank = 2\n", "# rank = 2\n# rank = 2\n", 14, "d1-s1.2", "one comment # rank, got 2"),
     ("# rank = 2\n", "# rank = two\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got 'two'"),
     ("# rank = 2\n", "# rank = 0\n", 14, "d1-s1.2", "the rank must be an integer of at least 1, got '0'"),
     ("# score = 0.30000000000000004\n", "# score = much\n", 14, "d1-s1.2", "score must be a finite number, got 'much'"),
@@ -324,8 +324,8 @@ def fault_of(path: Path) -> DataError:
     ("# sent_id = d1-s1.2\n", "# sent_id = .2\n", 14, ".2", "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "", 14, None, "the sent_id of a tree of rank 2 must"),
     ("# sent_id = d1-s1.2\n", "# sent_id = other.2\n", 14, "other.2", "among those of sentence d1-s1"),
-    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "the comment # rank stands"),
-    ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words are not those"),
+    ("# sent_id = d1-s1.2\n", "# sent_id = d1-s1.3\n# rank = 3\n#", 14, "d1-s1.3", "one comment # rank, got 2"),
+    ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words must be those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t_", 21, "d1-s1.2", "has no head"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "must have 10 columns"),
@@ -343,10 +343,10 @@ def test_faults_of_conllu_lists(
 
 
 @pytest.mark.parametrize(("order", "problem"), [
-    ([1, 2], "the rank is 2, but the sentence's next tree here has rank 1"),
-    ([0, 2], "the rank is 3, but the sentence's next tree here has rank 2"),
-    ([0, 1, 1], "the rank is 2, but the sentence's next tree here has rank 3"),
-    ([0, 4], "the tree stands among those of sentence d1-s1, without a tree of rank 1 of its own"),
+    ([1, 2], "the rank must be 1, the next of the sentence, got 2"),
+    ([0, 2], "the rank must be 2, the next of the sentence, got 3"),
+    ([0, 1, 1], "the rank must be 3, the next of the sentence, got 2"),
+    ([0, 4], "the tree is among those of sentence d1-s1; its own sentence has no tree of rank 1 before it"),
 ])  # fmt: skip
 def test_faults_in_the_order_of_trees(lists: list[NBestList], tmp_path: Path, order: list[int], problem: str) -> None:
     path = tmp_path / "out.conllu"
@@ -371,26 +371,26 @@ def changed(path: list[Any], value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.mark.parametrize(("change", "problem"), [
-    (changed(["sent_id"], ...), "sent_id is missing"),
-    (changed(["sent_id"], 3), "sent_id is missing, or no line of text"),
-    (changed(["sent_id"], "a\nb"), "sent_id is missing, or no line of text"),
-    (changed(["text"], "a\nb"), "text is missing, or no line of text"),
-    (changed(["tokens"], ...), "tokens is missing, or no list of strings"),
-    (changed(["tokens"], ["No", 1, "."]), "tokens is missing, or no list of strings"),
+    (changed(["sent_id"], ...), "sent_id must be one line"),
+    (changed(["sent_id"], 3), "sent_id must be one line of text"),
+    (changed(["sent_id"], "a\nb"), "sent_id must be one line of text"),
+    (changed(["text"], "a\nb"), "text must be one line of text"),
+    (changed(["tokens"], ...), "tokens must be a list of one or more strings"),
+    (changed(["tokens"], ["No", 1, "."]), "tokens must be a list of one or more strings"),
     (changed(["tokens"], ["No", "", "."]), "a form must have a character, and no tab or line break, got ''"),
-    (changed(["tokens"], ["No", "sé"]), "2 tokens have a parse of 3 heads and 3 labels"),
-    (changed(["parses"], []), "parses is missing, or no list of objects"),
-    (changed(["parses", 1], [1]), "parses is missing, or no list of objects"),
-    (changed(["parses", 1, "heads"], ...), "heads is missing, or no list of whole numbers"),
-    (changed(["parses", 1, "heads"], [0, True, 1]), "heads is missing, or no list of whole numbers"),
-    (changed(["parses", 1, "heads"], [0, 1]), "3 tokens have a parse of 2 heads and 3 labels"),
+    (changed(["tokens"], ["No", "sé"]), "a parse of 2 tokens must have as many heads and labels, got 3 and 3"),
+    (changed(["parses"], []), "parses must be a list of one or more objects"),
+    (changed(["parses", 1], [1]), "parses must be a list of one or more objects"),
+    (changed(["parses", 1, "heads"], ...), "heads must be a list of one or more integers"),
+    (changed(["parses", 1, "heads"], [0, True, 1]), "heads must be a list of one or more integers"),
+    (changed(["parses", 1, "heads"], [0, 1]), "a parse of 3 tokens must have as many heads and labels, got 2 and 3"),
     (changed(["parses", 1, "heads"], [0, 3, 2]), "lead into a cycle"),
     (changed(["parses", 1, "heads"], [0, 1, 4]), "the head of word 3 must be from 0 to 3, got 4"),
-    (changed(["parses", 1, "labels"], ["root", None, "x"]), "labels is missing, or no list of strings"),
-    (changed(["parses", 1, "labels"], ["root", "a\tb", "x"]), "a label is empty, or holds a tab"),
-    (changed(["parses", 1, "score"], ...), "the score of a parse is missing, or no number"),
-    (changed(["parses", 1, "score"], "7"), "the score of a parse is missing, or no number"),
-    (changed(["parses", 1, "score"], True), "the score of a parse is missing, or no number"),
+    (changed(["parses", 1, "labels"], ["root", None, "x"]), "labels must be a list of one or more strings"),
+    (changed(["parses", 1, "labels"], ["root", "a\tb", "x"]), "a label must have a character, and no tab"),
+    (changed(["parses", 1, "score"], ...), "the score of a parse must be a number"),
+    (changed(["parses", 1, "score"], "7"), "the score of a parse must be a number"),
+    (changed(["parses", 1, "score"], True), "the score of a parse must be a number"),
     (changed(["parses", 1, "score"], 10**400), "the score must be a finite number, got '1000000"),
     (changed(["parses", 1, "log_prob"], math.nan), "the log_prob must be a finite number, got 'nan'"),
 ])  # fmt: skip

@@ -88,13 +88,13 @@ def test_limit_counts_vectors_and_not_the_header(tmp_path: Path, header: str, li
     ],
 )
 def test_bad_line_is_named(tmp_path: Path, text: str, line: int) -> None:
-    with pytest.raises(DataError, match=rf"some\.vec:{line}: the line does not hold a word and [23] finite numbers"):
+    with pytest.raises(DataError, match=rf"some\.vec:{line}: the line must hold a word and [23] finite numbers"):
         read_vectors(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("text", ["word\n", "5 0\n", "\nword\n"])
 def test_first_line_must_show_the_size(tmp_path: Path, text: str) -> None:
-    with pytest.raises(DataError, match=r"some\.vec:[12]: the first line holds neither"):
+    with pytest.raises(DataError, match=r"some\.vec:[12]: the first line must hold a word and its vector, or"):
         read_vectors(written(tmp_path, text))
 
 
@@ -139,7 +139,7 @@ def test_of_words_that_are_not_wanted_only_the_length_is_looked_at(tmp_path: Pat
     assert as_dict(read_vectors(path, only={". .", "c"}, max_vectors=3)) == {". .": (3, 4)}
     with pytest.raises(DataError, match=r"some\.vec:2: the line"):
         read_vectors(path, only={"b"})
-    with pytest.raises(DataError, match="no vector of the words that it is for"):
+    with pytest.raises(DataError, match="no vector of the words to read"):
         read_vectors(path, only={"d"})
     with pytest.raises(DataError, match=r"some\.vec:2: the line"):
         read_vectors(written(tmp_path, "a 1 2\nb 1\n"), only={"a"})

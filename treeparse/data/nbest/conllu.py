@@ -1,10 +1,10 @@
-"""N-best lists as CoNLL-U, one block a tree.
+"""N-best lists as CoNLL-U, one block for each tree.
 
-Every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``. Its ``# sent_id`` is the sentence's
-with the rank behind a dot: the UD validator demands that it is unique. For the validator's sake, too, comments that may
-not come twice (the start of a document or paragraph, ids of parallel sentences) stand over the first tree alone. Trees
-that have probabilities have them as `treeparse.data.annotations.with_probabilities` writes them; those of a tree that
-the sentence had before are left out.
+Every tree has the comments ``# rank`` (from 1), ``# log_prob`` and ``# score``. Its ``# sent_id`` is the sentence's,
+followed by a dot and the rank, because the UD validator requires unique ids. For the same reason only the first tree
+has the comments that may not be repeated: the start of a document or paragraph, and ids of parallel sentences.
+Probabilities are written as `treeparse.data.annotations.with_probabilities` does; the sentence's earlier ones are left
+out.
 """
 
 import math
@@ -29,7 +29,7 @@ from treeparse.data.validation import shown
 from treeparse.errors import DataError
 
 Fault = Callable[[str], DataError]
-"""Makes the error for a problem, at its place in the file."""
+"""Makes the error for a problem, with file and line."""
 
 RANK, LOG_PROB, SCORE = FIGURES = ("rank", "log_prob", "score")
 _ONCE = re.compile(r"newdoc\b|newpar\b|parallel_id$|global\.")
@@ -37,7 +37,7 @@ _RANK = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
-    """The trees of a list, under ids made from ``sent_id``."""
+    """Return the text of a list's trees, with ids made from ``sent_id``."""
     comments, rows = split_lines(without_probabilities(nbest.sentence))
     bare = replace(nbest.sentence, text="\n".join([*rows, "", ""]))
     trees = []
@@ -57,35 +57,35 @@ def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
 
 
 def split_lines(sentence: ConlluSentence) -> tuple[list[str], list[str]]:
-    """The comments and the other lines of a sentence, without line ends, blank lines and byte order mark."""
+    """Return the comments and the other lines of a sentence, without line ends, blank lines and byte order mark."""
     lines = [line.removesuffix("\r") for line in sentence.text.removeprefix("\ufeff").split("\n")]
     comments = [line for line in lines if line.startswith("#")]
     return comments, [line for line in lines if line and not line.startswith("#")]
 
 
 def key_and_value(comment: str) -> tuple[str, str]:
-    """The two sides of a comment ``# key = value``."""
+    """Return the key and the value of a comment ``# key = value``."""
     key, _, value = comment[1:].partition("=")
     return key.strip(), value.strip()
 
 
 def _header(comments: Sequence[str], sent_id: str, *, first: bool = True) -> list[str]:
-    """A tree's comments under another ``sent_id``, without the figures of an older list."""
+    """Return a tree's comments with another ``sent_id``, without the figures of an earlier list."""
     header: list[str] = []
-    place = None
+    index = None
     for comment in comments:
         key, _ = key_and_value(comment)
         if key == "sent_id":
-            place = len(header) if place is None else place
+            index = len(header) if index is None else index
         elif key not in FIGURES and (first or not _ONCE.match(key)):
             header.append(comment)
-    header.insert(place or 0, f"# sent_id = {sent_id}")
+    header.insert(index or 0, f"# sent_id = {sent_id}")
     return header
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """A tree of a list as it stands in the file."""
+    """A tree of a list, read from a file."""
 
     block: ConlluSentence
     sent_id: str  # of the sentence
@@ -102,12 +102,12 @@ def read(path: str | Path) -> Iterator[NBestList]:
 
 
 def is_ranked(block: ConlluSentence) -> bool:
-    """Whether a sentence of a file is a tree of a list: it has the comment ``# rank``."""
+    """Return whether a sentence of a file is a tree of a list: it has the comment ``# rank``."""
     return any(key_and_value(comment)[0] == RANK for comment in split_lines(block)[0])
 
 
 def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
-    """The lists of the trees of a file."""
+    """Yield the lists that the trees of a file form."""
     trees: list[_Ranked] = []
     for block in blocks:
         tree = _ranked(block)
@@ -122,7 +122,7 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
 
 
 def _joined(trees: Sequence[_Ranked]) -> NBestList:
-    """The list of a sentence's trees; its sentence has the comments that the first tree had before it was ranked."""
+    """Return the list of a sentence's trees; its sentence has the first tree's comments, without those of the list."""
     first = trees[0]
     comments, rows = split_lines(without_probabilities(first.block))
     text = "\n".join([*_header(comments, first.sent_id), *rows, "", ""])
@@ -131,25 +131,27 @@ def _joined(trees: Sequence[_Ranked]) -> NBestList:
 
 
 def _order_problem(before: Sequence[_Ranked], tree: _Ranked) -> str | None:
-    """What keeps a tree from being the next one of its sentence."""
+    """Return the fault of a tree that cannot be the next one of its sentence, or None."""
     if before and before[0].sent_id != tree.sent_id:
-        return f"the tree stands among those of sentence {before[0].sent_id}, without a tree of rank 1 of its own"
+        return (
+            f"the tree is among those of sentence {before[0].sent_id}; its own sentence has no tree of rank 1 before it"
+        )
     if tree.rank != len(before) + 1:
-        return f"the rank is {tree.rank}, but the sentence's next tree here has rank {len(before) + 1}"
+        return f"the rank must be {len(before) + 1}, the next of the sentence, got {tree.rank}"
     if before and before[0].parse.tokens != tree.parse.tokens:
-        return "the words are not those of the sentence's first tree"
+        return "the words must be those of the sentence's first tree"
     return None
 
 
 def _ranked(block: ConlluSentence) -> _Ranked:
-    """The tree with what its comments say."""
+    """Return a tree with the values of its comments."""
     fault = partial(DataError, source=block.source, line=block.line, sent_id=block.sent_id)
     values = _figures(block, fault)
     if not _RANK.fullmatch(rank := values[RANK]):
         raise fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
     sent_id = (block.sent_id or "").removesuffix(f".{rank}")
     if sent_id in ("", block.sent_id):
-        raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's own and .{rank} behind it")
+        raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's, followed by .{rank}")
     words = block.words
     log_prob, score = (finite_number(values[key], key, fault) for key in (LOG_PROB, SCORE))
     parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
@@ -157,7 +159,7 @@ def _ranked(block: ConlluSentence) -> _Ranked:
 
 
 def _with_read_probabilities(parse: Parse, block: ConlluSentence, fault: Fault) -> Parse:
-    """The parse with the probabilities of its words and the entropy, where the block has some."""
+    """Return the parse with the probabilities and the entropy that the block has."""
     if not has_probabilities(block):
         return parse
     entries = misc_entries(block)
@@ -172,31 +174,30 @@ def _with_read_probabilities(parse: Parse, block: ConlluSentence, fault: Fault) 
 
 def _probability(text: str | None, name: str, fault: Fault) -> float:
     if text is None:
-        raise fault(f"the {name} is missing; where one word has it, all have")
+        raise fault(f"the {name} is missing; all words must have it if one has")
     return probability_number(text, name, fault)
 
 
 def probability_number(text: str, name: str, fault: Fault) -> float:
-    """The probability that a text holds, or an error."""
+    """Return the probability that a text holds; raise if it is none."""
     number = finite_number(text, name, fault)
     if not 0 <= number <= 1:
-        raise fault(f"the {name} is {shown(text)}, but a probability goes from 0 to 1")
+        raise fault(f"the {name} must be from 0 to 1, got {shown(text)}")
     return number
 
 
 def _figures(block: ConlluSentence, fault: Fault) -> dict[str, str]:
-    """The values of the comments that every tree has."""
+    """Return the values of the comments that every tree must have."""
     pairs = [pair for pair in map(key_and_value, split_lines(block)[0]) if pair[0] in FIGURES]
     keys = [key for key, _ in pairs]
     for key in FIGURES:
         if keys.count(key) != 1:
-            number = "is missing" if key not in keys else "stands there twice"
-            raise fault(f"the comment # {key} {number}; every tree of an n-best list has it once")
+            raise fault(f"every tree of an n-best list must have one comment # {key}, got {keys.count(key)}")
     return dict(pairs)
 
 
 def finite_number(text: str, name: str, fault: Fault) -> float:
-    """The number that a text holds, or an error."""
+    """Return the number that a text holds; raise if it is no finite number."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""N-best lists in files: CoNLL-U with one block a tree, or JSONL with one object a sentence; both read back exactly."""
+"""N-best lists in files: CoNLL-U, one block for each tree, or JSONL, one object for each sentence."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -16,10 +16,10 @@ from treeparse.names import ListFormat
 def write_nbest(
     path: str | Path, lists: Iterable[NBestList], *, format: ListFormat | None = None, drop_empty: bool = False
 ) -> None:
-    """Write lists, whole or not at all; ``.gz`` and the like compress, ``-`` is standard output.
+    """Write lists, all or none; ``.gz`` and the like compress, ``-`` is standard output.
 
-    A sentence without ``sent_id`` gets one, and one whose id a sentence had before it gets a new one: the ids are kept
-    meanwhile, about 100 bytes a sentence, and nothing else is.
+    A sentence without ``sent_id``, or with the id of an earlier sentence, gets a new one. Memory holds only the ids,
+    about 100 bytes a sentence.
 
     Args:
         path: the file.
@@ -28,8 +28,8 @@ def write_nbest(
         drop_empty: leave out empty nodes (8.1), which the UD validator refuses without enhanced arcs.
 
     Raises:
-        TreeparseError: a list holds no parse, or one of other words or without finite figures; or the file's folder
-            does not exist.
+        TreeparseError: a list has no parse, a parse has other words or numbers that are not finite, or the file's
+            folder does not exist.
         OSError: the file cannot be written.
     """
     with atomic_output(path) as output:
@@ -38,7 +38,7 @@ def write_nbest(
 
 
 def nbest_texts(lists: Iterable[NBestList], format: ListFormat, *, drop_empty: bool = False) -> Iterator[str]:
-    """What `write_nbest` writes for each list, and raises."""
+    """Yield the text of each list, as `write_nbest` writes it; raise as it does."""
     names = _Names()
     for nbest in lists:
         name = names.take(nbest.sent_id)
@@ -54,16 +54,15 @@ def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterato
         format: None is JSONL for a name in ``.jsonl``, or ``.jsonl.gz`` and the like, otherwise CoNLL-U.
 
     Raises:
-        DataError: the file is not what `write_nbest` writes: broken lines, heads that are no tree, ranks out of order,
-            figures that are missing or no numbers, sentences mixed up, or no sentence at all; with file, line and
-            ``sent_id``.
+        DataError: the file is not in the format of `write_nbest`: invalid lines, heads that are no tree, ranks out of
+            order, missing or wrong numbers, mixed sentences, or no sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
     return jsonl.read(path) if format_of(path, format) == "jsonl" else conllu.read(path)
 
 
 def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:
-    """The format of a file: ``form`` or, where that is None, what the name says."""
+    """Return the format of a file: ``form`` or, if that is None, the one that the name says."""
     if form is not None:
         return form
     return "jsonl" if plain_name(path).endswith(".jsonl") else "conllu"
@@ -71,7 +70,7 @@ def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:
 
 def _check(nbest: NBestList, name: str) -> None:
     if not nbest.parses:
-        raise TreeparseError(f"The list of sentence {name} holds no parse: leave it out.")
+        raise TreeparseError(f"The list of sentence {name} has no parse: leave it out.")
     for rank, parse in enumerate(nbest.parses, 1):
         if parse.tokens != nbest.tokens:
             raise TreeparseError(f"The parse of rank {rank} of sentence {name} has other words than the sentence.")
@@ -82,7 +81,7 @@ def _check(nbest: NBestList, name: str) -> None:
 
 
 class _Names:
-    """Gives every sentence an id that no other has."""
+    """Gives every sentence a unique id."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

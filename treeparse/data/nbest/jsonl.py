@@ -1,7 +1,7 @@
-"""N-best lists as JSONL, one object a sentence: ``sent_id``, ``text`` if it is known, ``tokens`` and ``parses``.
+"""N-best lists as JSONL, one object for each sentence: ``sent_id``, ``text`` if known, ``tokens`` and ``parses``.
 
-A parse has ``heads`` (as in CoNLL-U), ``labels``, ``log_prob`` and ``score``; where it has probabilities, lists of
-``arc_probs`` and ``label_probs``, and perhaps the ``entropy``, too. Other keys are passed over in reading.
+A parse has ``heads`` (as in CoNLL-U), ``labels``, ``log_prob`` and ``score``; with probabilities also the lists
+``arc_probs`` and ``label_probs``, and ``entropy`` if known. Other keys are ignored.
 """
 
 import json
@@ -35,7 +35,7 @@ _COLUMN_BREAKS = re.compile(r"[\t\n\r]")
 
 
 def line(nbest: NBestList, sent_id: str) -> str:
-    """A list as a line, under the id ``sent_id``."""
+    """Return the line of a list, with the id ``sent_id``."""
     texts = [value for key, value in map(key_and_value, split_lines(nbest.sentence)[0]) if key == "text"]
     data: dict[str, Any] = {"sent_id": sent_id}
     if texts and texts[0]:
@@ -52,7 +52,7 @@ def _as_object(parse: Parse) -> dict[str, Any]:
 
 
 def read(path: str | Path) -> Iterator[NBestList]:
-    """Read lists, one at a time; blank lines are passed over."""
+    """Read lists, one at a time; blank lines are ignored."""
     source, empty = display_name(path), True
     with open_input(path) as stream:
         for number, content in numbered_lines(stream, source, limit=_MAX_LINE):
@@ -68,9 +68,9 @@ def _list(content: bytes, source: str, number: int) -> NBestList:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise fault(f"the line is no JSON ({error})") from error
+        raise fault(f"the line must be JSON ({error})") from error
     if not isinstance(data, dict):
-        raise fault("the line is no JSON object; a line is the object of one sentence")
+        raise fault("the line must be a JSON object of one sentence")
     sent_id = _text(data.get("sent_id"), "sent_id", fault)
     fault = partial(DataError, source=source, line=number, sent_id=sent_id)
     tokens = _items(str, data.get("tokens"), "tokens", fault)
@@ -86,47 +86,49 @@ def _parse(data: dict[str, Any], tokens: tuple[str, ...], fault: Fault) -> Parse
     heads = _items(int, data.get("heads"), "heads", fault)
     labels = _items(str, data.get("labels"), "labels", fault)
     if not len(heads) == len(labels) == len(tokens):
-        raise fault(f"{len(tokens)} tokens have a parse of {len(heads)} heads and {len(labels)} labels")
+        raise fault(
+            f"a parse of {len(tokens)} tokens must have as many heads and labels, got {len(heads)} and {len(labels)}"
+        )
     if problem := tree_problem(heads, single_root=False):
         raise fault(problem)
     if any(not label or _COLUMN_BREAKS.search(label) for label in labels):
-        raise fault("a label is empty, or holds a tab or a line break")
+        raise fault("a label must have a character, and no tab or line break")
     log_prob, score = (_number(data.get(name), name, fault) for name in (LOG_PROB, SCORE))
     parse = Parse(tokens, tuple(heads), tuple(labels), log_prob, score)
     arcs, labeled = (_probabilities(data.get(name), name, tokens, fault) for name in _PROBS)
     if (arcs is None) != (labeled is None):
-        raise fault(f"a parse has one of {' and '.join(_PROBS)} without the other")
+        raise fault(f"a parse must have both {' and '.join(_PROBS)}, or neither")
     entropy = None if data.get(ENTROPY) is None else _number(data[ENTROPY], ENTROPY, fault)
     return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
 
 
 def _probabilities(values: Any, name: str, tokens: tuple[str, ...], fault: Fault) -> tuple[float, ...] | None:
-    """A probability of each word, where there are some."""
+    """Return the probability of each word; None if the parse has none."""
     if values is None:
         return None
     if not isinstance(values, list) or len(values) != len(tokens):
-        raise fault(f"the {name} of a parse are no list of {len(tokens)} numbers, one a token")
+        raise fault(f"the {name} of a parse must be a list of {len(tokens)} numbers, one for each token")
     if any(type(value) not in (int, float) for value in values):
-        raise fault(f"the {name} of a parse hold what is no number")
+        raise fault(f"the {name} of a parse must be numbers")
     return tuple(probability_number(str(value), f"{name} of a parse", fault) for value in values)
 
 
 def _number(value: Any, name: str, fault: Fault) -> float:
     if type(value) not in (int, float):  # not isinstance: True is an int
-        raise fault(f"the {name} of a parse is missing, or no number")
+        raise fault(f"the {name} of a parse must be a number")
     return finite_number(str(value), name, fault)
 
 
 def _text(value: Any, name: str, fault: Fault) -> str:
     if not isinstance(value, str) or not value.strip() or _LINE_BREAKS.search(value):
-        raise fault(f"{name} is missing, or no line of text")
+        raise fault(f"{name} must be one line of text")
     return value.strip()
 
 
 def _items(kind: type, value: Any, name: str, fault: Fault) -> list[Any]:
     if not isinstance(value, list) or not value or any(type(item) is not kind for item in value):
-        raise fault(f"{name} is missing, or no list of {_KINDS[kind]}, one or more")
+        raise fault(f"{name} must be a list of one or more {_KINDS[kind]}")
     return value
 
 
-_KINDS = {str: "strings", int: "whole numbers", dict: "objects"}
+_KINDS = {str: "strings", int: "integers", dict: "objects"}

@@ -1,4 +1,4 @@
-"""Word vectors in fastText's own model files, ``.bin`` (Bojanowski et al. 2017): of words and of their n-grams."""
+"""Word vectors in fastText's model files, ``.bin``, with vectors of words and of n-grams (Bojanowski et al. 2017)."""
 
 import struct
 from collections.abc import Container, Iterator
@@ -13,13 +13,13 @@ from treeparse.errors import DataError
 MAGIC = struct.pack("<i", 793712314)
 _VERSIONS = (11, 12)
 _SUPERVISED = 3
-_LONGEST = 100_000  # bytes of a word
-_END_OF_SENTENCE = "</s>"  # which has no n-grams
+_MAX_WORD = 100_000  # bytes
+_END_OF_SENTENCE = "</s>"  # has no n-grams
 _FNV_START, _FNV_PRIME = 2166136261, 16777619
 
 
 class _Model(NamedTuple):
-    """The part of a model in front of its vectors: the words, and which n-grams of a word are hashed to how many."""
+    """The part of a model before its vectors: the words, the lengths of n-grams, and the number of hash buckets."""
 
     size: int
     buckets: int
@@ -33,20 +33,20 @@ class _Model(NamedTuple):
 def fasttext_entries(
     path: str | Path, limit: int | None = None, only: Container[str] | None = None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The first ``limit`` words, or those of them in ``only``, with their vectors (size,) float32, those of fastText.
+    """Yield the first ``limit`` words, or those of them in ``only``, with their vectors (size,) float32.
 
-    The file's vectors are mapped into memory, so that those of n-grams can be met in any order.
+    The vectors are memory-mapped, because those of n-grams are read in any order.
 
     Raises:
-        DataError: the file is compressed, of another version, cut, or holds other than finite numbers.
+        DataError: the file is compressed, of another version, incomplete, or has a number that is not finite.
     """
     source = display_name(path)
-    cut = DataError("this file of fastText's ends too early: get it again", source=source)
+    cut = DataError("this fastText model is incomplete: download it again", source=source)
     if not Path(path).is_file():
-        raise DataError("a model of fastText's cannot be read from a pipe: name its file", source=source)
+        raise DataError("a fastText model cannot be read from a pipe: name its file", source=source)
     with open(path, "rb") as stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise DataError("a model of fastText's cannot be read compressed: unpack it", source=source)
+            raise DataError("a fastText model cannot be read compressed: decompress it", source=source)
         try:
             model = _read_model(stream, source)
         except (struct.error, EOFError) as error:
@@ -54,28 +54,28 @@ def fasttext_entries(
     if model.start + 4 * model.rows * model.size > Path(path).stat().st_size:
         raise cut
     table = np.memmap(path, "<f4", "r", model.start, (model.rows, model.size))
-    for place, form in enumerate(model.words[:limit]):
+    for index, form in enumerate(model.words[:limit]):
         word = form.decode(errors="replace")
         if only is None or word in only:
             grams = [] if word == _END_OF_SENTENCE else ngrams(form, model.shortest, model.longest, model.buckets)
-            row = table[[place, *(len(model.words) + gram for gram in grams)]].mean(0, dtype=np.float32)
+            row = table[[index, *(len(model.words) + gram for gram in grams)]].mean(0, dtype=np.float32)
             if not word or not np.isfinite(row).all():
-                raise DataError(f"vector {place + 1:,} does not have a word and finite numbers", source=source)
+                raise DataError(f"vector {index + 1:,} must have a word and finite numbers", source=source)
             yield word, row
 
 
 def ngrams(word: bytes, shortest: int, longest: int, buckets: int) -> list[int]:
-    """The hashes, below ``buckets``, of the n-grams of a word between marks of its start and its end.
+    """Return the hashes, below ``buckets``, of the n-grams of a word that is enclosed in "<" and ">".
 
-    ``shortest`` and ``longest`` are numbers of characters; the marks alone are no n-grams. The hash is fastText's:
-    FNV-1a over bytes taken with their signs.
+    ``shortest`` and ``longest`` are numbers of characters; "<" and ">" alone are no n-grams. The hash is fastText's:
+    FNV-1a over signed bytes.
     """
     if not buckets:
         return []
     text = b"<" + word + b">"
-    starts = [place for place, byte in enumerate(text) if byte & 0xC0 != 0x80]
+    starts = [index for index, byte in enumerate(text) if byte & 0xC0 != 0x80]
     ends = [*starts[1:], len(text)]
-    found = []
+    hashes = []
     for first, start in enumerate(starts):
         value, begin = _FNV_START, start
         for length, end in enumerate(ends[first : first + longest], 1):
@@ -84,20 +84,21 @@ def ngrams(word: bytes, shortest: int, longest: int, buckets: int) -> list[int]:
                 value = (value ^ signed) * _FNV_PRIME & 0xFFFFFFFF
             begin = end
             if length >= shortest and not (length == 1 and (start == 0 or end == len(text))):
-                found.append(value % buckets)
-    return found
+                hashes.append(value % buckets)
+    return hashes
 
 
 def _read_model(stream: BinaryIO, source: str) -> _Model:
     version, size, *_, kind, buckets, shortest, longest, _ = _unpack(stream, "13i")
     _unpack(stream, "d")
     if version not in _VERSIONS:
-        raise DataError(f"fastText's version {version} of its files is not known here: export a .vec", source=source)
+        problem = f"the version of a fastText model must be 11 or 12, got {version}: export its vectors as text, a .vec"
+        raise DataError(problem, source=source)
     if version == 11 and kind == _SUPERVISED:
-        longest = 0  # which that version's labels were told apart by
+        longest = 0  # because supervised models of this version have no n-grams
     entries, count, _, _, pruned = _unpack(stream, "iiiqq")
     if pruned >= 0:
-        raise DataError("this file of fastText's is pruned: export its vectors as text, a .vec", source=source)
+        raise DataError("this fastText model is pruned: export its vectors as text, a .vec", source=source)
     words = []
     for _ in range(entries):
         word = _word(stream)
@@ -106,10 +107,10 @@ def _read_model(stream: BinaryIO, source: str) -> _Model:
             words.append(word)
     (quantised,) = _unpack(stream, "?")
     if quantised:
-        raise DataError("this file of fastText's is quantised: export its vectors as text, a .vec", source=source)
+        raise DataError("this fastText model is quantised: export its vectors as text, a .vec", source=source)
     rows, columns = _unpack(stream, "qq")
     if len(words) != count or columns != size or size < 1 or rows < count + (buckets if longest else 0):
-        raise DataError("the numbers in this file of fastText's do not fit each other: get it again", source=source)
+        raise DataError("the sizes in this fastText model contradict each other: download it again", source=source)
     return _Model(size, buckets if longest else 0, shortest, longest, words, stream.tell(), rows)
 
 
@@ -119,10 +120,10 @@ def _unpack(stream: BinaryIO, form: str) -> tuple[int, ...]:
 
 
 def _word(stream: BinaryIO) -> bytes:
-    """The bytes up to a zero."""
+    """Return the bytes up to a zero."""
     word = bytearray()
     while (byte := stream.read(1)) != b"\0":
-        if not byte or len(word) > _LONGEST:
+        if not byte or len(word) > _MAX_WORD:
             raise EOFError
         word += byte
     return bytes(word)

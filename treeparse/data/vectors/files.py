@@ -32,15 +32,14 @@ class WordVectors:
         return self.table.shape[1]
 
     def vocabulary(self) -> Vocabulary:
-        """The words with their rows in :meth:`embedding` as ids."""
+        """Return the words with their rows in :meth:`embedding` as ids."""
         return vector_vocabulary(self.words)
 
     def embedding(self) -> Tensor:
-        """The weights of an embedding: a row for each special of :meth:`vocabulary`, then one a word.
+        """Return the weights of an embedding: a row for each special of :meth:`vocabulary`, then one for each word.
 
-        All values are divided by their common standard deviation, as [DM]'s parser and SuPar have it, because the
-        scales of files differ by an order of magnitude. A word that is not in the file gets the mean of all vectors,
-        padding and root get zeros.
+        All values are divided by their common standard deviation, as in [DM]'s parser and SuPar, because the scales of
+        files differ by an order of magnitude. An unknown word gets the mean of all vectors, padding and root get zeros.
         """
         vocabulary = self.vocabulary()
         scale = float(self.table.std(correction=0)) or 1.0  # 0 where all values are equal
@@ -52,25 +51,26 @@ class WordVectors:
 def read_vectors(
     path: str | Path, *, max_vectors: int | None = None, only: Container[str] | None = None
 ) -> WordVectors:
-    """Read a file of word vectors; its first bytes, not its name, tell the format. Each format may be gzipped.
+    """Read a file of word vectors. Its first bytes, not its name, decide the format; each format may be compressed.
 
-    - Text: a word and its values a line, separated by single spaces. A first line of two whole numbers is a header, as
-      of word2vec and fastText: the number of vectors (not checked, so that a file can be cut by ``head``) and their
-      size. Without one, as in GloVe, the first line has as many values as all. The values are a line's last fields, the
-      word is what stands before them, spaces included. Lines end with LF or CRLF, blank ones are passed over.
-    - word2vec's binary: the same header, then each word, a space, its values as float32, and a line's end or none.
+    - Text: a line has a word and its values, separated by single spaces. The values are the last fields of a line; the
+      word may have spaces. A first line of two integers is a header, as of word2vec and fastText: the number of
+      vectors (not checked, so that ``head`` can cut a file) and their size. Without a header, as in GloVe, the first
+      line decides the size. Lines end with LF or CRLF; blank lines are ignored.
+    - word2vec's binary: the same header, then each word, a space, its values as float32, and optionally a line break.
     - fastText's model, ``.bin``: the vector of a word is the mean of its own and those of its n-grams.
 
-    The first of several vectors of a word counts. Bytes of a word that are not UTF-8 become U+FFFD. Reading streams the
-    file, so memory holds only the returned vectors.
+    The first of several vectors of a word counts. Bytes of a word that are not UTF-8 become U+FFFD. Memory holds only
+    the returned vectors.
 
     Args:
         path: the file.
-        max_vectors: the most vectors to read; files have the frequent words first.
+        max_vectors: the largest number of vectors to read; files have the frequent words first.
         only: read only these words. Values of other words are not parsed, which saves most of the time of a text file.
 
     Raises:
-        DataError: a vector has too few values or one that is no finite number, or there is none; with file and line.
+        DataError: a vector has too few values or a value that is not finite, or the file has no vector; with file and
+            line.
         TreeparseError: ``max_vectors`` is less than 1.
         OSError: the file cannot be read.
     """
@@ -91,6 +91,6 @@ def read_vectors(
         for word, row in entries:
             rows.setdefault(word, row)
     if not rows:
-        problem = "the file holds no vector" if only is None else "the file holds no vector of the words that it is for"
+        problem = "the file holds no vector" if only is None else "the file holds no vector of the words to read"
         raise DataError(problem, source=source)
     return WordVectors(tuple(rows), torch.from_numpy(np.stack(list(rows.values()))))

@@ -1,4 +1,4 @@
-"""Word vectors in text files: a word and its values a line."""
+"""Word vectors in text files: each line has a word and its values."""
 
 import codecs
 import re
@@ -15,16 +15,16 @@ _HEADER = re.compile(rb"[0-9]+ ([0-9]+)")
 _LINES_AT_ONCE = 4096
 
 _Line = tuple[int, bytes]
-"""The number of a line in its file, and the line."""
+"""A line number, and the line."""
 
 
 def text_entries(
     stream: BinaryIO, source: str, limit: int | None = None, only: Container[str] | None = None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The words of the first ``limit`` lines, or those of them in ``only``, with their vectors (size,) float32.
+    """Yield the words of the first ``limit`` lines, or those of them in ``only``, with their vectors (size,) float32.
 
     Raises:
-        DataError: a line has too few values, or one that is wanted holds other than finite numbers.
+        DataError: a line has too few values, or a word to read has a value that is not finite.
     """
     size, lines = _size(_lines(numbered_lines(stream, source)), source)
     lines = islice(lines, limit)
@@ -33,7 +33,7 @@ def text_entries(
 
 
 def _lines(stream: Iterable[_Line]) -> Iterator[_Line]:
-    """The lines that are not blank, without their ends; word2vec and fastText end each one with a space."""
+    """Yield the lines that are not blank, without their ends; word2vec and fastText end each one with a space."""
     for number, line in stream:
         text = (line.removeprefix(codecs.BOM_UTF8) if number == 1 else line).rstrip(b" \r\n")
         if text:
@@ -41,12 +41,12 @@ def _lines(stream: Iterable[_Line]) -> Iterator[_Line]:
 
 
 def _size(lines: Iterator[_Line], source: str) -> tuple[int, Iterator[_Line]]:
-    """The vectors' size, and the lines that hold vectors."""
+    """Return the vectors' size, and the lines that hold vectors."""
     for number, line in lines:
         header = _HEADER.fullmatch(line)
         size = int(header[1]) if header else line.count(b" ")
         if size < 1:
-            problem = "the first line holds neither a word with its vector nor the number of vectors and their size"
+            problem = "the first line must hold a word and its vector, or the number of vectors and their size"
             raise DataError(problem, source=source, line=number)
         return size, lines if header else chain([(number, line)], lines)
     return 0, lines
@@ -55,7 +55,7 @@ def _size(lines: Iterator[_Line], source: str) -> tuple[int, Iterator[_Line]]:
 def _vectors(
     block: Sequence[_Line], size: int, source: str, only: Container[str] | None
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """The words and vectors of some lines."""
+    """Yield the words and vectors of some lines."""
     words: list[str] = []
     texts: list[str] = []
     numbers: list[int] = []
@@ -78,12 +78,12 @@ def _vectors(
 
 
 def _fault(size: int, source: str, line: int) -> DataError:
-    problem = f"the line does not hold a word and {size} finite numbers, separated by single spaces"
+    problem = f"the line must hold a word and {size} finite numbers, separated by single spaces"
     return DataError(problem, source=source, line=line)
 
 
 def _split(line: bytes, size: int) -> tuple[bytes, bytes]:
-    """The word, and the text of its values; either is empty where there are too few."""
+    """Return the word and the text of its values; both are empty if values are missing."""
     if (spaces := line.count(b" ")) == size:
         word, _, values = line.partition(b" ")
         return word, values
@@ -94,7 +94,7 @@ def _split(line: bytes, size: int) -> tuple[bytes, bytes]:
 
 
 def _numbers(texts: Sequence[str], size: int) -> np.ndarray | None:
-    """The texts' values (texts, size) as float32; None unless each text holds that many finite numbers."""
+    """Return the texts' values (texts, size) as float32; None unless each text holds ``size`` finite numbers."""
     try:
         values = np.loadtxt(texts, dtype=np.float32, delimiter=" ", comments=None, ndmin=2)
     except ValueError:
