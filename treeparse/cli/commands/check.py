@@ -198,24 +198,24 @@ def _table(reports: Sequence[_Report]) -> list[str]:
 
 def _figures(report: _Report) -> dict[str, str]:
     """Return one column of the table, by the names of its rows."""
-    counted = report.statistics
-    lengths = counted.length_summary
+    statistics = report.statistics
+    lengths = statistics.length_summary
     return {
         "faults": f"{len(report.faults):,}",
         "sentences left out": f"{report.left_out:,}",
-        "sentences": f"{counted.sentences:,}",
-        "words": f"{counted.words:,}",
-        "multiword tokens": f"{counted.multiword_tokens:,}",
-        "empty nodes": f"{counted.empty_nodes:,}",
+        "sentences": f"{statistics.sentences:,}",
+        "words": f"{statistics.words:,}",
+        "multiword tokens": f"{statistics.multiword_tokens:,}",
+        "empty nodes": f"{statistics.empty_nodes:,}",
         "sentence length: min": f"{lengths.get('min', 0):,}",
         "                 median": f"{lengths.get('median', 0):g}",
         "                 mean": f"{lengths.get('mean', 0):.1f}",
         "                 max": f"{lengths.get('max', 0):,}",
-        "trees": f"{counted.trees:,}",
-        "roots": f"{counted.roots:,}",
-        "non-projective trees": _with_share(counted.nonprojective_sentences, counted.trees),
-        "non-projective arcs": _with_share(counted.nonprojective_arcs, counted.arcs),
-        "labels": f"{len(counted.labels):,}",
+        "trees": f"{statistics.trees:,}",
+        "roots": f"{statistics.roots:,}",
+        "non-projective trees": _with_share(statistics.nonprojective_sentences, statistics.trees),
+        "non-projective arcs": _with_share(statistics.nonprojective_arcs, statistics.arcs),
+        "labels": f"{len(statistics.labels):,}",
     }
 
 

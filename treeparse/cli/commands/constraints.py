@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
        treeparse constraints report MODEL FILE TEXT ... [--batch-words N] [-o TABLE]"""
     parser.add_argument("action", choices=("extract", "report"), help="what to do, see below")
     parser.add_argument("inputs", nargs="+", metavar="INPUT", help="TREEBANK ...; or MODEL, FILE and TEXT ...")
-    add_output_argument(parser, "a file")
+    add_output_argument(parser, "the constraints or the report")
     parser.add_argument("--count", type=positive, metavar="N", help=f"constraints to extract (default: {COUNT})")
     parser.add_argument("--exact", action="store_true", help="extract shares of four digits, not rounded ones")
     add_batch_words_argument(parser)

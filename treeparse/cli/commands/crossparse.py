@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--folds", type=positive, default=4, metavar="N", help="parsers to train (default: 4)")
     parser.add_argument("-k", type=positive, default=32, metavar="K", help="parses of a list, at most (default: 32)")
     parser.add_argument("--method", choices=METHODS, default="best", help="the best or random trees (default: best)")
-    parser.add_argument("--draw-seed", type=seed, default=0, metavar="S", help="of random trees (default: 0)")
+    parser.add_argument("--draw-seed", type=seed, default=0, metavar="S", help="seed of random trees (default: 0)")
 
 
 @modules_of_current_folder()

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         sentences = load_treebank(files, single_root=not args.multi_root)
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
     options = {"batch_words": args.batch_words}
-    with parsing_bar(words, hidden=args.quiet, remark="first their own trees") as progress:
+    with parsing_bar(words, hidden=args.quiet, remark="gold trees scored") as progress:
         gold = model.score_trees(words, progress=progress, **options)
     with parsing_bar(words, hidden=args.quiet, remark="parsed") as progress:
         parses = model.parse(words, decoder=args.decoder, probabilities=True, progress=progress, **options)

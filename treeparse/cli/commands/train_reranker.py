@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let global features read the UPOS of LISTS, or of GOLD if LISTS are JSONL",
     )
-    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="of weights and order (default: 1)")
+    parser.add_argument("--seed", type=seed, default=1, metavar="N", help="seed of weights and order (default: 1)")
     parser.add_argument("--multi-root", action="store_true", help="allow gold trees of several roots")
     add_import_argument(parser)
 
