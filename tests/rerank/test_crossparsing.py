@@ -107,7 +107,7 @@ def test_settings_are_written_down(config: TrainConfig, tmp_path: Path, monkeypa
 
 
 def test_ways_to_list() -> None:
-    with pytest.raises(TreeparseError, match="no way 'bst' to list parses: choose one of best"):
+    with pytest.raises(TreeparseError, match="Unknown method 'bst' of listing parses: choose one of best"):
         Listing(method="bst")  # type: ignore[arg-type]
-    with pytest.raises(TreeparseError, match="1 parse or more"):
+    with pytest.raises(TreeparseError, match="k must be 1 or more"):
         Listing(k=0)

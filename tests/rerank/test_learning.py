@@ -17,8 +17,7 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.nn import BiLSTMConfig
 from treeparse.rerank import LearningConfig, LogLinearConfig, Reranker, TreeNetworkConfig, reranked
-from treeparse.rerank.examples import BASE_WEIGHTS, example, right_words, tune
-from treeparse.rerank.learning import Target, list_loss
+from treeparse.rerank.learning import BASE_WEIGHTS, Target, example, list_loss, right_words, tune
 from treeparse.rerank.loglinear import LogLinear
 from treeparse.sentence import Sentence
 
@@ -173,7 +172,7 @@ def test_lists_of_other_sentences_are_refused() -> None:
         Reranker.train(model, [Sentence(gold[0].forms), *gold[1:]], lists)
     with pytest.raises(TreeparseError, match="needs two or more lists to learn from, got 1"):
         Reranker.train(model, gold[:1], lists[:1])
-    with pytest.raises(TreeparseError, match="no target 'bets'"):
+    with pytest.raises(TreeparseError, match="Unknown target 'bets'"):
         LearningConfig(target="bets")  # type: ignore[arg-type]
 
 

@@ -93,7 +93,7 @@ def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[floa
     return table
 
 
-# How the columns of a list accumulate: different trees, right heads, right heads and labels, whether all are right, probability.
+# How the columns accumulate: different trees, right heads, right arcs with labels, whether all are right, probability.
 _COLUMNS = (np.add.accumulate, *[np.maximum.accumulate] * 3, np.add.accumulate)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T", bound=Hashable)
 
@@ -25,26 +25,21 @@ class Configuration(NamedTuple):
     size: int
 
 
-class SubtreeSpans(NamedTuple):
-    """The outermost words of each node's subtree, and the number of its words."""
-
-    first: list[int]
-    last: list[int]
-    size: list[int]
-
-
 def configurations(heads: Sequence[int], labels: Sequence[str]) -> list[Configuration]:
     """Return the configurations of a tree, by node; heads as in CoNLL-U."""
     dependents = dependents_of(heads)
-    spans = spans_of(heads, dependents)
     heads, labels = (-1, *heads), ("", *labels)
+    first, last, size = [*range(len(heads))], [*range(len(heads))], [1] * len(heads)
+    for node in post_order(dependents)[:-1]:
+        head = heads[node]
+        first[head], last[head] = min(first[head], first[node]), max(last[head], last[node])
+        size[head] += size[node]
     result = []
     for node, own in enumerate(dependents):
         pairs = [(each, labels[each]) for each in own]
         left = tuple(pair for pair in reversed(pairs) if pair[0] < node)
         right = tuple(pair for pair in pairs if pair[0] > node)
-        span = spans.first[node], spans.last[node], spans.size[node]
-        result.append(Configuration(node, heads[node], labels[node], left, right, *span))
+        result.append(Configuration(node, heads[node], labels[node], left, right, first[node], last[node], size[node]))
     return result
 
 
@@ -59,32 +54,18 @@ def dependents_of(heads: Sequence[int]) -> list[list[int]]:
 def post_order(dependents: Sequence[Sequence[int]]) -> list[int]:
     """Return the nodes of a tree in post-order."""
     order = [0]
-    for node in order:  # which grows meanwhile
+    for node in order:  # the loop appends to the list
         order.extend(dependents[node])
     return order[::-1]
 
 
-def spans_of(heads: Sequence[int], dependents: Sequence[Sequence[int]]) -> SubtreeSpans:
-    """Return the spans of all subtrees."""
-    first, last, size = list(range(len(heads) + 1)), list(range(len(heads) + 1)), [1] * (len(heads) + 1)
-    for node in post_order(dependents)[:-1]:
-        head = heads[node - 1]
-        first[head], last[head] = min(first[head], first[node]), max(last[head], last[node])
-        size[head] += size[node]
-    return SubtreeSpans(first, last, size)
+def differing(trees: Sequence[Sequence[T]]) -> tuple[list[T], list[tuple[int, int]]]:
+    """Return the different parts that not all trees have, and pairs ``(tree, part)`` of indices of the parts of trees.
 
-
-class DifferingParts(NamedTuple, Generic[T]):
-    """The different parts of trees that not all trees have, and the parts of each tree."""
-
-    parts: list[T]
-    members: list[tuple[int, int]]  # (tree, part)
-
-
-def differing(trees: Sequence[Sequence[T]]) -> DifferingParts[T]:
-    """Return the parts that not all trees have; a tree has a part at most once."""
+    A tree has a part at most once.
+    """
     counts = Counter(part for parts in trees for part in parts)
     distinctive = [part for part, count in counts.items() if count < len(trees)]
     indices = {part: index for index, part in enumerate(distinctive)}
     members = [(tree, indices[part]) for tree, parts in enumerate(trees) for part in parts if part in indices]
-    return DifferingParts(distinctive, members)
+    return distinctive, members

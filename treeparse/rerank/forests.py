@@ -30,11 +30,10 @@ class Forest(NamedTuple):
         """Return the forest of a list."""
         table: dict[Key, int] = {}
         trees = [_arcs(parse.heads, [*map(label_id, parse.labels)], table) for parse in nbest.parses]
-        nodes, labels, heights = [], [], []
+        nodes, labels = [node for node, _, _ in table], [label for _, label, _ in table]
+        heights: list[int] = []
         edges: list[tuple[int, int, int]] = []
-        for index, (node, label, below) in enumerate(table):
-            nodes.append(node)
-            labels.append(label)
+        for index, (node, _, below) in enumerate(table):
             heights.append(1 + max((heights[each] for each in below), default=-1))
             left = [each for each in reversed(below) if nodes[each] < node]
             right = [each for each in below if nodes[each] > node]
@@ -46,10 +45,10 @@ class Forest(NamedTuple):
             torch.tensor(nodes, dtype=torch.int64),
             torch.tensor(labels, dtype=torch.int64),
             torch.tensor(heights, dtype=torch.int64),
-            _columns(edges, 3),
+            columns(edges, 3),
             torch.tensor(sides, dtype=torch.int64),
-            _columns(arcs, 2),
-            _columns(members, 2),
+            columns(arcs, 2),
+            columns(members, 2),
             len(trees),
         )
 
@@ -58,23 +57,18 @@ class Forest(NamedTuple):
         """Join forests; the sentences of each have ``nodes`` nodes, padding included."""
         subtrees, arcs = [len(each.nodes) for each in forests], [each.arcs.shape[1] for each in forests]
         rows, trees = [nodes] * len(forests), [each.trees for each in forests]
-        heads, ends, tree, arc = ([each[part] for each in pairs] for pairs, part in _sides_of(forests))
+        heads, ends = zip(*(each.arcs for each in forests), strict=True)
+        tree, arc = zip(*(each.members for each in forests), strict=True)
         return cls(
-            _shifted([each.nodes for each in forests], rows),
+            shifted([each.nodes for each in forests], rows),
             torch.cat([each.labels for each in forests]),
             torch.cat([each.heights for each in forests]),
-            _shifted([each.edges for each in forests], subtrees),
+            shifted([each.edges for each in forests], subtrees),
             torch.cat([each.sides for each in forests]),
-            torch.stack([_shifted(heads, rows), _shifted(ends, subtrees)]),
-            torch.stack([_shifted(tree, trees), _shifted(arc, arcs)]),
+            torch.stack([shifted(heads, rows), shifted(ends, subtrees)]),
+            torch.stack([shifted(tree, trees), shifted(arc, arcs)]),
             sum(trees),
         )
-
-
-def _sides_of(forests: Sequence[Forest]) -> list[tuple[list[Tensor], int]]:
-    """Return pairs of (arcs or members, row): the rows of heads, subtrees, trees and arcs."""
-    arcs, members = [each.arcs for each in forests], [each.members for each in forests]
-    return [(arcs, 0), (arcs, 1), (members, 0), (members, 1)]
 
 
 def _arcs(heads: Sequence[int], labels: Sequence[int], table: dict[Key, int]) -> list[tuple[int, int]]:
@@ -87,11 +81,12 @@ def _arcs(heads: Sequence[int], labels: Sequence[int], table: dict[Key, int]) ->
     return arcs
 
 
-def _columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
+def columns(rows: Sequence[tuple[int, ...]], width: int) -> Tensor:
+    """Return rows of indices, each ``width`` long, as columns ``(width, rows)``."""
     return torch.tensor(rows, dtype=torch.int64).reshape(-1, width).T
 
 
-def _shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
+def shifted(parts: Sequence[Tensor], sizes: Sequence[int]) -> Tensor:
     """Turn indices within each part into indices within all parts, which are concatenated."""
     starts = torch.tensor([0, *sizes[:-1]]).cumsum(0)
     return torch.cat([part + start for part, start in zip(parts, starts, strict=True)], -1)

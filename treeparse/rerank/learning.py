@@ -1,17 +1,24 @@
-"""How the models of rerankers learn, by the trees of lists whose gold trees are known."""
+"""How rerankers learn: lists with the right words of their trees, losses over lists, and the base weight."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
+from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
-from treeparse.rerank.examples import Example, Tuned, model_scores, padded, tune
-from treeparse.rerank.model import ListModel
+from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
+from treeparse.rerank.loglinear import LogLinear
+from treeparse.rerank.risk import first_indices
+from treeparse.rerank.tree_network import TreeNetwork
+from treeparse.sentence import EMPTY, Sentence
 
+BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
+ListModel = LogLinear | TreeNetwork  # scores trees of lists
 Target = Literal["expected", "best"]
 TARGETS: tuple[Target, ...] = ("expected", "best")
 
@@ -21,14 +28,14 @@ class LearningConfig:
     """How a reranker learns, by AdamW.
 
     Attributes:
-        target: what is to be high: the expected number of right words, or the probability of the list's trees with
-            the most right words.
-        epochs: passes over the lists; the best one by the LAS of the held-out lists makes the model.
-        batch_lists: lists of a step.
+        target: the quantity to maximise. "expected" is the expected number of right words, "best" the probability of
+            the list's trees with the most right words.
+        epochs: passes over the lists; the model has the weights after the epoch with the best LAS on held-out lists.
+        batch_lists: lists in a step.
         learning_rate: falls linearly to 0.
         weight_decay: decoupled L2 regularisation.
         clip_norm: largest norm of a gradient.
-        seed: of first weights, order and dropout.
+        seed: seed of the initial weights, the order of lists and dropout.
     """
 
     target: Target = "expected"
@@ -40,17 +47,19 @@ class LearningConfig:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        name_among(self.target, TARGETS, f"There is no target {self.target!r:.60}")
+        name_among(self.target, TARGETS, f"Unknown target {self.target!r:.60}")
         if min(self.epochs, self.batch_lists) < 1 or not self.learning_rate > 0 or self.weight_decay < 0:
             raise TreeparseError(
-                "epochs and batch_lists must be 1 or more, learning_rate above 0, and weight_decay 0 or more."
+                "epochs and batch_lists must be 1 or more, learning_rate above 0, and weight_decay 0 or more, got "
+                f"{self.epochs}, {self.batch_lists}, {self.learning_rate} and {self.weight_decay}."
             )
 
 
 def list_loss(scores: Tensor, right: Tensor, target: Target) -> Tensor:
-    """``(B,)``: of lists, the words that are expected to be wrong beyond the best tree's; or, in nats, the best trees'.
+    """Return the loss ``(B,)`` of each list.
 
-    That is the negative conditional log likelihood of the trees with the most right words together.
+    For "expected" the loss is the expected number of right words that a tree has less than the best tree of its list;
+    for "best" it is the negative log probability, in nats, of all trees with the most right words together.
 
     Args:
         scores: ``(B, K)``, log weights of the trees of a list; -inf past the last.
@@ -63,6 +72,86 @@ def list_loss(scores: Tensor, right: Tensor, target: Target) -> Tensor:
     return (log_probs.exp() * (most - right)).sum(-1)
 
 
+@dataclass(frozen=True)
+class Example:
+    """A list of different trees in the form that learning reads."""
+
+    item: Any  # the list as the model prepared it
+    log_probs: Tensor  # (K,) float32
+    right: Tensor  # (K,) float32, words with the right head and universal label
+    words: int
+
+
+def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
+    """Return a list with its trees' right words; a list without UPOS, as from JSONL, gets the gold sentence's tags.
+
+    Raises:
+        TreeparseError: if the gold tree is missing, or has other words.
+    """
+    if gold.heads is None or gold.labels is None:
+        raise TreeparseError(f"The gold sentence of the list of {nbest.sent_id} has no tree.")
+    if gold.forms != nbest.tokens:
+        problem = word_mismatch(gold, nbest.sentence.words)
+        raise TreeparseError(f"The list of sentence {nbest.sent_id} is not of its gold sentence: {problem}; {REMEDY}.")
+    words, different = nbest.sentence.words, tuple(nbest.parses[index] for index in first_indices(nbest))
+    if not {*(words.upos or ())} - {EMPTY}:
+        words = replace(gold, heads=None, labels=None, allowed=None)
+    nbest = NBestList(replace(nbest.sentence, words=words), different)
+    log_probs = torch.tensor([parse.log_prob for parse in different])
+    return Example(model.prepare(nbest), log_probs, torch.tensor(right_words(gold, nbest)), len(gold))
+
+
+def right_words(gold: Sentence, nbest: NBestList) -> list[float]:
+    """Return the number of words of each parse with the right head and universal label."""
+    arcs = universal_arcs(gold)
+    trees = (zip(parse.heads, map(universal_label, parse.labels), strict=True) for parse in nbest.parses)
+    return [float(sum(arc == other for arc, other in zip(arcs, tree, strict=True))) for tree in trees]
+
+
+def padded(rows: Sequence[Tensor], fill: float) -> Tensor:
+    """Return the values of each list as one tensor ``(B, K)``."""
+    return pad_sequence([*rows], batch_first=True, padding_value=fill)
+
+
+@torch.inference_mode()
+def model_scores(model: ListModel, examples: Sequence[Example], size: int = 64) -> list[Tensor]:
+    """Return the model's scores of the trees of each list, from batches of ``size`` lists."""
+    model.eval()
+    return [scores for batch in _batches(examples, size) for scores in _batch_scores(model, batch)]
+
+
+def _batches(examples: Sequence[Example], size: int) -> list[Sequence[Example]]:
+    return [examples[start : start + size] for start in range(0, len(examples), size)]
+
+
+def _batch_scores(model: ListModel, batch: Sequence[Example]) -> tuple[Tensor, ...]:
+    return model([example.item for example in batch]).split([len(example.right) for example in batch])
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A base weight, and the LAS of the trees chosen with it, of the base parser's trees, and of the best trees."""
+
+    base_weight: float
+    las: float
+    base: float
+    oracle: float
+
+
+def tune(examples: Sequence[Example], scores: Sequence[Tensor]) -> Tuned:
+    """Return the base weight whose chosen trees have the most right words; of equally good ones the highest."""
+    words = max(sum(each.words for each in examples), 1)
+    log_probs, own = padded([each.log_probs for each in examples], -math.inf), padded(scores, 0.0)
+    right = padded([each.right for each in examples], -1)
+
+    def las(values: Tensor) -> float:
+        return float(right.gather(-1, values.argmax(-1, keepdim=True)).double().sum()) / words
+
+    values = {weight: las(weight * log_probs + own) for weight in BASE_WEIGHTS}
+    best = max(values, key=lambda weight: (values[weight], weight))
+    return Tuned(best, values[best], las(log_probs), float(right.amax(-1).double().sum()) / words)
+
+
 def fit(
     model: ListModel,
     examples: Sequence[Example],
@@ -70,7 +159,7 @@ def fit(
     config: LearningConfig,
     say: Callable[[str], None] = lambda line: None,
 ) -> float:
-    """Train a model, which ends with the weights of its best epoch, and return the base weight that suits them."""
+    """Train a model up to the weights of its best epoch, and return the best base weight for these weights."""
     torch.manual_seed(config.seed)
     order = torch.Generator().manual_seed(config.seed)
     optimizer = torch.optim.AdamW(model.parameters(), config.learning_rate, weight_decay=config.weight_decay)
@@ -79,7 +168,8 @@ def fit(
     best: tuple[Tuned, dict[str, Tensor]] | None = None
     for epoch in range(1, config.epochs + 1):
         loss = 0.0
-        for batch in _batches(examples, config.batch_lists, order):
+        shuffled = [examples[index] for index in torch.randperm(len(examples), generator=order).tolist()]
+        for batch in _batches(shuffled, config.batch_lists):
             loss += _step(model, batch, config, optimizer)
             schedule.step()
         tuned = tune(held_out, model_scores(model, held_out))
@@ -94,19 +184,13 @@ def fit(
     return best[0].base_weight
 
 
-def _batches(examples: Sequence[Example], size: int, order: torch.Generator) -> Iterator[list[Example]]:
-    indices = torch.randperm(len(examples), generator=order).tolist()
-    for start in range(0, len(indices), size):
-        yield [examples[index] for index in indices[start : start + size]]
-
-
 def _step(
     model: ListModel, batch: Sequence[Example], config: LearningConfig, optimizer: torch.optim.Optimizer
 ) -> float:
     model.train()
     optimizer.zero_grad()
-    scores_of_lists = model([each.item for each in batch]).split([len(each.right) for each in batch])
-    scores = padded([own + each.log_probs for own, each in zip(scores_of_lists, batch, strict=True)], -math.inf)
+    pairs = zip(_batch_scores(model, batch), batch, strict=True)
+    scores = padded([scores + example.log_probs for scores, example in pairs], -math.inf)
     loss = list_loss(scores, padded([each.right for each in batch], -1), config.target)
     loss.mean().backward()
     nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)

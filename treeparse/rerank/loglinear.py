@@ -14,6 +14,7 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features
+from treeparse.rerank.forests import columns, shifted
 from treeparse.sentence import Sentence
 
 
@@ -77,7 +78,7 @@ class LogLinear(nn.Module):
         bags = [self.ids(features(part, names)) for part in parts]
         starts = torch.tensor([0, *map(len, bags)]).cumsum(0)[:-1]
         ids = torch.tensor([each for bag in bags for each in bag], dtype=torch.int64)
-        return Bags(ids, starts, torch.tensor(members, dtype=torch.int64).reshape(-1, 2).T, len(trees))
+        return Bags(ids, starts, columns(members, 2), len(trees))
 
     def ids(self, names: Iterable[str]) -> list[int]:
         """Return the indices of features among the weights."""
@@ -86,13 +87,9 @@ class LogLinear(nn.Module):
 
     def forward(self, lists: Sequence[Bags]) -> Tensor:
         """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
-        ids = torch.cat([each.features for each in lists])
-        starts, parts, trees, feature_count, part_count, tree_count = [], [], [], 0, 0, 0
-        for each in lists:
-            starts.append(each.starts + feature_count)
-            trees.append(each.members[0] + tree_count)
-            parts.append(each.members[1] + part_count)
-            feature_count, part_count = feature_count + len(each.features), part_count + len(each.starts)
-            tree_count += each.trees
-        values = functional.embedding_bag(ids, self.weights, torch.cat(starts), mode="sum").squeeze(-1)
-        return values.new_zeros(tree_count).index_add(0, torch.cat(trees), values[torch.cat(parts)])
+        ids, counts = torch.cat([each.features for each in lists]), [each.trees for each in lists]
+        starts = shifted([each.starts for each in lists], [len(each.features) for each in lists])
+        of_trees, of_parts = zip(*(each.members for each in lists), strict=True)
+        trees, parts = shifted(of_trees, counts), shifted(of_parts, [len(each.starts) for each in lists])
+        values = functional.embedding_bag(ids, self.weights, starts, mode="sum").squeeze(-1)
+        return values.new_zeros(sum(counts)).index_add(0, trees, values[parts])

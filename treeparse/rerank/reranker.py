@@ -1,6 +1,6 @@
 """Trained rerankers: scorers of lists that add a base parser's log probability and a model's score of the tree."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,10 +12,8 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import CONFIG
 from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, write_model
-from treeparse.rerank.examples import example, model_scores, tune
-from treeparse.rerank.learning import LearningConfig, fit
+from treeparse.rerank.learning import LearningConfig, ListModel, example, fit, model_scores, tune
 from treeparse.rerank.loglinear import LogLinear, LogLinearConfig
-from treeparse.rerank.model import ListModel
 from treeparse.rerank.tree_network import TreeNetwork, TreeNetworkConfig
 from treeparse.sentence import Sentence
 
@@ -41,15 +39,7 @@ class NeuralSettings:
     model: TreeNetworkConfig
 
 
-SETTINGS: Mapping[str, type[GlobalSettings] | type[NeuralSettings]] = {
-    "global": GlobalSettings,
-    "neural": NeuralSettings,
-}
-NAMES = {LogLinearConfig: "global", TreeNetworkConfig: "neural"}
-MODELS: Mapping[type, type[LogLinear] | type[TreeNetwork]] = {
-    LogLinearConfig: LogLinear,
-    TreeNetworkConfig: TreeNetwork,
-}
+SETTINGS = {"global": GlobalSettings, "neural": NeuralSettings}
 
 
 class Reranker:
@@ -98,7 +88,8 @@ class Reranker:
         """
         learning = learning or LearningConfig()
         torch.manual_seed(learning.seed)
-        network = MODELS[type(model)].build(model, gold)  # type: ignore[arg-type]
+        is_global = isinstance(model, LogLinearConfig)
+        network = LogLinear.build(model, gold) if is_global else TreeNetwork.build(model, gold)
         examples = [example(network, *pair) for pair in matched(gold, lists)]
         dev = [example(network, *pair) for pair in matched(*held_out)] if held_out else examples[::HELD_OUT]
         train = examples if held_out else [each for index, each in enumerate(examples) if index % HELD_OUT]
@@ -113,11 +104,8 @@ class Reranker:
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write ``config.json``, ``vocabulary.json`` and ``model.safetensors``, all of them or none."""
-        config = {
-            KIND: NAMES[type(self.model.config)],
-            "base_weight": self.base_weight,
-            "model": asdict(self.model.config),
-        }
+        kind = "global" if isinstance(self.model, LogLinear) else "neural"
+        config = {KIND: kind, "base_weight": self.base_weight, "model": asdict(self.model.config)}
         write_model(directory, config, self.model.vocabulary(), self.model.state_dict())
 
     @classmethod
@@ -139,7 +127,11 @@ class Reranker:
         _drop_parser_vectors(config.get("model"), directory)
         settings = from_plain(SETTINGS[kind], config, f"{directory}/{CONFIG}")
         with restoring(KIND, directory):
-            model: ListModel = MODELS[type(settings.model)].restore(settings.model, vocabulary)  # type: ignore
+            model = (
+                LogLinear.restore(settings.model, vocabulary)
+                if isinstance(settings, GlobalSettings)
+                else TreeNetwork.restore(settings.model, vocabulary)
+            )
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
 
