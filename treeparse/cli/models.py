@@ -45,7 +45,7 @@ def add_model_arguments(parser: argparse.ArgumentParser, *, lists_of_best: bool 
 def add_precision_argument(parser: argparse.ArgumentParser) -> None:
     """Declare ``--precision``, of the scores."""
     meaning = (
-        "the precision of the scorer's products: 32-bit, bfloat16, or 8-bit on CPUs (trees may change a little); auto is "
+        "precision of the scorer's products: 32-bit, bfloat16, or 8-bit on CPUs (trees may change a little); auto is "
         "bfloat16 if the device has instructions for it (default: 32)"
     )
     add_choice_argument(parser, "--precision", precision_named, PRECISIONS, help=meaning, default="32")
