@@ -72,7 +72,7 @@ def check_outside_transforms(scores: Tensor) -> None:
 
 
 def arc_mask(lengths: Tensor, nodes: int) -> Tensor:
-    """``(*batch, nodes, nodes)`` bool: the arcs between words and from the root; other entries are ignored."""
+    """Return the entries ``(*batch, nodes, nodes)`` bool that are arcs between words or from the root."""
     position = torch.arange(nodes, device=lengths.device)
     inside = position <= lengths.unsqueeze(-1)
     words = inside & (position > 0)
@@ -120,7 +120,7 @@ def check_trees(heads: Tensor, labels: Tensor, words: Tensor, *, samples: bool =
 
 
 def fits(own: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-    """Whether a shape has all dimensions of another one, of the same size or of size 1."""
+    """Tell whether a shape has all dimensions of another one, of the same size or of size 1."""
     return len(own) == len(shape) and all(size in (1, full) for size, full in zip(own, shape, strict=True))
 
 
@@ -174,7 +174,7 @@ def labeled_tree(value: Tensor | tuple[Tensor, Tensor], labels: Tensor | None = 
 def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
     """Raise for the first score of an arc that is NaN, +inf or, if finite, beyond ``MAX_SCORE``.
 
-    Scores ``(*batch, n+1, n+1, ...)`` may have further dimensions; ``of`` names what of the arc they score.
+    Scores ``(*batch, n+1, n+1, ...)`` may have further dimensions; in errors, ``of`` precedes "arc".
     """
     if not _may_be_unusable(scores.detach()):
         return
@@ -187,7 +187,7 @@ def check_scores(scores: Tensor, lengths: Tensor, *, of: str = "") -> None:
 
 
 def check_other_parts(parts: Parts, kinds: Sequence[PartKind], lengths: Tensor, *, values: bool) -> None:
-    """Raise unless parts besides arcs have the kinds' shapes, and if ``values`` for what ``check_scores`` refuses."""
+    """Raise for scores of other parts than arcs that have wrong shapes, and if ``values`` as ``check_scores`` does."""
     if len(parts) - 1 != len(kinds):
         raise TreeparseError(f"These trees need scores of {named(kinds)}, got {len(parts)} tensor(s).")
     nodes = parts.arcs.shape[-1]
@@ -259,7 +259,7 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
 
 
 def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengths: Tensor, *, values: bool) -> None:
-    """Raise for label scores that do not fit the arcs' scores, and if ``values`` for what ``check_scores`` refuses.
+    """Raise for label scores that do not fit the arcs' scores, and if ``values`` as ``check_scores`` does.
 
     The values of a ``LabelSource`` are not checked.
     """
@@ -290,7 +290,7 @@ def no_tree_error(
     missed = _unreached(allowed, [0])
     if missed:
         return NoTreeError(f"{start}no arcs of finite score lead from the root to {_words(missed)}.")
-    # Every word is reached, but maybe from several words below the root: name what the best of them leaves out.
+    # Every word is reached, but maybe from several words below the root: name the words that the best one misses.
     tops = [word for word in range(1, count) if allowed[0][word]] if single_root else [0]
     top, missed = min(((top, _unreached(allowed, [top])) for top in tops), key=lambda pair: len(pair[1]))
     if missed:

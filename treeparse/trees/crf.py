@@ -91,7 +91,7 @@ class TreeCRF(TreeDistribution):
     @property
     @abstractmethod
     def family(self) -> Family:
-        """The family: which trees there are, and how sums, best trees and draws are computed."""
+        """The family, which defines the trees and computes sums, best trees and draws."""
 
     @property
     def kind_of_trees(self) -> str:
@@ -110,12 +110,12 @@ class TreeCRF(TreeDistribution):
     def with_scores(
         self, scores: Tensor | Parts, lengths: Tensor | None = None, *, validate_args: bool | None = None
     ) -> Self:
-        """The same kind of distribution, all settings included, with other scores, whose values are not checked.
+        """Return the same distribution under other scores, whose values are not checked.
 
         Args:
-            scores: of all parts, in any batch shape; or of arcs alone, and scores of other parts stay.
-            lengths: ``(*batch,)`` of the new scores; those of this distribution if None.
-            validate_args: whether items without a tree raise; as here if None.
+            scores: of all parts, in any batch shape; or of arcs alone, where other parts keep their scores.
+            lengths: ``(*batch,)`` of the new scores; None takes this distribution's lengths.
+            validate_args: whether items without a tree raise; None takes this distribution's setting.
         """
         lengths = self.lengths if lengths is None else lengths
         parts = scores if isinstance(scores, Parts) else self.parts.with_arcs(scores)
@@ -225,9 +225,8 @@ class TreeCRF(TreeDistribution):
         """Draw different trees in order, each from all that are left: heads, log probabilities and keys.
 
         A key is a tree's log probability plus independent Gumbel noise, and the drawn trees have the k largest keys.
-        Estimators without replacement need them (``treeparse.trees.estimators``; Kool et al. 2019, *Stochastic beams
-        and where to find them*). An item with fewer than k trees has each of them once; its probabilities then sum
-        to 1.
+        Estimators without replacement use keys (``treeparse.trees.estimators``; Kool et al. 2019, *Stochastic beams and
+        where to find them*). An item with fewer than k trees has each tree once; its probabilities then sum to 1.
 
         Args:
             k: the number of trees an item.
@@ -386,8 +385,8 @@ class TreeCRF(TreeDistribution):
         if q.scores.shape != self.scores.shape:
             shapes = f"{tuple(self.scores.shape)} and {tuple(q.scores.shape)}"
             raise TreeparseError(f"Two distributions to compare must have one shape, got different shapes, {shapes}.")
-        comparable = self.lengths is q.lengths or not (self._validate_args or readable_without_sync(self.lengths))
-        if not comparable and not torch.equal(q.lengths.to(self.lengths.device), self.lengths):
+        own, other, can_read = self.lengths, q.lengths, self._validate_args or readable_without_sync(self.lengths)
+        if can_read and own is not other and not torch.equal(other.to(own.device), own):
             raise TreeparseError("Two distributions to compare must be over the same lengths, got different lengths.")
         if q.family.kinds != self.family.kinds[: len(q.family.kinds)]:
             raise TreeparseError(

@@ -24,7 +24,7 @@ class FlatTrees:
     ``(*batch, ...)`` have the batch's own shape.
 
     Args:
-        family: which trees there are, and how sums, best trees and draws are computed.
+        family: the family, which defines the trees and computes sums, best trees and draws.
         scores: log weights of parts, ``(*batch, n+1, n+1)`` of arcs first, any floating dtype.
         lengths: int64 ``(*batch,)``.
         validate: whether items without a tree raise; otherwise scores may hold any values.
@@ -39,11 +39,11 @@ class FlatTrees:
         self.lengths = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
-        """The same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
+        """Return the same trees under other scores of arcs ``(B, n+1, n+1)``; other parts keep their scores."""
         return self.with_parts(self.parts.with_arcs(arcs), validate=validate)
 
     def with_parts(self, parts: Parts, *, validate: bool | None = None) -> "FlatTrees":
-        """The same trees under other scores of all parts ``(B, ...)``; ``validate`` as here if None."""
+        """Return the same trees under other scores of all parts ``(B, ...)``; ``validate`` stays if None."""
         validate = self.validate if validate is None else validate
         return FlatTrees(self.family, parts.map(self.unflat), self.unflat(self.lengths), validate=validate)
 
@@ -110,12 +110,12 @@ class FlatTrees:
         return self.minus_inf_without_tree(self._expected_code_length(self))
 
     def cross_entropy(self, q: "FlatTrees") -> Tensor:
-        """``-E_p[log q]`` ``(*batch,)``; +inf where q forbids what p allows."""
+        """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
         forbidden = self.unflat(self._allows_more(q))
         return self.minus_inf_without_tree(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
 
     def _expected_code_length(self, q: "FlatTrees") -> Tensor:
-        """-E_p[log q] over trees that q allows. Columns of q's arcs are shifted to maximum 0, so nothing cancels."""
+        """Return ``-E_p[log q]`` over trees that q allows; columns of q's arcs have maximum 0, so nothing cancels."""
         shifted, shift = q.shifted_parts
         expected = self.unflat(shifted.inner_product(self.part_marginals))
         return (q.log_partition - self.unflat(shift)) - expected
@@ -123,7 +123,7 @@ class FlatTrees:
     @cached_property
     @torch.enable_grad()
     def shifted_parts(self) -> tuple[Parts, Tensor]:
-        """Scores with the best arc of every column at 0, which keeps digits of differences; and the shift ``(B,)``."""
+        """Scores with the best arc of every column at 0, so that differences lose no digits; and the shift ``(B,)``."""
         return self.parts.shifted(self.is_arc)
 
     def _allows_more(self, q: "FlatTrees") -> Tensor:
@@ -222,15 +222,15 @@ class FlatTrees:
         return heads
 
     def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
-        """Heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other scores of their arcs ``(I, n+1, n+1)``."""
+        """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other arc scores ``(I, n+1, n+1)``."""
         parts = Parts((arcs, *(part[items] for part in self.parts[1:])))
         return self.family.best_trees(parts, self.lengths[items])
 
-    def check_arcs_alone(self, what: str) -> None:
-        """Raise where trees have parts besides arcs, for what is implemented for arcs alone."""
+    def check_arcs_alone(self, methods: str) -> None:
+        """Raise if trees have parts besides arcs; ``methods``, in the plural, begins the error."""
         if self.family.kinds:
             raise TreeparseError(
-                f"{what} are implemented for trees that score arcs alone; {self.family.name} trees score "
+                f"{methods} are implemented for trees that score arcs alone; {self.family.name} trees score "
                 f"{named(self.family.kinds)}."
             )
 

@@ -1,4 +1,4 @@
-"""The values of a tree's parts as one object: arcs ``(*batch, n+1, n+1)`` first, then whatever other kinds there are.
+"""The values of a tree's parts as one object: arcs ``(*batch, n+1, n+1)`` first, then the other kinds.
 
 A tree's score is the sum of the scores of its parts. Every tree has arcs; a family of trees may have further kinds of
 part, such as pairs of adjacent siblings, each described by a :class:`PartKind`.
@@ -30,7 +30,7 @@ class PartKind(ABC):
 
     @abstractmethod
     def mask(self, lengths: Tensor, nodes: int) -> Tensor:
-        """``(B, *shape)`` bool: the entries that are parts of some tree of ``lengths`` words; others are ignored."""
+        """Return the entries ``(B, *shape)`` bool that are parts of some tree of ``lengths`` words."""
 
     @abstractmethod
     def of_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ class PartKind(ABC):
 
 
 def named(kinds: Sequence[PartKind]) -> str:
-    """The kinds of part of a family as messages name them."""
+    """Name the kinds of part of a family in a message."""
     return " and ".join(["arcs", *(kind.name for kind in kinds)])
 
 
@@ -49,7 +49,7 @@ class Parts(tuple[Tensor, ...]):
     """One tensor ``(*batch, *part)`` for each kind of part: scores, marginals, or any other values of parts.
 
     The arcs ``(*batch, n+1, n+1)`` come first, the other kinds in the order of their family. A score of -inf forbids a
-    part, and no method here unforbids it.
+    part, which all methods preserve.
     """
 
     __slots__ = ()
@@ -73,7 +73,7 @@ class Parts(tuple[Tensor, ...]):
         return Parts((arcs, *self[1:]))
 
     def detach(self) -> "Parts":
-        """The same values as constants for autograd."""
+        """Return the values as constants for autograd."""
         return self.map(Tensor.detach)
 
     def to(self, *args: Any) -> "Parts":
@@ -89,15 +89,15 @@ class Parts(tuple[Tensor, ...]):
         return self.map(lambda part: part.expand(*batch_shape, *part.shape[axes:]))
 
     def power(self, order: float) -> "Parts":
-        """Multiply log weights by ``order``; what is forbidden stays forbidden, at order 0 too."""
+        """Multiply log weights by ``order``; -inf stays -inf, at order 0 too."""
         return self.map(lambda part: power(part, order))
 
     def neutral(self) -> "Parts":
-        """Score 0 for all parts that are allowed, so that all trees of the support have equal scores."""
+        """Set the score of all allowed parts to 0, so that all trees of the support have equal scores."""
         return self.power(0.0)
 
     def inner_product(self, marginals: "Parts") -> Tensor:
-        """Expected scores ``(B,)`` under marginals of these kinds, or of more; parts of marginal 0 count 0."""
+        """Return expected scores ``(B,)`` under marginals of these kinds, or of more; parts of marginal 0 count 0."""
         return reduce(torch.add, map(_expected_score, self, marginals))
 
     def total(self) -> Tensor:
@@ -133,12 +133,12 @@ class Parts(tuple[Tensor, ...]):
 
     @staticmethod
     def mean(items: "Sequence[Parts]") -> "Parts":
-        """The mean of several scores of the same kinds of part; a part that one of them forbids is forbidden."""
+        """Return the mean of several scores of the same kinds of part; a part that one of them forbids is forbidden."""
         return Parts([torch.stack(part).mean(0) for part in zip(*items, strict=True)])
 
 
 def power(scores: Tensor, order: float) -> Tensor:
-    """Log weights times ``order``; -inf stays -inf, at order 0 too."""
+    """Multiply log weights by ``order``; -inf stays -inf, at order 0 too."""
     finite = scores > -torch.inf
     return torch.where(finite, torch.where(finite, scores, 0.0) * order, -torch.inf)
 

@@ -25,7 +25,7 @@ class TreeSums:
 
     def __init__(self, family: Family, parts: Tensors, lengths: Tensor) -> None:
         self.family, self.parts, self.lengths = family, parts, lengths
-        self.saved: Any = None  # the family's state for Hessian products, if it saved one
+        self.saved: Any = None  # the family's state for Hessian-vector products, or None
 
     @cached_property
     def constants(self) -> tuple[Tensor, Tensors]:
@@ -33,7 +33,7 @@ class TreeSums:
         return self.family.log_partition_and_marginals(_constant(self.parts), self.lengths)
 
     def prepare_products(self) -> None:
-        """Compute ``constants`` with the state that spares Hessian products work, if the family saves one."""
+        """Compute ``constants`` with the state that makes Hessian-vector products faster, if the family saves one."""
         if self.family.saves_for_hessian and not self.has_constants:
             log_z, marginals, self.saved = self.family.sums_saved_for_hessian(_constant(self.parts), self.lengths)
             self.constants = log_z, marginals
@@ -44,15 +44,15 @@ class TreeSums:
         return "constants" in self.__dict__
 
     def log_partition(self) -> Tensor:
-        """Log of the summed weight of all trees ``(B,)``, differentiable twice; -inf where there is none."""
+        """Return the log of the summed weight of all trees ``(B,)``, differentiable twice; -inf without a tree."""
         return cast(Tensor, _LogPartition.apply(self, *self.parts))
 
     def marginals(self) -> Tensors:
-        """The probability of every part, differentiable; 0 where there is no tree."""
+        """Return the probability of every part, differentiable; 0 without a tree."""
         return _marginals(self, self.parts)
 
     def hessian_vector_products(self, vectors: Tensors) -> Tensors:
-        """H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors alone."""
+        """Return H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors only."""
         count = len(vectors[0])
         parts = tuple(part.expand(count, *part.shape).flatten(0, 1) for part in self.parts)
         repeated = TreeSums(self.family, parts, self.lengths.expand(count, -1).reshape(-1))

@@ -42,7 +42,7 @@ class ArcFamily(Family):
     """Trees that score arcs alone, on the CPU by compiled kernels; other tensors are copied there and back.
 
     Attributes:
-        functions: what computes values; here kernels in CPU memory.
+        functions: the functions that compute values; here compiled kernels.
         drawing: the ``DrawKernels``, which take the options ``single_root`` and ``threads`` too.
         list_of_best: the lazy list of the best trees.
         reach: as for ``sample_by_beam``.
@@ -83,8 +83,7 @@ class ArcFamily(Family):
 
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         """Return the lazy list of the best trees: in CPU memory, because a list grows one tree after another."""
-        (arcs,) = parts
-        return self.list_of_best(floats(arcs), integers(lengths), single_root=self.single_root)
+        return self.list_of_best(floats(parts[0]), integers(lengths), single_root=self.single_root)
 
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None

@@ -85,7 +85,7 @@ def _run(arithmetic: Plain, single_root: bool, differentiate: bool) -> tuple[Ten
 
 
 def _eliminate(arithmetic: Plain, w: Tensor, single_root: bool) -> list[Tensor]:
-    """Eliminate in place: column ``k`` ends divided by its pivot, which is stored at ``w[k, k]``.
+    """Eliminate in place: column ``k`` is divided by its pivot, which is stored at ``w[k, k]``.
 
     With a single root, a word that no other word reaches is the root word. The remaining words then hang from it as the
     words of a multi-root tree hang from node 0: its row replaces row 0.

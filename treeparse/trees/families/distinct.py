@@ -1,8 +1,8 @@
 """Trees without replacement: draw with replacement and drop repeats, which has the same law.
 
-Once the trees drawn have more than half of all mass, most further draws would be repeats, so the trie draws the other
-trees. The trees drawn before stay, because both methods draw each tree from the trees that are left. The trie also
-takes over after ``MAX_DRAWS`` draws, whatever rounding makes of the mass.
+Once the drawn trees have more than half of all mass, most further draws would be repeats, so the trie draws the other
+trees. The drawn trees stay, because both methods draw each tree from the remaining trees. The trie also takes over
+after ``MAX_DRAWS`` draws, because rounding may hide that the mass has reached half.
 """
 
 from collections.abc import Callable
@@ -79,11 +79,6 @@ class Remaining:
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
         return np.minimum(logs, 0.0)
 
-    def finish(self, draw: TrieSampler, known: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Draw the trees that ``known`` ``(B, K, W)`` lacks, without replacement; the known ones begin the list."""
-        logs = None if self.labels is None else floats(self.labels.log_probs())
-        return draw(self.scores, self.lengths, self.seeds, known.shape[1], known=known, label_logs=logs)
-
 
 @np.errstate(over="ignore", invalid="ignore")  # sums of scores that were not validated may overflow
 def sample_distinct(
@@ -94,9 +89,9 @@ def sample_distinct(
     count: int,
     labels: LabelDraws | None = None,
 ) -> DrawnArrays:
-    """Draw trees with the trie's law and arguments, mostly by a sampler with replacement.
+    """Draw ``count`` different trees an item with the trie's law, mostly by a sampler with replacement.
 
-    With ``labels``, these are drawn for the sampler's trees; ``scores`` then hold the sums over every arc's labels.
+    With ``labels``, a label is drawn for each arc of the sampler's trees; ``scores`` are then log sums over labels.
     """
     log_z = np.nan_to_num(kernels.log_partition(scores, lengths), neginf=0.0)
     items, remaining = np.arange(len(seeds)), Remaining(scores, lengths, seeds, log_z, labels)
@@ -112,7 +107,10 @@ def sample_distinct(
         _store(drawn, items[is_full], (trees[is_full], log_probs[is_full], keys))
         if is_exhausted.any():
             exhausted = remaining.select(is_exhausted.nonzero()[0])
-            _store(drawn, items[is_exhausted], exhausted.finish(kernels.trie, trees[is_exhausted]))
+            logs = None if exhausted.labels is None else floats(exhausted.labels.log_probs())
+            arguments = exhausted.scores, exhausted.lengths, exhausted.seeds, count
+            completed = kernels.trie(*arguments, known=trees[is_exhausted], label_logs=logs)
+            _store(drawn, items[is_exhausted], completed)
         unfinished = (~is_full & ~is_exhausted).nonzero()[0]
         items, remaining, draws = items[unfinished], remaining.select(unfinished), 2 * draws
     return drawn

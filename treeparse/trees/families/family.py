@@ -1,7 +1,7 @@
-"""The interface of a family of trees: what sums, best trees, lists and draws of flat batches are computed by.
+"""The interface of a family of trees, which computes sums, best trees, lists and draws of flat batches.
 
-A family says which trees there are (crossing arcs, one root or many, kinds of part) and how they are computed with
-(compiled kernels, torch). Distributions reach all that depends on either through one object; a new backend is one more.
+A family defines its trees (crossing arcs, one root or many, kinds of part) and its backend (compiled kernels, torch,
+CUDA). A distribution uses both through one object, so a new backend is a new class.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ DistinctMethod = Literal["repeat", "trie", "beam"]
 
 
 class KBest(Protocol):
-    """A list of trees, best first, that grows on request; trees made before stay."""
+    """A list of trees, best first, that grows on request; earlier trees stay."""
 
     @property
     def heads(self) -> IntArray:
@@ -68,8 +68,8 @@ class Family(ABC):
 
     Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on any device.
 
-    Abstract methods and ``kinds`` are what every family has: sums, best trees, membership, and the parts of a tree,
-    from which its score follows. All other methods are capabilities: a family without one inherits a method that raises
+    Every family has the abstract methods and ``kinds``: sums, best trees, membership, and the parts of a tree, from
+    which its score follows. All other methods are capabilities: a family without one inherits a method that raises
     an error, which names the families that have it.
 
     Attributes:

@@ -80,14 +80,11 @@ class NonprojectiveInTorch(Nonprojective):
     saves_for_hessian: ClassVar[bool] = False
 
     def log_partition(self, parts: Tensors, lengths: Tensor) -> Tensor:
-        (arcs,) = parts
-        return dense.log_partition(arcs, lengths, single_root=self.single_root)
+        return dense.log_partition(parts[0], lengths, single_root=self.single_root)
 
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        (arcs,) = parts
-        log_z, marginals = dense.log_partition_and_marginals(arcs, lengths, single_root=self.single_root)
+        log_z, marginals = dense.log_partition_and_marginals(parts[0], lengths, single_root=self.single_root)
         return log_z, (marginals,)
 
     def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
-        (arcs,), (directions,) = parts, vectors
-        return (dense.hessian_vector_product(arcs, lengths, directions, single_root=self.single_root),)
+        return (dense.hessian_vector_product(parts[0], lengths, vectors[0], single_root=self.single_root),)

@@ -71,7 +71,8 @@ class LabeledKBest:
         new = (in_new_trees & (self._row_of_arc < 0)).nonzero()
         self._row_of_arc[new] = len(self._values) + np.arange(len(new[0]))
         arcs = [torch.from_numpy(index).to(self._arc_scores.device) for index in new]
-        values, labels = self._label_scores.sorted_of(*arcs)
+        scores = self._label_scores.at(*arcs).detach()
+        values, labels = scores.sort(dim=-1, descending=True, stable=True)  # of equal labels the lowest first
         values = values + self._arc_scores[tuple(arcs)].unsqueeze(-1)
         self._values = np.concatenate([self._values, values.cpu().numpy()])
         self._labels = np.concatenate([self._labels, labels.cpu().numpy()])

@@ -25,21 +25,11 @@ from treeparse.trees.checks import (
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod
-from treeparse.trees.labels import sums
+from treeparse.trees.labels import sources, sums
 from treeparse.trees.labels.best import BestLabeled
 from treeparse.trees.labels.flat import FlatLabeledTrees
 from treeparse.trees.labels.scores import FlatLabels
-from treeparse.trees.labels.sources import (
-    ForbiddenLabels,
-    LabelsDetached,
-    LabelsForbidden,
-    LabelsGiven,
-    LabelsOfItems,
-    LabelSource,
-    LabelsReordered,
-    LabelsScaled,
-    LabelTensor,
-)
+from treeparse.trees.labels.sources import ForbiddenLabels, LabelSource, LabelTensor
 from treeparse.trees.labels.trees import (
     BestLabeledTrees,
     DistinctLabeledTrees,
@@ -399,7 +389,7 @@ class LabeledCRF(TreeDistribution):
                 raise TreeparseError(
                     f"Known labels must be below the number of labels, {self.labels.count}; -1 leaves a label open."
                 )
-            scores = LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
+            scores = sources.LabelsGiven(self.labels.source, known.reshape(-1, known.shape[-1]))
             if isinstance(self.label_scores, Tensor):
                 scores = scores.from_heads(0, known.shape[-1]).reshape(self.label_scores.shape)
         return self._with(self.base.given(heads), scores)
@@ -413,11 +403,11 @@ class LabeledCRF(TreeDistribution):
 
         Where no labelled tree remains, the result is a distribution without a tree.
         """
-        return self._with(self.base, LabelsForbidden(self.labels.source, forbidden))
+        return self._with(self.base, sources.LabelsForbidden(self.labels.source, forbidden))
 
     def of_items(self, items: Tensor) -> Self:
         """Select items ``(I,)`` of a flat batch, in order; in the result, an item without a tree is no error."""
-        result = self._with(self.base.of_items(items), LabelsOfItems(self.labels.source, items))
+        result = self._with(self.base.of_items(items), sources.LabelsOfItems(self.labels.source, items))
         result._validate_args = False
         return result
 
@@ -426,12 +416,12 @@ class LabeledCRF(TreeDistribution):
 
         Labels whose index is left out are forbidden too.
         """
-        return self._with(self.base, LabelsReordered(self.labels.source, indices))
+        return self._with(self.base, sources.LabelsReordered(self.labels.source, indices))
 
     def detach(self) -> Self:
         """Return the same distribution as a constant for autograd."""
         scores = self.label_scores
-        detached = scores.detach() if isinstance(scores, Tensor) else LabelsDetached(scores)
+        detached = scores.detach() if isinstance(scores, Tensor) else sources.LabelsDetached(scores)
         return self._with(self.base.detach(), detached)
 
     def tempered(self, temperature: float) -> Self:
@@ -442,7 +432,7 @@ class LabeledCRF(TreeDistribution):
         """
         base = self.base.tempered(temperature)
         if not isinstance(self.label_scores, Tensor):
-            return self._with(base, LabelsScaled(self.label_scores, 1 / temperature))
+            return self._with(base, sources.LabelsScaled(self.label_scores, 1 / temperature))
         scores = self.label_scores.double() / temperature
         check_label_scores(scores, base.scores, base.lengths, values=bool(self._validate_args))
         return self._with(base, scores)

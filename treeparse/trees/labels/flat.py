@@ -9,6 +9,7 @@ from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
 from treeparse.trees.part_values import DenseValues, PartValues, SparseValues, full_values, sparse_entries
+from treeparse.trees.parts import power
 
 
 class FlatLabeledTrees:
@@ -35,24 +36,27 @@ class FlatLabeledTrees:
     @cached_property
     @torch.enable_grad()
     def entropy(self) -> Tensor:
-        """Entropy ``(*batch,)``."""
-        return self.arcs.entropy + self.arcs.unflat(self.labels.expected_entropy(self.arcs.marginals))
+        """Entropy ``(*batch,)``: of the arcs, and of the labels given the arcs."""
+        arcs = self.arcs.entropy
+        return arcs + self.arcs.unflat(sums.expected(sums.entropy, self.arcs.marginals, [self.labels.source]))
 
     def cross_entropy(self, q: "FlatLabeledTrees") -> Tensor:
         """Return ``-E_p[log q]`` ``(*batch,)``; +inf where q forbids a tree of p."""
-        labels = self.labels.expected_code_length(q.labels, self.arcs.marginals)
+        labels = sums.expected(sums.code_length, self.arcs.marginals, [self.labels.source, q.labels.source])
         value = self.arcs.cross_entropy(q.arcs) + self.arcs.unflat(labels)
         forbids_label = self.arcs.allows_some(self.labels.forbidden_by(q.labels))
         return torch.where(self.arcs.unflat(forbids_label), torch.inf, value)
 
     def expected_gradient(self) -> Tensor:
         """Return the trace of the covariance of labelled arcs ``(*batch,)``: trees differ in an arc or in its label."""
-        return self.arcs.expected_gradient() + self.arcs.unflat(self.labels.expected_difference(self.arcs.marginals))
+        arcs, marginals = self.arcs.expected_gradient(), self.arcs.marginals
+        return arcs + self.arcs.unflat(sums.expected(sums.difference, marginals.square(), [self.labels.source]))
 
     def log_power_sum(self, order: float) -> Tensor:
         """Return the log of the sum over labelled trees of their probability to a power ``(*batch,)``."""
         parts = self.base.parts.power(order)
-        arcs = self.arcs.with_parts(parts.with_arcs(parts.arcs + self.labels.power(order)))
+        labels = self.labels.reduce(lambda scores: sums.log_sum(power(scores, order)))
+        arcs = self.arcs.with_parts(parts.with_arcs(parts.arcs + labels))
         return arcs.log_partition - order * self.log_partition
 
     def expectation(self, r: Tensor) -> Tensor:

@@ -32,6 +32,10 @@ class Mixture:
         log_weights: ``(M, *batch)`` of the components, in nats up to a constant an item; dimensions of size 1
             broadcast, and None gives all components the same weight.
 
+    Attributes:
+        shape: ``(*batch, n+1, n+1, L)``, one number a labelled arc.
+        device: the device of the components.
+
     Raises:
         TreeparseError: as :func:`check_alike` does, and for weights of another shape.
     """
@@ -39,6 +43,7 @@ class Mixture:
     def __init__(self, components: Sequence[LabeledCRF], log_weights: Tensor | None = None) -> None:
         self.components = check_alike(components)
         first = self.components[0]
+        self.shape, self.device = first.shape, first.device
         shape = (len(self.components), *first.batch_shape)
         weights = first.scores.new_zeros(shape) if log_weights is None else log_weights
         if not fits(tuple(weights.shape), shape):
@@ -47,16 +52,6 @@ class Mixture:
                 f"{tuple(weights.shape)}: {BROADCASTING}."
             )
         self.log_weights = weights.double().expand(shape).log_softmax(0)
-
-    @property
-    def shape(self) -> Size:
-        """``(*batch, n+1, n+1, L)``, one number a labelled arc."""
-        return self.components[0].shape
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the components."""
-        return self.components[0].device
 
     def as_crf(self, purpose: str) -> LabeledCRF:
         """Raise, because a tree's log probability is not a sum over its arcs; ``purpose``, a plural, begins the error.

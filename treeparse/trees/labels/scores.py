@@ -10,7 +10,6 @@ from treeparse.batch import readable_without_sync
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.sources import LabelSource
 from treeparse.trees.labels.trees import TreeMarginals
-from treeparse.trees.parts import power
 from treeparse.trees.randomness import uniforms
 
 SALT = 0x6C6162656C73  # gives the draws of labels another stream than the draws of trees
@@ -47,18 +46,6 @@ class FlatLabels:
         """The score of every arc's best label ``(B, n+1, n+1)``, a constant."""
         return self.reduce(lambda scores: scores.amax(-1)).detach()
 
-    def expected_entropy(self, marginals: Tensor) -> Tensor:
-        """Return the entropy of a random tree's labels given its arcs ``(B,)``, from the arcs' marginals."""
-        return sums.expected(sums.entropy, marginals, [self.source])
-
-    def expected_difference(self, marginals: Tensor) -> Tensor:
-        """Return the expected number ``(B,)`` of arcs that two random trees share with different labels."""
-        return sums.expected(sums.difference, marginals.square(), [self.source])
-
-    def expected_code_length(self, q: "FlatLabels", marginals: Tensor) -> Tensor:
-        """Return the expected code length of labels under q's scores ``(B,)``, from the arcs' marginals."""
-        return sums.expected(sums.code_length, marginals, [self.source, q.source])
-
     def forbidden_by(self, q: "FlatLabels") -> Tensor:
         """Tell which arcs ``(B, n+1, n+1)`` have a label that q forbids and these scores allow."""
         if self.source.support is not None and self.source.support == q.source.support:
@@ -68,10 +55,6 @@ class FlatLabels:
             return ((own > -torch.inf) & (other == -torch.inf)).any(-1)
 
         return sums.by_heads(some_label, self.is_arc, [self.source, q.source])
-
-    def power(self, order: float) -> Tensor:
-        """Return the log of the sum of each arc's label weights to a power ``(B, n+1, n+1)``."""
-        return self.reduce(lambda scores: sums.log_sum(power(scores, order)))
 
     def log_probs(self) -> Tensor:
         """Return log probabilities of all labels given their arcs ``(B, n+1, n+1, L)``, float64 constants."""
@@ -140,10 +123,6 @@ class FlatLabels:
         chosen = labels.clamp(0, self.count - 1).flatten()
         scores = self.source.at_labels(*_arcs_of(heads), chosen).reshape(heads.shape)
         return torch.where(heads >= 0, scores, 0.0).to(torch.float64)
-
-    def sorted_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> tuple[Tensor, Tensor]:
-        """Return scores and labels of arcs ``(A, L)``, best first, ties in the order of labels; constants."""
-        return self.at(item, head, dependent).detach().sort(dim=-1, descending=True, stable=True)
 
     def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
         """Draw a label for every word of trees ``(S, B, n+1)``, given its arc, by a seed an item ``(B,)``.
