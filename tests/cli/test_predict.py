@@ -380,10 +380,8 @@ def test_conllu_given_as_text_is_refused(
 ) -> None:
     source = written(tmp_path / "in.conllu", text + "a b\n")
     error = error_of(capsys, model, source, "--format", "text", "-o", tmp_path / "out.conllu")
-    assert error.startswith(f"treeparse: error: {source}: this is CoNLL-U (line ")
-    assert error.endswith(
-        "), but is read as text, a sentence a line: leave out --format text, or name the file .conllu\n"
-    )
+    assert error.startswith(f"treeparse: error: {source}: text must have one sentence a line, but line ")
+    assert error.endswith(" is CoNLL-U: leave out --format text, or name the file .conllu\n")
     assert not (tmp_path / "out.conllu").exists()
 
 

@@ -84,7 +84,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, suffix: str, damage) -> None:
 def test_a_small_file_of_an_endless_line_is_left_soon(tmp_path: Path, suffix: str) -> None:
     path = written(tmp_path, suffix, compress(bytes(4 * MAX_LINE), suffix))
     assert path.stat().st_size < 50_000
-    with pytest.raises(DataError, match=rf"{path}:1: the line is longer than 8 MiB"):
+    with pytest.raises(DataError, match=rf"{path}:1: a line must be at most 8 MiB long"):
         read(path)
 
 

@@ -104,5 +104,5 @@ def test_longest_line_is_read():
     lines = b"x" * (2**20 - 1) + b"\n" + b"y" * (2**20 + 1) + b"\n"
     reader = numbered_lines(io.BytesIO(lines), "file", limit=2**20)
     assert next(reader) == (1, lines[: 2**20])
-    with pytest.raises(DataError, match=r"^file:2: the line is longer than 1 MiB"):
+    with pytest.raises(DataError, match=r"^file:2: a line must be at most 1 MiB long"):
         next(reader)

@@ -49,9 +49,9 @@ def test_several_roots_only_where_allowed(folder):
 def test_nothing_left_is_an_error(folder):
     path = folder / "bad"
     path.write_bytes(sentence("bad", "_"))
-    with pytest.raises(TreeparseError, match=r"no valid sentence is left in .*bad"):
+    with pytest.raises(TreeparseError, match=r"No sentence is valid in .*bad"):
         load_treebank([path], on_invalid=lambda fault: None)
-    with pytest.raises(TreeparseError, match="a treebank needs at least one file"):
+    with pytest.raises(TreeparseError, match="A treebank needs at least one file"):
         load_treebank([])
 
 
@@ -60,5 +60,5 @@ def test_one_path_is_one_path(folder, kind):
     assert [each.sent_id for each in load_treebank(kind(folder / "b.conllu"))] == ["b1", "b2"]
     with pytest.raises(TreeparseError, match=r"there is no file .*absent"):
         load_treebank(kind(folder / "absent"))
-    with pytest.raises(TreeparseError, match="a treebank needs at least one file"):
+    with pytest.raises(TreeparseError, match="A treebank needs at least one file"):
         load_treebank("")

@@ -83,18 +83,18 @@ GOOD = "- head: root\n  probability: 0.5\n"
         ("# nothing\n", None, "there is no constraint in it"),
         ("[]", None, "there is no constraint in it"),
         ("\nhead: root\nprobability: 0.5\n", 2, "constraints are a list: begin each of them with '- '"),
-        (GOOD + "- root\n", 3, "a constraint is 'root', but should be a mapping with keys such as dependent"),
+        (GOOD + "- root\n", 3, "a constraint must be a mapping with keys such as dependent, got 'root'"),
         (
             GOOD + "- head: {upos: X}\n  probabilty: 0.5\n",
             4,
-            "there is no key 'probabilty' in a constraint, only .*; did you mean probability?",
+            "unknown key 'probabilty' in a constraint; the keys are .*; did you mean probability?",
         ),
         (
             GOOD + "- head:\n    uposs: X\n  at_most: 0.1\n",
             4,
-            "there is no key 'uposs' in head, only upos, word; did you mean upos?",
+            "unknown key 'uposs' in head; the keys are upos, word; did you mean upos?",
         ),
-        ("- [a]: b\n", 1, "there is no key a list in a constraint"),
+        ("- [a]: b\n", 1, "unknown key a list in a constraint"),
         (
             GOOD + "- head: {upos: X}\n",
             3,
@@ -110,7 +110,7 @@ GOOD = "- head: root\n  probability: 0.5\n"
         ("- head: root\n  probability: .nan\n", 2, "a probability must be a number from 0 to 1, got '.nan'"),
         ("- head: root\n  probability: nan\n", 2, "a probability must be a number from 0 to 1, got nan"),
         ("- head: root\n  probability: often\n", 2, "a probability must be a number from 0 to 1, got 'often'"),
-        ("- head: root\n  at_most: [0.1, 0.2]\n", 2, "one value should stand here, not a list"),
+        ("- head: root\n  at_most: [0.1, 0.2]\n", 2, "this must be one value, got a list"),
         ("- head: root\n  probability: [0.1]\n", 2, r"an interval must be two probabilities, such as \[0.8, 1.0\]"),
         (
             "- head: root\n  probability: [0.9, 0.8]\n",
@@ -133,9 +133,13 @@ GOOD = "- head: root\n  probability: 0.5\n"
         ),
         ("- head: {root: true, upos: X}\n  probability: 1\n", 1, "a set of words has no key root: write 'head: root'"),
         ("- head: {}\n  probability: 1\n", 1, "a set of words must have upos, word or both, got neither"),
-        ("- head:\n    word: []\n  probability: 1\n", 2, "the list of word is empty: leave it out, or name some"),
-        ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "a value is missing here"),
-        ("- head: {upos: {a: b}}\n  probability: 1\n", 1, "one value should stand here, not a mapping"),
+        (
+            "- head:\n    word: []\n  probability: 1\n",
+            2,
+            "a list of word must not be empty: leave it out, or name some",
+        ),
+        ("- head: {upos: X}\n  label:\n  probability: 1\n", 2, "this must be a value, got nothing"),
+        ("- head: {upos: {a: b}}\n  probability: 1\n", 1, "this must be one value, got a mapping"),
         ("- direction: lft\n  probability: 1\n", 1, "direction must be left or right, got 'lft'; did you mean left?"),
         (
             "- label: a\n  distance: 0\n  probability: 1\n",
@@ -152,11 +156,11 @@ GOOD = "- head: root\n  probability: 0.5\n"
             5,
             "constraints must differ, but 'any word hangs from any head, as b or a' is in line 1 too",
         ),
-        ("- head: root\n  probability: 1\n  head: root\n", None, "line 3: the key 'head' stands there a second time"),
-        ("- head: root\n  probability: [1\n", 3, "this is no YAML: "),
-        ("- a\n--- \n- b\n", 2, "this is no YAML: but found another document"),
+        ("- head: root\n  probability: 1\n  head: root\n", None, "line 3: the key 'head' is repeated"),
+        ("- head: root\n  probability: [1\n", 3, "the text is not YAML: "),
+        ("- a\n--- \n- b\n", 2, "the text is not YAML: but found another document"),
         ("- head: \x07\n", None, "control characters are not allowed"),
-        ("- " + "[" * 100, None, "line 1: lists and mappings nest more than 32 deep"),
+        ("- " + "[" * 100, None, "line 1: lists and mappings must nest at most 32 deep"),
     ],
 )
 def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -> None:
@@ -170,7 +174,7 @@ def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -
 def test_files_that_hold_no_text(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_bytes(b"- head: \xff")
-    with pytest.raises(DataError, match=r"c\.yaml: the file is not text in UTF-8"):
+    with pytest.raises(DataError, match=r"c\.yaml: the file must be text in UTF-8"):
         read_constraints(path)
     path.write_bytes(b" " * (LONGEST + 1))
     with pytest.raises(DataError, match=r"c\.yaml: the file has more than 1,048,576 bytes"):

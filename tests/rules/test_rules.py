@@ -82,23 +82,23 @@ def test_the_shipped_rules_are_of_universal_dependencies() -> None:
     [
         ("", None, "there is no rule in it: give one of at_most_one, forbidden, root_upos, trees"),
         ("{}", None, "there is no rule in it"),
-        ("- obj\n", 1, "a file of rules is a list, but should be a mapping with keys such as at_most_one"),
-        ("\nat_most: [obj]\n", 2, "there is no key 'at_most' in a file of rules, only at_most_one, forbidden, "),
+        ("- obj\n", 1, "a file of rules must be a mapping with keys such as at_most_one, got a list"),
+        ("\nat_most: [obj]\n", 2, "unknown key 'at_most' in a file of rules; the keys are at_most_one, forbidden, "),
         ("at_most: [obj]\n", 1, "did you mean at_most_one?"),
         ("trees: projective\nat_most_one: obj\n", 2, "at_most_one is 'obj', but should be a list: begin each rule"),
         ("forbidden: []\n", 1, "the list of forbidden is empty: leave it out"),
-        ("at_most_one:\n  - obj\n  - []\n", 3, "the list of labels is empty: leave it out, or name some"),
-        ("at_most_one:\n  - {label: obj}\n", 2, "there is no key 'label' in a set of labels, only labels, except"),
+        ("at_most_one:\n  - obj\n  - []\n", 3, "a list of labels must not be empty: leave it out, or name some"),
+        ("at_most_one:\n  - {label: obj}\n", 2, "unknown key 'label' in a set of labels; the keys are labels, except"),
         ("at_most_one:\n  - {except: obj}\n", 2, "a set of labels lacks labels: give them, and except if you like"),
         ("at_most_one:\n  - {labels: obj, except: det}\n", 2, "the label det is excepted, but is none of obj anyway"),
         ("forbidden:\n  - {head: obj}\n", 2, "a forbidden pair lacks dependent: give head and dependent"),
-        ("forbidden:\n  - obj\n", 2, "a forbidden pair is 'obj', but should be a mapping with keys such as head"),
-        ("forbidden:\n  - {head: a, to: b}\n", 2, "there is no key 'to' in a forbidden pair, only head, dependent"),
-        ("root_upos: []\n", 1, "the list of root_upos is empty"),
-        ("root_upos:\n", 1, "a value is missing here"),
+        ("forbidden:\n  - obj\n", 2, "a forbidden pair must be a mapping with keys such as head, got 'obj'"),
+        ("forbidden:\n  - {head: a, to: b}\n", 2, "unknown key 'to' in a forbidden pair; the keys are head, dependent"),
+        ("root_upos: []\n", 1, "a list of root_upos must not be empty"),
+        ("root_upos:\n", 1, "this must be a value, got nothing"),
         ("trees: nonprojective\n", 1, "trees are 'nonprojective', but can only be projective"),
-        ("trees: projective\ntrees: projective\n", None, "line 2: the key 'trees' stands there a second time"),
-        ("trees: [\n", 2, "this is no YAML: "),
+        ("trees: projective\ntrees: projective\n", None, "line 2: the key 'trees' is repeated"),
+        ("trees: [\n", 2, "the text is not YAML: "),
     ],
 )
 def test_every_mistake_has_its_line(text: str, line: int | None, problem: str) -> None:
@@ -121,5 +121,5 @@ def test_a_label_that_nobody_knows_is_named_with_its_line(tmp_path: Path) -> Non
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "rules.yaml").write_bytes(b"\xff")
-    with pytest.raises(DataError, match="the file is not text in UTF-8"):
+    with pytest.raises(DataError, match="the file must be text in UTF-8"):
         read_rules(tmp_path / "rules.yaml")

@@ -286,12 +286,12 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (LAUGHS, "values, aliases written out"),
+        (LAUGHS, "values, with aliases"),
         ("data: " + "[" * 100_000, "nest more than 32 deep"),
         ("data: " + "{a: " * 10_000, "nest more than 32 deep"),
-        ("output: a\nseed: 1\noutput: b\n", "line 3: the key 'output' stands there a second time"),
-        ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "line 4: the key 'arc_size' stands there a second time"),
-        ("data: &a [*a]\n", r"\*a stands for nothing that is complete before it"),
+        ("output: a\nseed: 1\noutput: b\n", "line 3: the key 'output' is repeated"),
+        ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "line 4: the key 'arc_size' is repeated"),
+        ("data: &a [*a]\n", r"define &a before the use of \*a"),
         ("output: " + "x" * 2**20, "has more than 1,048,576 bytes"),
         ("data: 7\n", "data is a section of settings, got 7: set its keys, such as data.batch_squared"),
         ("data: /dev/zero\n", "data is a section of settings, got '/dev/zero'"),
@@ -333,7 +333,7 @@ def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
     [
         (["--data", "{train: a, train: b}"], "The value of --data cannot be read: line 1: the key 'train' stands"),
         (["--data", "[" * 50_000], "nest more than 32 deep"),
-        (["--model.encoder={a: &a [x, x], b: [*c]}"], r"\*c stands for nothing"),
+        (["--model.encoder={a: &a [x, x], b: [*c]}"], r"before the use of \*c"),
         (["--data", "/dev/zero"], "data is a section of settings, got '/dev/zero'"),
         (["--seed", "-1"], r"seed must be from 0 to 2\*\*63 - 1, got -1"),
         (["--seed", str(10**30)], r"seed must be from 0 to 2\*\*63 - 1, got 10{30}"),

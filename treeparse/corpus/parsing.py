@@ -81,7 +81,7 @@ class _CorpusParser:
         for full_chunk in chunks_of(check_tags(read, self.model), self.request.chunk or CHUNK, words):
             if self.request.format == "text":
                 forms = (item.sentence.words.forms for item in full_chunk if item is not None)
-                if doubt := check.look(forms):
+                if doubt := check.check(forms):
                     self.observer.warn(doubt)
             chunk, lists, fault = self._parse_chunk(full_chunk)
             self.summary.add([item.sentence.words for item in chunk if item is not None])

@@ -22,7 +22,7 @@ from treeparse.errors import DataError, TreeparseError
 
 STANDARD_STREAM = "-"
 AT_ONCE = 2**16  # bytes that are read ahead of a compressed file
-MAX_LINE = 2**23  # bytes: longer than any sane line, and soon read where a line never ends
+MAX_LINE = 2**23  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _standard_input() -> BinaryIO:
 
 @contextmanager
 def open_by_content(path: str | Path) -> Iterator[BufferedReader]:
-    """Open a file or standard input; the first bytes, not the name, tell whether it is compressed."""
+    """Open a file or standard input; the first bytes, not the name, decide whether it is compressed."""
     with nullcontext(sys.stdin.buffer) if str(path) == STANDARD_STREAM else open(path, "rb") as stream:
         plain = cast(BufferedReader, stream)
         compression = compression_of_content(plain.peek(MAGIC_LENGTH))
@@ -102,7 +102,7 @@ def numbered_lines(stream: BinaryIO, source: str, *, limit: int = MAX_LINE) -> I
         if number == 1:
             check_format(line, source)
         if len(line) > limit:
-            problem = f"the line is longer than {limit >> 20} MiB; is this a text file?"
+            problem = f"a line must be at most {limit >> 20} MiB long; is this a text file?"
             raise DataError(problem, source=source, line=number)
         yield number, line
 

@@ -120,8 +120,7 @@ def atomic_write(path: str | Path, data: str | bytes) -> None:
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Yield a new folder that replaces ``path`` when the block ends without an exception, and is removed otherwise.
 
-    What a killed process left of an earlier attempt is removed first; its old folder is restored if ``path`` is
-    missing.
+    Leftovers of killed processes are removed first; if ``path`` is missing, the folder that they replaced is restored.
 
     Raises:
         TreeparseError: ``path`` is a file, or its parent does not exist.
@@ -136,7 +135,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _exchange(temporary: Path, target: Path) -> None:
-    """Replace the target by a new folder, and keep the old one beside it; the last of several writers wins."""
+    """Replace the target by a new folder, and rename the old one next to it; the last of several writers wins."""
     old = temporary.with_suffix(OLD)
     while True:
         with suppress(FileNotFoundError):

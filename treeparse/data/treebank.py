@@ -24,10 +24,10 @@ def load_treebank(
         DataError: if a sentence is faulty and ``on_invalid`` is None.
     """
     if not patterns:
-        raise TreeparseError("a treebank needs at least one file")
+        raise TreeparseError("A treebank needs at least one file.")
     paths = expand_paths([patterns] if isinstance(patterns, str | Path) else patterns)
     read = functools.partial(read_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
     sentences = [sentence for path in paths for sentence in read(path, on_invalid=on_invalid)]
     if not sentences:
-        raise TreeparseError(f"no valid sentence is left in {', '.join(map(str, paths))}")
+        raise TreeparseError(f"No sentence is valid in {', '.join(map(str, paths))}.")
     return sentences

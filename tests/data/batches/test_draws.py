@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from treeparse.data.batches.draws import SmoothedDraw
+from treeparse.data.batches.mixing import SmoothedDraw
 
 SIZES = (1000, 100, 10)
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.draws import SmoothedDraw
 from treeparse.data.batches.loading import Item
-from treeparse.data.batches.mixing import EpochSampler, TrainingMix, merged_evenly, spread_evenly
+from treeparse.data.batches.mixing import EpochSampler, SmoothedDraw, TrainingMix, merged_evenly, spread_evenly
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.names import Mixing
 
@@ -42,7 +41,7 @@ def parts(batch: Sequence[Item]) -> tuple[list[int], list[int]]:
 
 
 def plain(sampler: EpochSampler) -> list[list[object]]:
-    return [[item if isinstance(item, int) else ("text", item.place) for item in batch] for batch in sampler]
+    return [[item if isinstance(item, int) else ("text", item.index) for item in batch] for batch in sampler]
 
 
 def test_without_a_mixture_batches_are_those_of_old() -> None:
@@ -70,10 +69,10 @@ def test_an_epoch_has_all_labelled_sentences_and_the_next_of_the_text(
         sampler.set_epoch(epoch)
         items = [item for batch in sampler for item in batch]
         assert sorted(item for item in items if isinstance(item, int)) == list(range(len(LABELLED)))
-        taken = sorted(item.place for item in items if not isinstance(item, int))
-        assert taken == sorted(sentence.place for sentence in text.share(epoch))
+        taken = sorted(item.index for item in items if not isinstance(item, int))
+        assert taken == sorted(sentence.index for sentence in text.share(epoch))
         assert abs(sum(lengths[place] for place in taken) - ratio * sum(LABELLED)) <= max(lengths)
-        seen += [sentence.place for sentence in text.share(epoch)]
+        seen += [sentence.index for sentence in text.share(epoch)]
         assert len(list(sampler)) == len(sampler)
     assert seen == [place % len(lengths) for place in range(len(seen))]
 

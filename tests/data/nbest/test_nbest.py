@@ -439,5 +439,5 @@ def test_multi_root_trees_are_trees(lists: list[NBestList], tmp_path: Path) -> N
 def test_a_line_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("treeparse.data.nbest.jsonl._MAX_LINE", 2**20)
     (tmp_path / "zeros.jsonl").write_bytes(b"\n" + bytes(2**20 + 1))
-    with pytest.raises(DataError, match=r"zeros\.jsonl:2: the line is longer than 1 MiB"):
+    with pytest.raises(DataError, match=r"zeros\.jsonl:2: a line must be at most 1 MiB long"):
         list(read_nbest(tmp_path / "zeros.jsonl"))

@@ -33,11 +33,11 @@ def test_frequent_ones_with_their_usual_words(tmp_path: Path) -> None:
 def test_only_what_may_be_a_mistake_of_annotation_is_passed_over() -> None:
     for others, expected in ((0, True), (19, True), (20, False)):
         sentences = [["le", "chat"]] * others + [["le", "chat", "Du", "roi"]]
-        doubt = RawTextCheck(None, KNOWN).look(sentences)
+        doubt = RawTextCheck(None, KNOWN).check(sentences)
         assert (doubt is not None) == expected
-        assert doubt is None or "'Du', there 'de' 'le'" in doubt
+        assert doubt is None or "'Du', which is 'de' 'le' there" in doubt
 
 
 @pytest.mark.parametrize("known", [{}, KNOWN])
 def test_words_that_are_split_say_nothing(known: dict[str, str]) -> None:
-    assert RawTextCheck(None, known).look([["le", "chat", "de", "le", "roi"]]) is None
+    assert RawTextCheck(None, known).check([["le", "chat", "de", "le", "roi"]]) is None

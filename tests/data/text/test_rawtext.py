@@ -29,7 +29,7 @@ def sentences_and_words(train: Path, test: Path) -> tuple[list[ConlluSentence], 
 
 
 def look(words: Vocabulary, sentences: Sequence[Sequence[str]]) -> str:
-    return RawTextCheck(words).look(sentences) or ""
+    return RawTextCheck(words).check(sentences) or ""
 
 
 def looked_at(*lines: str) -> str:
@@ -93,7 +93,7 @@ def test_the_sentence_says_what_was_seen_and_what_to_do() -> None:
     assert "Tokenise the text first" in problem and "('duck .')" in problem and "UDPipe, Stanza or spaCy" in problem
     assert "in the first 2 sentences, 3 tokens, 'ducks.' the first, end in" in looked_at("They saw ducks.", "Oh, Hi.")
     problem = looked_at("They saw . They left . They ran .")
-    assert "looks like paragraphs: in the first sentence, 2 ends of sentences stand" in problem
+    assert "looks like paragraphs: in the first sentence, 2 ends of sentences are before the last word" in problem
     assert "one a line" in problem
     assert looked_at("They saw . They left .", "They ran .") == ""
 
@@ -116,11 +116,11 @@ def test_what_training_looks_like_is_no_sign() -> None:
 def test_it_is_said_once_and_of_the_first_sentences_only() -> None:
     text, tokens = ["They", "left."], ["They", "left", "."]
     check = RawTextCheck(WORDS)
-    assert check.look([tokens]) is None
-    assert check.look([text]) is None  # as many alone as attached
-    assert check.look([text]) is not None
-    assert check.look([text]) is None
+    assert check.check([tokens]) is None
+    assert check.check([text]) is None  # as many alone as attached
+    assert check.check([text]) is not None
+    assert check.check([text]) is None
     check = RawTextCheck(WORDS)
-    assert check.look([["they"]] * 100) is None
-    assert check.look([text] * 9) is None
-    assert RawTextCheck(WORDS).look([[]]) is None
+    assert check.check([["they"]] * 100) is None
+    assert check.check([text] * 9) is None
+    assert RawTextCheck(WORDS).check([[]]) is None

@@ -101,7 +101,7 @@ def test_spaces_text_and_names(tmp_path: Path) -> None:
 
 def test_names_of_tokenisers(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("spacy", "spacy:", "udpipe:en", ""):
-        with pytest.raises(TreeparseError, match=f"There is no tokenizer '{name}': write spacy:en"):
+        with pytest.raises(TreeparseError, match=f"A tokenizer must be spacy:LANGUAGE, .*, got '{name}'"):
             tokenizer_named(name)
     for library, extra in (("spacy", r"pip install treeparse\[spacy\]"), ("stanza", "pip install stanza")):
         monkeypatch.setitem(sys.modules, library, None)

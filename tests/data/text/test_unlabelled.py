@@ -22,7 +22,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def expected_places(lengths: list[int], words: int, epoch: int) -> list[int]:
+def expected_indices(lengths: list[int], words: int, epoch: int) -> list[int]:
     """Places of the sentences that begin within the words of an epoch, counted word by word."""
     owners = itertools.cycle([(place, word) for place, length in enumerate(lengths) for word in range(length)])
     span = itertools.islice(owners, epoch * words, (epoch + 1) * words)
@@ -34,22 +34,22 @@ def test_an_epoch_takes_the_sentences_that_begin_within_its_words(text: Path, wo
     stream = UnlabelledText([text], words=words, max_words=100)
     for epoch in range(40):
         share = stream.share(epoch)
-        assert [sentence.place for sentence in share] == expected_places(LENGTHS, words, epoch)
-        assert all(sentence.words.forms[0] == f"w{sentence.place}.0" for sentence in share)
-        assert all(len(sentence.words) == LENGTHS[sentence.place] for sentence in share)
+        assert [sentence.index for sentence in share] == expected_indices(LENGTHS, words, epoch)
+        assert all(sentence.words.forms[0] == f"w{sentence.index}.0" for sentence in share)
+        assert all(len(sentence.words) == LENGTHS[sentence.index] for sentence in share)
 
 
 @pytest.mark.parametrize("words", [7, 75])
 def test_an_epoch_has_the_same_sentences_whatever_came_before(text: Path, words: int) -> None:
     stream = UnlabelledText([text], words=words, max_words=100)
     for epoch in (0, 30, 31, 5, 0, 0, 999, 3):
-        assert [sentence.place for sentence in stream.share(epoch)] == expected_places(LENGTHS, words, epoch)
+        assert [sentence.index for sentence in stream.share(epoch)] == expected_indices(LENGTHS, words, epoch)
         assert stream.share(epoch) == UnlabelledText([text], words=words, max_words=100).share(epoch)
 
 
 def test_a_pass_has_every_sentence_once(text: Path) -> None:
     stream = UnlabelledText([text], words=10, max_words=100)
-    taken = [sentence.place for epoch in range(31) for sentence in stream.share(epoch)]  # 310 words: ten passes
+    taken = [sentence.index for epoch in range(31) for sentence in stream.share(epoch)]  # 310 words: ten passes
     assert taken == list(range(len(LENGTHS))) * 10
 
 
@@ -93,7 +93,7 @@ def test_long_sentences_are_left_out(text: Path) -> None:
     stream = UnlabelledText([text], words=16, max_words=5)
     short = [length for length in LENGTHS if length <= 5]
     assert [len(sentence.words) for sentence in stream.share(0)] == short
-    assert [sentence.place for sentence in stream.share(3)] == list(range(len(short)))
+    assert [sentence.index for sentence in stream.share(3)] == list(range(len(short)))
     with pytest.raises(TreeparseError, match=r"text\.txt can be used: none is valid and has at most 0 words\."):
         UnlabelledText([text], words=16, max_words=0).share(0)
 

@@ -129,7 +129,7 @@ def test_equal_values_are_not_divided_by_zero() -> None:
 def test_line_that_never_ends_is_named(tmp_path: Path) -> None:
     path = tmp_path / "vectors"
     path.write_bytes(b"the 0.5\n" + bytes(MAX_LINE + 1))
-    with pytest.raises(DataError, match="vectors:2: the line is longer than 8 MiB"):
+    with pytest.raises(DataError, match="vectors:2: a line must be at most 8 MiB long"):
         read_vectors(path)
 
 

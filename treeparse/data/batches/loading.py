@@ -29,7 +29,7 @@ class BatchDataset(Dataset[Batch]):
 
     def __getitem__(self, items: Sequence[Item]) -> Batch:
         sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
-        indices = [item if isinstance(item, int) else len(self.sentences) + item.place for item in items]
+        indices = [item if isinstance(item, int) else len(self.sentences) + item.index for item in items]
         return self.collate(sentences, indices)
 
 

@@ -1,1 +1,1 @@
-"""Text: what is none in UTF-8, raw text and what splits it, and unlabelled corpora."""
+"""Text: checks of encodings, tokenised text, tokenizers of raw text, and unlabelled corpora."""

@@ -1,4 +1,4 @@
-"""Files that are not what a reader of UTF-8 text needs: archives, other encodings; what they are, and what to do."""
+"""Recognise files that are not UTF-8 text (archives, other encodings) and say how to convert them."""
 
 import codecs
 import re
@@ -10,9 +10,9 @@ from treeparse.data.compression import compression_of_content, compression_of_na
 from treeparse.errors import DataError
 
 LineFault = tuple[int, str]
-"""The number of a line in its file, and what is wrong there."""
+"""A line number, and what is wrong in that line."""
 
-STDIN = "<stdin>"  # how messages call standard input
+STDIN = "<stdin>"  # the name of standard input in messages
 
 _ZIP = b"PK\x03\x04"
 _MARKS = {  # in this order, because one of UTF-32 begins with one of UTF-16
@@ -23,9 +23,9 @@ _MARKS = {  # in this order, because one of UTF-32 begins with one of UTF-16
 }
 _CONLLU = re.compile(rb"#\s?(sent_id|text|newdoc|newpar|global\.columns)\b|(1|1-[0-9]+|0\.1)(\t[^\t\r\n]+){9}\r?\n")
 _HEAD = 1000  # bytes of the first line in which zeros are counted
-_AHEAD = 2**20  # bytes that are read ahead where a line is not UTF-8
-_FEWEST = 3  # lines; fewer that are not UTF-8 are faults of a UTF-8 file
-_MOST = 0.8  # of the lines beyond ASCII; letters of legacy encodings seldom happen to be UTF-8
+_AHEAD = 2**20  # bytes that are read ahead after a line that is not UTF-8
+_FEWEST = 3  # lines that are not UTF-8; fewer of them are faults of a UTF-8 file
+_MOST = 0.8  # share of the lines that are not ASCII; text in a legacy encoding is seldom valid UTF-8
 
 
 class WrongFormatError(DataError):
@@ -51,10 +51,10 @@ def check_format(head: bytes, source: str) -> None:
 
 
 def check_encoding(blocks: Iterator[tuple[int, bytes]], source: str) -> Iterator[tuple[int, bytes]]:
-    """Pass on the numbered lines of a file, or blocks of lines, unless the file is in a legacy encoding.
+    """Yield the numbered lines of a file, or blocks of lines, unless the file is in a legacy encoding.
 
-    That is where at least three lines are not UTF-8, and at least 80% of the lines that are not ASCII. They are counted
-    up to 1 MiB after the first one that is not UTF-8.
+    In such a file at least three lines, and at least 80% of the lines that are not ASCII, are not UTF-8. The check
+    counts lines up to 1 MiB after the first one that is not UTF-8.
 
     Raises:
         WrongFormatError: the file is in a legacy encoding.
@@ -74,14 +74,14 @@ def check_encoding(blocks: Iterator[tuple[int, bytes]], source: str) -> Iterator
 
 
 def check_text(lines: Iterator[tuple[int, bytes]], source: str) -> Iterator[tuple[int, bytes]]:
-    """Pass on the numbered lines of a text, unless its first ones are comments or columns of CoNLL-U.
+    """Yield the numbered lines of a text.
 
     Raises:
-        WrongFormatError: they are.
+        WrongFormatError: the first lines are comments or columns of CoNLL-U.
     """
     for number, line in lines:
         if _CONLLU.match(line.removeprefix(codecs.BOM_UTF8)):
-            problem = f"this is CoNLL-U (line {number}), but is read as text, a sentence a line"
+            problem = f"text must have one sentence a line, but line {number} is CoNLL-U"
             raise WrongFormatError(f"{problem}: leave out --format text, or name the file .conllu", source=source)
         yield number, line
         if line.strip() and not line.startswith(b"#"):
@@ -90,7 +90,7 @@ def check_text(lines: Iterator[tuple[int, bytes]], source: str) -> Iterator[tupl
 
 
 def is_utf8(data: bytes) -> bool:
-    """Whether bytes are valid UTF-8."""
+    """Return whether bytes are valid UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:
@@ -99,7 +99,7 @@ def is_utf8(data: bytes) -> bool:
 
 
 def undecodable_lines(block: bytes, first_line: int) -> list[LineFault]:
-    """The lines of a block that are not UTF-8, with their first bad byte."""
+    """Return the faults of the lines of a block that are not UTF-8: their first bad byte."""
     faults = []
     for number, line in enumerate(block.split(b"\n"), first_line):
         try:
@@ -110,12 +110,12 @@ def undecodable_lines(block: bytes, first_line: int) -> list[LineFault]:
 
 
 def utf8_problem(error: UnicodeDecodeError) -> str:
-    """What is wrong with a line that is not UTF-8."""
+    """Return the fault of a line that is not UTF-8."""
     return f"byte {error.start + 1} of the line (0x{error.object[error.start]:02x}) is not valid UTF-8"
 
 
 def _check_share(ahead: list[tuple[int, bytes]], beyond_ascii: int, source: str) -> None:
-    """Raise if most lines beyond ASCII are not UTF-8: those of ``ahead``, and ``beyond_ascii`` valid ones before it."""
+    """Raise if most of the lines that are not ASCII are not UTF-8; ``beyond_ascii`` valid ones precede ``ahead``."""
     bad = [number for first, block in ahead for number, _ in undecodable_lines(block, first)]
     good = beyond_ascii + sum(_beyond_ascii(block) for _, block in ahead) - len(bad)
     if len(bad) < _FEWEST or len(bad) < _MOST * (len(bad) + good):
@@ -125,19 +125,19 @@ def _check_share(ahead: list[tuple[int, bytes]], beyond_ascii: int, source: str)
 
 
 def _beyond_ascii(block: bytes) -> int:
-    """The number of lines that are not ASCII."""
+    """Return the number of lines that are not ASCII."""
     return sum(not line.isascii() for line in block.split(b"\n"))
 
 
 def _first_bytes(blocks: Iterator[tuple[int, bytes]], size: int) -> Iterator[tuple[int, bytes]]:
-    """The next blocks, at least ``size`` bytes of them unless the file ends."""
+    """Yield the next blocks, at least ``size`` bytes unless the file ends."""
     while size > 0 and (item := next(blocks, None)) is not None:
         size -= len(item[1])
         yield item
 
 
 def _wide_encoding(head: bytes) -> str | None:
-    """UTF-16 or UTF-32, by the byte order mark or by zeros at every other place; None for anything else."""
+    """Return UTF-16 or UTF-32, by the byte order mark or by zeros in every other byte; None for anything else."""
     for mark, name in _MARKS.items():
         if head.startswith(mark):
             return name
@@ -149,7 +149,7 @@ def _wide_encoding(head: bytes) -> str | None:
 
 
 def _conversion(encoding: str, source: str) -> str:
-    """What to do with a file to have it in UTF-8."""
+    """Return how to convert a file to UTF-8, as the end of a message."""
     command = f"iconv -f {encoding} -t UTF-8"
     if source == STDIN:
         return f"convert it in the pipe by {command}"
@@ -161,7 +161,7 @@ def _conversion(encoding: str, source: str) -> str:
 
 
 def _unzip(source: str) -> str:
-    """The command that unpacks a zip archive of one file."""
+    """Return the command that unpacks a zip archive of one file."""
     path = PurePath(source)
     target = path.with_name(f"{path.stem}.unzipped{path.suffix}")
     if path.suffix == ".zip":

@@ -1,4 +1,4 @@
-"""Warnings about raw text as tokens: a parser that was trained on "duck" and "." parses "duck." badly."""
+"""Warnings about input that is not tokenised: a parser that was trained on "duck" and "." parses "duck." badly."""
 
 import unicodedata
 from collections import Counter, defaultdict
@@ -9,118 +9,119 @@ from treeparse.data.conllu import ConlluSentence
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.validation import FORM, ID
 
-LOOKED_AT = 100  # sentences
-SELDOM = 20  # sentences with one unsplit multiword token among them, which may be a mistake of annotation
-MOST_ATTACHED = 0.25  # marks attached in training for each that stands alone: above it, "duck." may be how words are
+CHECKED = 100  # sentences
+SELDOM = 20  # one unsplit multiword token in more sentences than these may be an error of annotation
+MOST_ATTACHED = 0.25  # attached marks in training for each separate one; with more, "duck." may be a word
 MOST_MULTIWORD = 500  # multiword tokens that a model stores
 RARELY_WHOLE = 0.1  # the most occurrences of a form as one word, for each one as a multiword token
 
 _ENDS = ".?!…。！？؟।։።"  # marks that end sentences  # noqa: RUF001
 _PAUSES = ",;:、，；：،؛"  # noqa: RUF001
 _MARKS = _ENDS + _PAUSES
-_STOPS = ".…"  # marks of abbreviations, too
+_STOPS = ".…"  # marks of abbreviations too
 _OPENING, _CLOSING = "\"'“‘«‹„([{¿¡", "\"'”’»›)]}"  # noqa: RUF001
 _INSIDE_WORDS = "-'’‑"  # noqa: RUF001
 _TOOLS = "UDPipe, Stanza or spaCy"
 
 
 class RawTextCheck:
-    """Checks the first sentences of a parser's input, and reports once if they were not tokenised or split.
+    """Check the first sentences of a parser's input, and report once if they are not tokenised or split.
 
-    The sign of raw text is punctuation at the end of words ("duck.", "well,") where the model's training data has it as
-    tokens of its own: more of it than stands alone. A full stop counts only at the last token of a sentence; forms that
-    training knows ("Mr."), initials, numbers, addresses and whatever else is no plain word do not count. Marks that
-    training has not as tokens say nothing.
+    Raw text has more punctuation at the end of words ("duck.", "well,") than as separate tokens. Only marks count that
+    the training data has as tokens; a full stop counts only in the last token of a sentence. Forms of the training data
+    ("Mr."), initials, numbers, addresses and other forms that are no plain words do not count.
 
-    The sign of a paragraph are sentence ends, as tokens, in the middle of sentences, one a sentence or more.
+    Paragraphs have one or more ends of sentences, as tokens, before their last token.
 
-    The sign of a tokeniser that knows no multiword tokens are forms that training splits into words, such as French
-    "du", in one of twenty sentences or more.
+    Unsplit multiword tokens are forms that the training data splits into words, such as French "du", in one of twenty
+    sentences or more.
+
+    Args:
+        words: the words of the training data, in lower case; without them the check finds only paragraphs.
+        multiword: its multiword tokens, in lower case, with their words.
     """
 
     def __init__(self, words: Vocabulary | None, multiword: Mapping[str, str] = MappingProxyType({})) -> None:
-        """``words`` are the words of the training data, lower-cased; without them the check finds only paragraphs.
-
-        ``multiword`` are its multiword tokens, lower-cased, with their words.
-        """
         self._words = Vocabulary((), ()) if words is None else words
-        self._marks: str | None = None  # those that training has as tokens; found when first needed
-        self._sentences = self._attached = self._alone = self._inner_ends = 0
+        self._marks: str | None = None  # marks that training has as tokens; computed when first needed
+        self._sentences = self._attached = self._separate = self._inner_ends = 0
         self._example: str | None = None
         self._multiword, self._unsplit = multiword, 0
         self._unsplit_example: str | None = None
-        self._settled = False
+        self._reported = False
 
-    def look(self, sentences: Iterable[Sequence[str]]) -> str | None:
-        """Look at more sentences; what is wrong with the input and what to do, the first time that it shows."""
+    def check(self, sentences: Iterable[Sequence[str]]) -> str | None:
+        """Check more sentences; return what is wrong with the input and what to do, but only once, otherwise None."""
         for forms in sentences:
-            if self._settled or self._sentences == LOOKED_AT:
+            if self._reported or self._sentences == CHECKED:
                 break
             if forms:
                 self._sentences += 1
                 self._count(forms)
-        problem = None if self._settled else self._problem()
-        self._settled |= problem is not None
+        problem = None if self._reported else self._problem()
+        self._reported |= problem is not None
         return problem
 
     def _count(self, forms: Sequence[str]) -> None:
         last = len(forms) - 1
-        for place, form in enumerate(forms):
+        for index, form in enumerate(forms):
             if not form:
                 continue
             if form.lower() in self._multiword:
                 self._unsplit += 1
                 self._unsplit_example = self._unsplit_example or form
             if not form.rstrip(_MARKS):
-                self._alone += 1
-                self._inner_ends += place < last and form[0] in _ENDS and _starts_sentence(forms[place + 1])
-            elif (mark := attached_mark(form)) is not None and (place == last or mark not in _STOPS):
-                self._notice(form, mark)
+                self._separate += 1
+                self._inner_ends += index < last and form[0] in _ENDS and _starts_sentence(forms[index + 1])
+            elif self._has_raw_mark(form, is_last=index == last):
+                self._attached += 1
+                self._example = self._example or form
 
-    def _notice(self, form: str, mark: str) -> None:
-        if mark in self._known_marks() and form.lower() not in self._words:
-            self._attached += 1
-            self._example = self._example or form
+    def _has_raw_mark(self, form: str, *, is_last: bool) -> bool:
+        mark = attached_mark(form)
+        if mark is None or not (is_last or mark not in _STOPS):
+            return False
+        return mark in self._known_marks() and form.lower() not in self._words
 
     def _problem(self) -> str | None:
-        looked_at = "the first sentence" if self._sentences == 1 else f"the first {self._sentences} sentences"
-        if self._example is not None and self._attached > self._alone:
+        checked = "the first sentence" if self._sentences == 1 else f"the first {self._sentences} sentences"
+        if self._example is not None and self._attached > self._separate:
             one = f"the token {self._example!r} ends"
             tokens = one if self._attached == 1 else f"{self._attached} tokens, {self._example!r} the first, end"
             return (
-                f"this looks like raw text: in {looked_at}, {tokens} in punctuation that the model knows as a word of "
-                "its own, and it parses such tokens badly. Tokenise the text first, one sentence a line, spaces around "
-                f"punctuation ({_spaced(self._example)!r}), for example by {_TOOLS}."
+                f"this looks like raw text: in {checked}, {tokens} in punctuation that is a separate word in the "
+                "training data, and the model parses such tokens badly. Tokenise the text first, one sentence a line, "
+                f"spaces around punctuation ({_spaced(self._example)!r}), for example by {_TOOLS}."
             )
         if self._inner_ends >= max(2, self._sentences):
             return (
-                f"this looks like paragraphs: in {looked_at}, {self._inner_ends} ends of sentences stand before the "
-                f"last word. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
+                f"this looks like paragraphs: in {checked}, {self._inner_ends} ends of sentences are before the last "
+                f"word. A tree is for one sentence: split the text first, one a line, for example by {_TOOLS}."
             )
         if self._unsplit_example is not None and self._unsplit >= self._sentences / SELDOM:
             words = " ".join(map(repr, self._multiword[self._unsplit_example.lower()].split()))
             tokens = "token that is" if self._unsplit == 1 else "tokens that are"
             return (
-                f"multiword tokens are not split here: {looked_at} {'has' if self._sentences == 1 else 'have'} "
-                f"{self._unsplit} {tokens} several words in the model's training data, such as "
-                f"{self._unsplit_example!r}, there {words}, and it parses such tokens badly. Split them first, for "
+                f"multiword tokens are not split: {checked} {'has' if self._sentences == 1 else 'have'} "
+                f"{self._unsplit} {tokens} several words in the training data, such as {self._unsplit_example!r}, "
+                f"which is {words} there, and the model parses such tokens badly. Split them first, for "
                 "example by UDPipe or Stanza (--format text --tokenizer stanza:LANGUAGE)."
             )
         return None
 
     def _known_marks(self) -> str:
-        """The marks that stand alone in training, if they mostly do."""
+        """Return the marks that are mostly separate tokens in training."""
         if self._marks is None:
             counts = dict(zip(self._words.items, self._words.counts, strict=True))
-            alone = sum(count for form, count in counts.items() if not form.rstrip(_MARKS))
+            separate = sum(count for form, count in counts.items() if not form.rstrip(_MARKS))
             attached = sum(count for form, count in counts.items() if attached_mark(form))
-            usual = attached <= MOST_ATTACHED * alone
+            usual = attached <= MOST_ATTACHED * separate
             self._marks = "".join(mark for mark in _MARKS if mark in counts) if usual else ""
         return self._marks
 
 
 def attached_mark(form: str) -> str | None:
-    """The first punctuation mark behind a plain word of two letters or more: the full stop of "duck." or 'duck."'."""
+    """Return the first punctuation mark after a plain word of two letters or more: the stop of "duck." or 'duck."'."""
     bare = form.lstrip(_OPENING).rstrip(_CLOSING)
     stem = bare.rstrip(_MARKS)
     if len(stem) < 2 or stem == bare or not _is_letter(stem[-1]):
@@ -130,7 +131,7 @@ def attached_mark(form: str) -> str | None:
 
 
 def _spaced(form: str) -> str:
-    """A form with a space before its punctuation."""
+    """Return a form with a space before its punctuation."""
     stem = form.rstrip(_CLOSING + _MARKS)
     return f"{stem} {form[len(stem) :]}"
 
@@ -140,7 +141,7 @@ def _is_letter(character: str) -> bool:
 
 
 def _starts_sentence(form: str) -> bool:
-    """Whether a word may start a sentence: it has a capital, or letters that have no case."""
+    """Return whether a word may start a sentence: it begins with a capital, or with a letter that has no case."""
     first = form.lstrip(_OPENING)[:1]
     return first != "" and _is_letter(first) and not first.islower()
 

@@ -1,4 +1,4 @@
-"""Tokenised text: a sentence a line, words separated by spaces or tabs."""
+"""Tokenised text: one sentence a line, words separated by spaces or tabs."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def read_text(
 def _scan_text(
     path: str | Path, first: int, span: range | None, any_encoding: bool
 ) -> Iterator[ConlluSentence | DataError]:
-    """Like `read_text`, with the fault of a faulty line in its place."""
+    """Read as `read_text`, but yield the fault of a faulty line."""
     source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
         lines = check_text(numbered_lines(stream, source), source)
@@ -61,7 +61,7 @@ def _scan_text(
 def _text_sentence(
     line: bytes, number: int, source: str, first: int, ordinal: int
 ) -> ConlluSentence | DataError | None:
-    """The sentence of a line of text, or its fault; None where it has no word."""
+    """Return the sentence of a line, or its fault; None for a line without words."""
     try:
         forms = [form for form in _SEPARATORS.split(_decode_line(line, number, source).strip("\r\n")) if form]
         if not forms:

@@ -1,4 +1,4 @@
-"""Raw text split into sentences and words, by tokenisers of other libraries; what they give as CoNLL-U."""
+"""Split raw text into sentences and words by other libraries' tokenizers; the sentences become CoNLL-U."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ UNKNOWN = [EMPTY] * 7  # the columns between FORM and MISC
 
 
 class Token(NamedTuple):
-    """A token of a text: its words, several of a multiword token, and the characters that it stands at."""
+    """A token of a text: its words, two or more of a multiword token, and its span of characters."""
 
     words: tuple[str, ...]
     start: int
@@ -25,17 +25,18 @@ class Token(NamedTuple):
 
 
 Tokenizer = Callable[[str], Iterable[Sequence[Token]]]
-"""Splits a text into sentences, and each into tokens."""
+"""Splits a text into sentences, and each sentence into tokens."""
 
 
 def tokenizer_named(name: str) -> Tokenizer:
-    """The tokeniser of a name.
+    """Return the tokenizer of a name.
 
-    ``spacy:en`` is spaCy's for a language, with rules for the ends of sentences; ``spacy:en_core_web_sm`` a spaCy
-    pipeline that is installed, or its folder. ``stanza:en`` is Stanza's for a language, multiword tokens included.
+    ``spacy:en`` is spaCy's tokenizer of a language, with rules for the ends of sentences; ``spacy:en_core_web_sm`` is
+    that of an installed spaCy pipeline, or of its folder. ``stanza:en`` is Stanza's for a language, with multiword
+    tokens.
 
     Raises:
-        TreeparseError: there is no such tokeniser, or its library or model is not installed.
+        TreeparseError: the tokenizer does not exist, or its library or model is not installed.
     """
     library, _, which = name.partition(":")
     if library == "spacy" and which:
@@ -43,27 +44,26 @@ def tokenizer_named(name: str) -> Tokenizer:
     if library == "stanza" and which:
         return _stanza_tokenizer(which)
     raise TreeparseError(
-        f"There is no tokenizer {name!r}: write spacy:en for spaCy's of a language, spacy:en_core_web_sm for one of "
-        "its pipelines, or stanza:en for Stanza's."
+        f"A tokenizer must be spacy:LANGUAGE, spacy:PIPELINE (such as en_core_web_sm) or stanza:LANGUAGE, got {name!r}."
     )
 
 
 def tokenised(line: ConlluSentence, tokenizer: Tokenizer) -> Iterator[ConlluSentence]:
-    """The sentences of a line of raw text, as `read_text` reads it.
+    """Yield the sentences of a paragraph: a line of raw text, as `read_text` reads it.
 
-    The line is a paragraph. Its text is normalised first (NFC, single spaces), as UD wants it. The ids of its sentences
-    have their number behind the line's. Tokens of white space are left out, and others are split at it.
+    The text is normalised first (NFC, single spaces), as UD requires. A sentence's id is the line's, followed by its
+    number. White space separates words; tokens of white space are left out.
 
     Raises:
-        DataError: the tokeniser fails.
+        DataError: the tokenizer fails.
     """
     text = unicodedata.normalize("NFC", " ".join(line.words.forms))
     try:
-        found = [whole for tokens in tokenizer(text) if (whole := [*_whole_tokens(tokens, text)])]
-    except Exception as error:  # there are as many kinds as tokenisers
-        place = {"source": line.source, "line": line.line, "sent_id": line.sent_id}
-        raise DataError(f"the tokenizer fails on the text ({type(error).__name__}: {error!s:.200})", **place) from error
-    for number, tokens in enumerate(found, 1):
+        sentences = [spaced for tokens in tokenizer(text) if (spaced := [*_spaced_tokens(tokens, text)])]
+    except Exception as error:  # every library has its own errors
+        where = {"source": line.source, "line": line.line, "sent_id": line.sent_id}
+        raise DataError(f"the tokenizer fails on the text ({type(error).__name__}: {error!s:.200})", **where) from error
+    for number, tokens in enumerate(sentences, 1):
         yield _sentence(tokens, line, number)
 
 
@@ -75,29 +75,29 @@ class _Spaced(NamedTuple):
     space_after: bool
 
 
-def _whole_tokens(tokens: Iterable[Token], text: str) -> Iterator[_Spaced]:
+def _spaced_tokens(tokens: Iterable[Token], text: str) -> Iterator[_Spaced]:
     for token in tokens:
-        space_after = not text[token.end :][:1].strip()  # at the end of the text, too
+        space_after = not text[token.end :][:1].strip()  # True at the end of the text
         form = text[token.start : token.end]
         words = [part for word in token.words for part in word.split()]
         if len(words) > 1 and len(token.words) > 1 and len(form.split()) == 1:
             yield _Spaced(form.strip(), tuple(words), space_after)
         else:
-            for place, word in enumerate(words, 1):
-                yield _Spaced(word, (word,), place < len(words) or space_after)
+            for number, word in enumerate(words, 1):
+                yield _Spaced(word, (word,), number < len(words) or space_after)
 
 
 def _sentence(tokens: Sequence[_Spaced], line: ConlluSentence, number: int) -> ConlluSentence:
-    """The sentence, the ``number``-th of its line."""
+    """Return sentence ``number`` of a line."""
     rows: list[list[str]] = []
     first = 1  # word of the token
     for token in tokens:
-        behind, misc = first + len(token.words), EMPTY if token.space_after else SPACE_AFTER_NO
-        if behind > first + 1:
-            rows.append([f"{first}-{behind - 1}", token.form, *UNKNOWN, misc])
+        after, misc = first + len(token.words), EMPTY if token.space_after else SPACE_AFTER_NO
+        if after > first + 1:
+            rows.append([f"{first}-{after - 1}", token.form, *UNKNOWN, misc])
             misc = EMPTY
-        rows += [[str(place), word, *UNKNOWN, misc] for place, word in enumerate(token.words, first)]
-        first = behind
+        rows += [[str(index), word, *UNKNOWN, misc] for index, word in enumerate(token.words, first)]
+        first = after
     text = "".join(token.form + " " * token.space_after for token in tokens).strip()
     words = ConlluSentence.from_forms([word for token in tokens for word in token.words])
     name = f"{line.sent_id}-{number}"
@@ -130,7 +130,7 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
 
 
 def _add_sentences(nlp: "Language") -> None:
-    """Let spaCy's rules end sentences where no component of the pipeline does."""
+    """Add spaCy's rules for the ends of sentences if no component of the pipeline finds them."""
     assigned = {name for pipe in nlp.pipe_names for name in nlp.get_pipe_meta(pipe).assigns}
     if not assigned & {"doc.sents", "token.is_sent_start"}:
         nlp.add_pipe("sentencizer")
@@ -143,7 +143,7 @@ def _stanza_tokenizer(language: str) -> Tokenizer:
         raise TreeparseError(f"The tokenizer stanza:{language} needs Stanza: pip install stanza.") from error
     try:
         pipeline: Any = stanza.Pipeline(language, processors="tokenize,mwt", download_method=None, verbose=False)
-    except Exception as error:  # of many kinds, where files are missing
+    except Exception as error:  # missing files raise errors of many classes
         raise TreeparseError(
             f"Stanza cannot load its tokenizer of {language!r} ({type(error).__name__}: {error}): download it first, "
             f"python -c \"import stanza; stanza.download('{language}', processors='tokenize,mwt')\"."

@@ -1,4 +1,4 @@
-"""Unlabelled text of any size: streamed, so much of it an epoch, from its start again when it ends."""
+"""Unlabelled text of any size: streamed, a number of words an epoch, and read again from the start at its end."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -19,28 +19,30 @@ DIGESTED = 1 << 20  # bytes of each file
 
 @dataclass(frozen=True, slots=True)
 class UnlabelledSentence:
-    """A sentence without a tree; ``place`` is its place in the whole text, from 0, ``name`` its file and line."""
+    """A sentence without a tree; ``index`` is its index in the whole text, ``name`` its file and line."""
 
     words: Sentence
-    place: int
+    index: int
     name: str
 
 
 class UnlabelledText:
-    """Sentences of files that are read as they are needed, in order, and from the first one again at their end.
+    """The sentences of files, read in order when needed; after the last file reading starts again at the first.
 
-    A file whose name ends in ``.txt`` or ``.tok``, or is that of such a file compressed, is tokenised text, a sentence
-    a line; another is CoNLL-U, of which trees are ignored. Epoch ``e`` takes the sentences that begin behind ``e *
-    words`` words of the endless text, and not behind ``(e + 1) * words``: a function of the files and the epoch alone.
+    A file whose name ends in ``.txt`` or ``.tok``, before a suffix of compression, is tokenised text, one sentence a
+    line. Other files are CoNLL-U, whose trees are ignored. Let the endless text repeat all files: epoch ``e`` takes the
+    sentences with at least ``e * words`` and less than ``(e + 1) * words`` words before them. The sentences of an epoch
+    depend on the files and the epoch alone.
 
     Args:
         patterns: files or globs, see `expand_paths`.
-        words: of an epoch.
-        max_words: a longer sentence is left out.
-        on_invalid: is told of each faulty sentence, which is left out, every time that it is read; without it its fault
-            is raised when it is met.
+        words: number of words of an epoch.
+        max_words: longer sentences are left out.
+        on_invalid: called with the fault of a faulty sentence, which is left out, each time that it is read; if None,
+            the fault is raised.
 
-    Raises a ``TreeparseError`` where there is no such file, or none that can be read more than once.
+    Raises:
+        TreeparseError: a pattern matches no file, or a file cannot be read more than once.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class UnlabelledText:
         self._rewind()
 
     def share(self, epoch: int) -> Sequence[UnlabelledSentence]:
-        """The sentences of an epoch, counted from 0; reads on where the last one ended, if it was an earlier one.
+        """Return the sentences of an epoch, from 0; reading continues after the previous call's epoch if it is earlier.
 
         Raises:
             TreeparseError: no sentence in the files can be used.
@@ -79,12 +81,12 @@ class UnlabelledText:
             self._epoch = epoch
         return self._share
 
-    def name(self, place: int) -> str:
-        """File and line of a sentence of the epoch that was asked for last."""
-        return next(sentence.name for sentence in self._share if sentence.place == place)
+    def name(self, index: int) -> str:
+        """Return the file and line of a sentence of the epoch that `share` returned last."""
+        return next(sentence.name for sentence in self._share if sentence.index == index)
 
     def digests(self) -> list[tuple[int, str]]:
-        """The size of each file in bytes and a digest of its first MiB: soon read, and enough to tell it apart."""
+        """Return the size of each file in bytes and a digest of its first MiB, by which a run recognises the files."""
         digests = []
         for path in self.paths:
             with path.open("rb") as stream:
@@ -92,7 +94,7 @@ class UnlabelledText:
         return digests
 
     def once(self) -> Iterator[ConlluSentence]:
-        """Yield the sentences of all files once, as they stand there, without those that are too long.
+        """Yield the sentences of all files once, with their trees, except those that are too long.
 
         Raises:
             DataError: a sentence is faulty and ``on_invalid`` is not given.
@@ -106,7 +108,7 @@ class UnlabelledText:
         self._pass = self._one_pass()
 
     def _read_to(self, end: int, *, skip: bool = False) -> Iterator[UnlabelledSentence]:
-        """The sentences that begin before ``end`` words of the endless text; to ``skip`` them, only some are read."""
+        """Yield the sentences before word ``end`` of the endless text; with ``skip``, whole passes are not read."""
         while self._done < end:
             if (sentence := next(self._pass, None)) is not None:
                 self._done += len(sentence.words)
@@ -123,9 +125,10 @@ class UnlabelledText:
 
     def _one_pass(self) -> Iterator[UnlabelledSentence]:
         """Yield the sentences of all files once, without their trees."""
-        for place, found in enumerate(self.once()):
-            words = Sentence(found.words.forms, found.words.upos, found.words.xpos, found.words.feats)
-            yield UnlabelledSentence(words, place, f"{found.source}:{found.line}")
+        for index, sentence in enumerate(self.once()):
+            words = sentence.words
+            bare = Sentence(words.forms, words.upos, words.xpos, words.feats)
+            yield UnlabelledSentence(bare, index, f"{sentence.source}:{sentence.line}")
 
     def _sentences(self, path: Path) -> Iterator[ConlluSentence]:
         read = read_text if plain_name(path).endswith(TEXT_SUFFIXES) else read_conllu

@@ -7,7 +7,7 @@ import yaml
 
 LONGEST = 2**20  # characters
 DEEPEST = 32  # levels of lists and mappings
-MOST_VALUES = 5_000  # with those of aliases counted wherever they stand
+MOST_VALUES = 5_000  # those of an alias count at each use
 
 
 class OutOfBoundsError(yaml.YAMLError):
@@ -28,7 +28,7 @@ class _Open:
         """Count a child with its number of values; ``key`` is the text of a scalar."""
         if self.is_mapping and self.children % 2 == 0 and key is not None:
             if key in self.keys:
-                raise OutOfBoundsError(f"line {line}: the key {key!r} stands there a second time: keep one of the two")
+                raise OutOfBoundsError(f"line {line}: the key {key!r} is repeated: keep one of the two")
             self.keys.add(key)
         self.children += 1
         self.size += size
@@ -42,8 +42,8 @@ def check_yaml(text: str) -> None:
         yaml.YAMLError: if it is not YAML.
     """
     if len(text) > LONGEST:
-        raise OutOfBoundsError(f"the text has {len(text):,} characters, but at most {LONGEST:,} are read")
-    sizes: dict[str, int] = {}  # of what anchors name, in values
+        raise OutOfBoundsError(f"the text must have at most {LONGEST:,} characters, got {len(text):,}")
+    sizes: dict[str, int] = {}  # number of values of each anchor
     open_ones = [_Open(None, is_mapping=False)]
     for event in _events(text):
         line = event.start_mark.line + 1
@@ -57,7 +57,7 @@ def check_yaml(text: str) -> None:
             anchor, key, size = done.anchor, None, done.size
         elif isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
-                raise OutOfBoundsError(f"line {line}: *{event.anchor} stands for nothing that is complete before it")
+                raise OutOfBoundsError(f"line {line}: define &{event.anchor} before the use of *{event.anchor}")
             anchor, key, size = None, None, sizes[event.anchor]
         elif isinstance(event, yaml.ScalarEvent):
             anchor, key, size = event.anchor, event.value, 1
@@ -67,18 +67,18 @@ def check_yaml(text: str) -> None:
             sizes[anchor] = size
         open_ones[-1].take(key, size, line)
         if open_ones[-1].size > MOST_VALUES:
-            raise OutOfBoundsError(f"line {line}: there are more than {MOST_VALUES:,} values, aliases written out")
+            raise OutOfBoundsError(f"line {line}: the text may have at most {MOST_VALUES:,} values, with aliases")
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
-        # The parser of PyYAML 6.0.4 reads ahead, and may refuse the depth before it tells of the first list.
+        # The parser of PyYAML 6.0.4 reads ahead, and may refuse the depth before it yields the first list.
         if error.problem_mark is None or "nesting depth" not in (error.problem or ""):
             raise
         raise _too_deep(error.problem_mark.line + 1) from None
 
 
 def _too_deep(line: int) -> OutOfBoundsError:
-    return OutOfBoundsError(f"line {line}: lists and mappings nest more than {DEEPEST} deep")
+    return OutOfBoundsError(f"line {line}: lists and mappings must nest at most {DEEPEST} deep")

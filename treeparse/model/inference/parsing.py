@@ -14,7 +14,7 @@ from torch import nn
 
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence, map_batches
 from treeparse.data.parses import Parse
-from treeparse.data.text.rawtext import LOOKED_AT, RawTextCheck
+from treeparse.data.text.rawtext import CHECKED, RawTextCheck
 from treeparse.errors import NoTreeError
 from treeparse.model.inference.given import Given, UnfitSentenceError
 from treeparse.model.inference.lists import ChosenTree, ListFinder, TreeLists
@@ -170,10 +170,10 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
     lists = (
         own.forms
-        for own, words in zip(given[:LOOKED_AT], inputs, strict=False)
+        for own, words in zip(given[:CHECKED], inputs, strict=False)
         if isinstance(words, list | tuple | Mapping)
     )
-    if doubt := model.raw_text.look(lists):
+    if doubt := model.raw_text.check(lists):
         warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
 
     @torch.inference_mode()

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from treeparse.data.batches.draws import SmoothedDraw
-from treeparse.data.batches.mixing import TrainingMix
+from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import expand_paths
