@@ -95,7 +95,9 @@ def test_lines_come_with_their_numbers_and_ends():
 def test_line_that_never_ends_is_left_soon(limit):
     source = EndlessLine()
     stream = io.BufferedReader(source)
-    with pytest.raises(DataError, match=f"^zeros:1: the line is longer than {limit >> 20} MiB; is this a text file"):
+    with pytest.raises(
+        DataError, match=f"^zeros:1: a line must be at most {limit >> 20} MiB long; is this a text file"
+    ):
         list(numbered_lines(stream, "zeros", limit=limit))
     assert source.taken < limit + 2**20
 

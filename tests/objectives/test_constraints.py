@@ -177,7 +177,7 @@ def test_files_that_hold_no_text(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"c\.yaml: the file must be text in UTF-8"):
         read_constraints(path)
     path.write_bytes(b" " * (LONGEST + 1))
-    with pytest.raises(DataError, match=r"c\.yaml: the file has more than 1,048,576 bytes"):
+    with pytest.raises(DataError, match=r"c\.yaml: a file of constraints must have at most 1,048,576 bytes"):
         read_constraints(path)
     with pytest.raises(OSError, match="missing"):
         read_constraints(tmp_path / "missing")

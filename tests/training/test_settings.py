@@ -287,8 +287,8 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     ("text", "words"),
     [
         (LAUGHS, "values, with aliases"),
-        ("data: " + "[" * 100_000, "nest more than 32 deep"),
-        ("data: " + "{a: " * 10_000, "nest more than 32 deep"),
+        ("data: " + "[" * 100_000, "must nest at most 32 deep"),
+        ("data: " + "{a: " * 10_000, "must nest at most 32 deep"),
         ("output: a\nseed: 1\noutput: b\n", "line 3: the key 'output' is repeated"),
         ("output: a\nmodel:\n  arc_size: 3\n  arc_size: 4\n", "line 4: the key 'arc_size' is repeated"),
         ("data: &a [*a]\n", r"define &a before the use of \*a"),
@@ -331,8 +331,8 @@ def test_aliases_within_bounds_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--data", "{train: a, train: b}"], "The value of --data cannot be read: line 1: the key 'train' stands"),
-        (["--data", "[" * 50_000], "nest more than 32 deep"),
+        (["--data", "{train: a, train: b}"], "The value of --data cannot be read: line 1: the key 'train' is repeated"),
+        (["--data", "[" * 50_000], "must nest at most 32 deep"),
         (["--model.encoder={a: &a [x, x], b: [*c]}"], r"before the use of \*c"),
         (["--data", "/dev/zero"], "data is a section of settings, got '/dev/zero'"),
         (["--seed", "-1"], r"seed must be from 0 to 2\*\*63 - 1, got -1"),
