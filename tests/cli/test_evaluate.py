@@ -208,7 +208,7 @@ def test_faults_of_nbest_files(gold: str, system: str, tmp_path: Path, capsys: p
     other = written(tmp_path / "other.conllu", text.replace("6\tthe", "6\tthis"))
     assert "sentence second: word 6 is 'the' in gold but 'this' in the" in error_of(capsys, gold, other)
     order = written(tmp_path / "order.conllu", text.replace("# rank = 2", "# rank = 3").replace("first.2", "first.3"))
-    assert "the rank is 3, but the sentence's next tree" in error_of(capsys, gold, order, "--skip-invalid")
+    assert "the rank must be 2, the next of the sentence, got 3" in error_of(capsys, gold, order, "--skip-invalid")
     broken = written(tmp_path / "broken.conllu", text.replace("\n1\tdo\tdo\tAUX\t_\t_\t3", "\n1\tdo\tdo\tAUX\t_\t_\t1"))
     assert "lead into a cycle" in error_of(capsys, gold, broken)
     mixed = tmp_path / "mixed"

@@ -81,7 +81,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
         ([*learn, dev, lists, "-o", target, "--tune", tmp_path / "no"], f"There is no folder {tmp_path / 'no'}"),
         ([*learn, dev, lists, "-o", target, "--tune", "x", "--dev", dev, lists], "needs no --dev"),
         ([*learn, dev, tmp_path / "missing.jsonl", "-o", target], "there is no file"),
-        ([*learn, dev, dev, "-o", target], "every tree of an n-best list has it once"),
+        ([*learn, dev, dev, "-o", target], "every tree of an n-best list must have one comment"),
         (
             ["crossparse", "--config", tmp_path / "config.yaml", "--output", tmp_path / "full", "-q"],
             "holds other things",
