@@ -44,7 +44,11 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         ({"data": ""}, 400, "data: the file holds no sentence"),
         ({"data": " \n"}, 400, "data: the file holds no sentence"),
         ({"data": "a\n\nb \xe9\xff".encode("latin-1")}, 400, "data:3: byte 3 of the line (0xe9) is not valid UTF-8"),
-        ({"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"}, 400, "data:7: the line has 2 columns"),
+        (
+            {"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"},
+            400,
+            "data:7: a line of CoNLL-U must have 10 columns",
+        ),
         ({"input": "conllu", "data": b"# sent_id = q\n1\t\xff" + b"\t_" * 8}, 400, "data:2: sentence q: byte 3 of"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The service as an application of aiohttp."""
+"""The HTTP interface of the service: an aiohttp application."""
 
 import asyncio
 import logging
@@ -7,11 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from treeparse.serve.answers import as_json
 from treeparse.serve.forms import parameters
 from treeparse.serve.limits import RETRY_AFTER, RequestError
 from treeparse.serve.metrics import TYPE
-from treeparse.serve.service import Service
+from treeparse.serve.service import Service, as_json
 
 LOG = logging.getLogger(__name__)
 PATHS = ("/process", "/models", "/health", "/metrics")
@@ -21,7 +20,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Application:
-    """Answers requests with a service, and counts the requests in progress."""
+    """Answers HTTP requests with a service, and counts the requests in progress."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._limits = service, service.limits
@@ -67,8 +66,8 @@ class Application:
 
     async def _models(self, request: web.Request) -> web.Response:
         models = self._service.models
-        can = {name: [*(["tagger"] if model.tag_names else []), "parser"] for name, model in models.items()}
-        return web.Response(body=as_json({"models": can, "default_model": next(iter(models))}), content_type=JSON)
+        abilities = {name: [*(["tagger"] if model.tag_names else []), "parser"] for name, model in models.items()}
+        return web.Response(body=as_json({"models": abilities, "default_model": next(iter(models))}), content_type=JSON)
 
     async def _health(self, request: web.Request) -> web.Response:
         state = "stopping" if self._stopping else "ok" if self._service.is_well() else "the parser has stopped"
@@ -85,7 +84,7 @@ class Application:
         self._in_progress += 1
         self._idle.clear()
         try:
-            response = await self._answer_or_fault(request, handler)
+            response = await self._response(request, handler)
             path = request.path if request.path in PATHS else "other"
             self._service.metrics.answered(path, response.status, time.perf_counter() - started)
             await self._send(request, response)
@@ -98,7 +97,7 @@ class Application:
             if not self._in_progress:
                 self._idle.set()
 
-    async def _answer_or_fault(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _response(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             return await handler(request)
         except RequestError as error:

@@ -15,18 +15,18 @@ Pairs = Iterator[tuple[bytes, bytes]]
 
 
 def parameters(query: bytes, body: bytes = b"", content_type: str = "") -> dict[str, bytes]:
-    """Return the parameters by name; values stay bytes, so that a reader can report which byte is not UTF-8.
+    """Return the parameters by name; values are bytes, so that errors can name the byte that is not UTF-8.
 
     Args:
-        query: the query of the address, urlencoded.
+        query: the query of the URL, urlencoded.
         body: the body of the request, possibly empty.
-        content_type: the header of that name.
+        content_type: the value of the header Content-Type.
 
     Raises:
-        RequestError: the body is faulty or of another content type; a name comes twice or is not UTF-8.
+        RequestError: the body is faulty or has another content type, or a name is repeated or is not UTF-8.
     """
     values: dict[str, bytes] = {}
-    for name, value in (*_urlencoded(query), *(_of_body(body, content_type) if body else ())):
+    for name, value in (*_urlencoded(query), *(_body_pairs(body, content_type) if body else ())):
         key = _utf8(name, "The name of a parameter")
         if key in values:
             raise RequestError(400, f"The parameter {key!r} is given twice: give it once.")
@@ -39,14 +39,14 @@ def text_of(name: str, value: bytes) -> str:
     return _utf8(value, f"The parameter {name!r}")
 
 
-def _utf8(value: bytes, what: str) -> str:
+def _utf8(value: bytes, subject: str) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError as error:
-        raise RequestError(400, f"{what} is not valid UTF-8 (byte {error.start + 1}).") from error
+        raise RequestError(400, f"{subject} is not valid UTF-8 (byte {error.start + 1}).") from error
 
 
-def _of_body(body: bytes, content_type: str) -> Pairs:
+def _body_pairs(body: bytes, content_type: str) -> Pairs:
     header = email.message.Message()
     header["content-type"] = content_type
     form = header.get_content_type() if content_type else "none"
@@ -73,8 +73,8 @@ def _multipart(body: bytes, boundary: bytes) -> Pairs:
     if not parts or not parts[-1].startswith(b"--"):
         raise RequestError(400, f"The {MULTIPART} body does not end with its boundary: was it cut off?")
     for number, part in enumerate(parts[:-1], 1):
-        padding, _, rest = part.partition(b"\r\n")
-        headers, gap, value = (b"\r\n" + rest).partition(b"\r\n\r\n")
+        padding, _, lines = part.partition(b"\r\n")
+        headers, gap, value = (b"\r\n" + lines).partition(b"\r\n\r\n")
         fields = email.parser.BytesHeaderParser().parsebytes(headers.removeprefix(b"\r\n"))
         name = fields.get_param("name", header="content-disposition")
         if padding.strip() or not gap or not name:

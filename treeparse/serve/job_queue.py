@@ -12,7 +12,7 @@ from treeparse.data.parses import Parse
 from treeparse.serve.limits import RequestError
 from treeparse.serve.process_request import ProcessRequest
 
-ROUND_WORDS = 10_000  # parsed before it is the next requests' turn; a list counts its words once a tree
+ROUND_WORDS = 10_000  # of a turn, after which other requests are parsed; a list counts its words once for each tree
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class Job:
         return False
 
     def fail(self, error: BaseException) -> None:
-        """Pass an error to whoever waits for the trees."""
+        """Raise an error where the trees are awaited."""
         if self.done.set_running_or_notify_cancel():
             self.done.set_exception(error)
 
@@ -82,7 +82,7 @@ class JobQueue:
             self._changed.notify()
 
     def put_back(self, job: Job) -> None:
-        """Add the rest of a job, after all others."""
+        """Add a job with sentences left, after all others; also to a full or closed queue."""
         with self._changed:
             self._jobs.append(job)
 

@@ -1,4 +1,4 @@
-"""Limits of requests, and the error of a request that is refused."""
+"""Limits of requests, and the error that refuses a request."""
 
 from dataclasses import dataclass
 
@@ -20,13 +20,13 @@ class Limits:
     """Limits of requests; a request beyond them is refused.
 
     Attributes:
-        request_bytes: bytes of a request's body.
-        request_words: words of a request; a list counts its words once for each tree.
-        sentence_words: words of a sentence.
-        trees: trees of a list.
-        waiting: requests that wait for the parser at once.
-        seconds: for a request to wait and be parsed, after it was read.
-        client_seconds: for a client to send a request, and to receive the answer.
+        request_bytes: bytes in the body of a request.
+        request_words: words in a request; a list of trees counts its words once for each tree.
+        sentence_words: words in a sentence.
+        trees: trees in a list.
+        waiting: requests that wait for the parser at the same time.
+        seconds: seconds for a request to wait and be parsed, after it was read.
+        client_seconds: seconds for a client to send a request, and to receive the answer.
     """
 
     request_bytes: int = 4 << 20

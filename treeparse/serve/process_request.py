@@ -1,4 +1,4 @@
-"""A request to ``/process``: its parameters, checked."""
+"""A request to ``/process``, from its checked parameters."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -43,12 +43,12 @@ def read_request(parameters: Mapping[str, bytes], models: Collection[str], limit
     """Return the request that parameters describe.
 
     Args:
-        parameters: by name.
+        parameters: their values by name.
         models: the names of the models, the default one first.
-        limits: of requests.
+        limits: the limits of requests.
 
     Raises:
-        RequestError: parameters are missing, unknown, wrong or contradictory, or there is no such model.
+        RequestError: parameters are missing, unknown, wrong or contradictory, or the model is unknown.
     """
     for name in parameters:
         if name not in NAMES:

@@ -1,19 +1,17 @@
 """The sentences of a request, read from its data."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 
 from treeparse.corpus.sentences import check_sentence
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
 from treeparse.data.files import InMemory
 from treeparse.errors import DataError
 from treeparse.model import Ensemble, Parser
-from treeparse.sentence import Sentence
 from treeparse.serve.limits import Limits, RequestError
 from treeparse.serve.process_request import ProcessRequest
 
 SOURCE = "data"  # the name of the parameter, for messages
-LIST_BYTES = 16  # data bytes times trees of a list may be this multiple of the bytes of a request
+LIST_BYTES = 16  # bytes of data times trees of a list are at most this multiple of the bytes of a request
 
 
 def read_sentences(
@@ -22,15 +20,28 @@ def read_sentences(
     """Read the sentences of a request's data.
 
     Raises:
-        RequestError: a sentence is faulty, with its line; there are too many words or bytes; a sentence lacks tags that
-            the model reads.
+        RequestError: there are too many words or bytes, a sentence is faulty or lacks tags that the model reads; the
+            message names the line.
     """
     k = request.trees.k
     if len(data) * k > LIST_BYTES * limits.request_bytes:
         raise RequestError(413, f"Lists of {k} trees of so much data are too long: send it in several requests.")
-    words = _WordCount(k, limits)
+    total = 0
+
+    def count(words: int, line: int) -> None:
+        """Count the words of a sentence, once for each tree; raise if there are too many."""
+        nonlocal total
+        if words > limits.sentence_words:
+            rule = f"a sentence must have at most {limits.sentence_words:,} words"
+            raise RequestError(413, f"{SOURCE}:{line}: {rule}, got {words:,}: split it.")
+        total += words * k
+        if total > limits.request_words:
+            trees = f", {k} trees of each sentence counted" if k > 1 else ""
+            most = f"{limits.request_words:,} words{trees}"
+            raise RequestError(413, f"{SOURCE}:{line}: the request has more than {most}: send several.")
+
     try:
-        sentences = list(_conllu(data, words) if request.input == "conllu" else _tokenised(data, request.input, words))
+        sentences = list(_sentences(data, request.input, count))
         if not sentences:
             raise DataError(NO_SENTENCE, source=SOURCE)
         for sentence in sentences:
@@ -40,22 +51,21 @@ def read_sentences(
     return sentences
 
 
-def _conllu(data: bytes, words: "_WordCount") -> Iterator[ConlluSentence]:
-    for sentence in read_conllu(InMemory(SOURCE, data)):
-        words.add(len(sentence.words), sentence.line)
-        yield sentence
-
-
-def _tokenised(data: bytes, form: str, words: "_WordCount") -> Iterator[ConlluSentence]:
-    """Yield sentences of words only; words are counted before a sentence is built."""
+def _sentences(data: bytes, form: str, count: Callable[[int, int], None]) -> Iterator[ConlluSentence]:
+    """Yield the sentences; call ``count`` with the number of words and the line of each before it is yielded."""
+    if form == "conllu":
+        for sentence in read_conllu(InMemory(SOURCE, data)):
+            count(len(sentence.words), sentence.line)
+            yield sentence
+        return
     read = horizontal if form == "horizontal" else vertical
     for ordinal, (line, forms) in enumerate(read(_lines(data))):
-        words.add(len(forms), line)
+        count(len(forms), line)
         yield ConlluSentence.from_forms(forms, sent_id=str(ordinal + 1), source=SOURCE, line=line, ordinal=ordinal)
 
 
 def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the words of each line, separated by spaces and tabs; a no-break space stands for a space in a word."""
+    """Yield the words of each line, separated by spaces and tabs; a no-break space is a space within a word."""
     for number, line in lines:
         forms = line.replace("\t", " ").split(" ")
         if words := [form.replace("\N{NO-BREAK SPACE}", " ") for form in forms if form]:
@@ -85,30 +95,3 @@ def _lines(data: bytes) -> Iterator[tuple[int, str]]:
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} of the line (0x{line[error.start]:02x}) is not valid UTF-8"
             raise DataError(problem, source=SOURCE, line=number) from error
-
-
-@dataclass
-class _WordCount:
-    """The number of words that a request has so far, counted once for each tree."""
-
-    trees: int
-    limits: Limits
-    count: int = 0
-
-    def add(self, words: int, line: int) -> None:
-        """Count the words of a sentence; raise if there are too many."""
-        limits = self.limits
-        if words > limits.sentence_words:
-            rule = f"a sentence must have at most {limits.sentence_words:,} words"
-            raise RequestError(413, f"{SOURCE}:{line}: {rule}, got {words:,}: split it.")
-        self.count += words * self.trees
-        if self.count > limits.request_words:
-            trees = f", {self.trees} trees of each sentence counted" if self.trees > 1 else ""
-            most = f"{limits.request_words:,} words{trees}"
-            raise RequestError(413, f"{SOURCE}:{line}: the request has more than {most}: send several.")
-
-
-def words_alone(sentence: ConlluSentence) -> Sentence:
-    """Return the words and tags of a sentence, without its tree."""
-    words = sentence.words
-    return Sentence(words.forms, words.upos, words.xpos, words.feats)

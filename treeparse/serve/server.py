@@ -1,4 +1,4 @@
-"""The server: its socket, its start and its end."""
+"""The server: it listens, answers until a signal, and finishes the requests in progress."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ HOST, PORT = "127.0.0.1", 8001
 HEADER_LINE = 1 << 16  # bytes of the first line of a request, with its query, and of each header
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-QUIET = logging.Logger("faulty HTTP", logging.CRITICAL + 1)  # faults of clients are answered, not logged
+QUIET = logging.Logger("faulty HTTP", logging.CRITICAL + 1)  # faulty requests are answered, not logged
 
 
 def serve(
@@ -33,10 +33,10 @@ def serve(
     """Serve models until SIGINT or SIGTERM, then answer the requests in progress; a second signal ends at once.
 
     Args:
-        models: by name, the default one first.
+        models: the models by name, the default one first.
         host: the address to listen at; other machines reach ``0.0.0.0``.
         port: the port to listen at, 0 for any free one.
-        limits: of requests.
+        limits: the limits of requests.
         ready: called with the server's address once requests are answered.
 
     Raises:
@@ -57,7 +57,7 @@ async def _until_signalled(service: Service, host: str, port: int, ready: Callab
         loop.add_signal_handler(number, end)
     async with listening(service, host, port) as address:
         gc.collect()
-        gc.freeze()  # so that the garbage collector does not traverse the models again and again
+        gc.freeze()  # the garbage collector no longer traverses the models
         ready(address)
         await stop.wait()
 
@@ -70,7 +70,7 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     runner = web.AppRunner(
         application.web,
         access_log=None,
-        handler_cancellation=True,  # where the client has left
+        handler_cancellation=True,  # if the client has left
         keepalive_timeout=seconds,  # also for the headers of a request
         lingering_time=min(seconds, 2.0),
         shutdown_timeout=seconds,
@@ -83,7 +83,11 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     try:
         await runner.setup()
         site = web.TCPSite(runner, host, port)
-        await _start(site, host, port)
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise TreeparseError(f"The server cannot listen at {host}, port {port}: {reason}.") from error
         bound = runner.addresses[0]
         shown = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
         yield f"http://{shown}:{bound[1]}"
@@ -92,11 +96,3 @@ async def listening(service: Service, host: str, port: int) -> AsyncIterator[str
     finally:
         await runner.cleanup()
         await asyncio.to_thread(service.stop)
-
-
-async def _start(site: web.TCPSite, host: str, port: int) -> None:
-    try:
-        await site.start()
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise TreeparseError(f"The server cannot listen at {host}, port {port}: {reason}.") from error
