@@ -14,21 +14,21 @@
     print(search.tally)  # how many best trees broke a rule, and the outcomes
 """
 
-from .labels import LabelSet as LabelSet
 from .reading import parse_rules as parse_rules
 from .reading import read_rules as read_rules
 from .rules import Rules as Rules
+from .rules import RuleSearch as RuleSearch
+from .rules import RuleTally as RuleTally
+from .rules import as_search as as_search
 from .search import NamedWords as NamedWords
 from .search import Satisfying as Satisfying
 from .search import SatisfyingTree as SatisfyingTree
 from .search import satisfying_trees as satisfying_trees
-from .tally import RuleSearch as RuleSearch
-from .tally import RuleTally as RuleTally
-from .tally import as_search as as_search
 from .violations import ArcPattern as ArcPattern
 from .violations import AtMostOne as AtMostOne
 from .violations import CheckedTree as CheckedTree
 from .violations import ForbiddenPair as ForbiddenPair
+from .violations import LabelSet as LabelSet
 from .violations import RootTags as RootTags
 from .violations import Rule as Rule
 from .violations import Violation as Violation

@@ -14,15 +14,14 @@ A file has any of these keys::
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import yaml
 
 from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
-from treeparse.rules.labels import LabelSet
 from treeparse.rules.rules import Rules
-from treeparse.rules.violations import AtMostOne, ForbiddenPair, RootTags, Rule
+from treeparse.rules.violations import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rule
 
 KEYS = ("at_most_one", "forbidden", "root_upos", "trees")
 
@@ -41,44 +40,36 @@ def parse_rules(text: str, source: str = "rules") -> Rules:
     """Return the rules of a text; ``source`` is its name in messages; otherwise as ``read_rules``."""
     root = compose(text, source)
     if root is None or (isinstance(root, yaml.MappingNode) and not root.value):
-        raise DataError(f"there is no rule in it: give one of {', '.join(KEYS)}", source=source)
+        raise DataError(f"rules must have one or more of the keys {', '.join(KEYS)}, got none", source=source)
     rules: list[Rule] = []
-    trees = None
+    trees: Literal["projective"] | None = None
     with at(root, source):
         for key, node in entries(root, KEYS, "a file of rules", source).items():
             if key == "trees":
-                trees = _trees(node, source)
+                with at(node, source):
+                    if scalar(node) != "projective":
+                        raise TreeparseError(f"trees must be projective, got {shown(node)}: leave it out for all trees")
+                trees = "projective"
             elif key == "root_upos":
-                rules.append(_root_tags(node, source))
+                with at(node, source):
+                    rules.append(RootTags(texts(node, "root_upos"), line=line_of(node)))
+            elif key == "at_most_one":
+                rules += [AtMostOne(_labels(each, source), line=line_of(each)) for each in _items(key, node, source)]
             else:
-                rules += _each(key, node, source)
+                rules += [_forbidden(each, source) for each in _items(key, node, source)]
     return Rules(tuple(rules), trees, source)
 
 
-def _trees(node: yaml.Node, source: str) -> Any:
-    with at(node, source):
-        if scalar(node) != "projective":
-            raise TreeparseError(f"trees are {shown(node)}, but can only be projective: leave it out for all trees")
-    return "projective"
-
-
-def _root_tags(node: yaml.Node, source: str) -> RootTags:
-    with at(node, source):
-        return RootTags(texts(node, "root_upos"), line_of(node))
-
-
-def _each(key: str, node: yaml.Node, source: str) -> list[Rule]:
-    """Return the rules of one kind from their list."""
+def _items(key: str, node: yaml.Node, source: str) -> list[yaml.Node]:
+    """Return the nodes of the rules of one kind."""
     with at(node, source):
         if not isinstance(node, yaml.SequenceNode):
-            raise TreeparseError(f"{key} is {shown(node)}, but should be a list: begin each rule of it with '- '")
+            raise TreeparseError(f"{key} must be a list, got {shown(node)}: begin each rule of it with '- '")
         if not node.value:
-            raise TreeparseError(f"the list of {key} is empty: leave it out, or begin each rule of it with '- '")
-    return [_READERS[key](rule, source) for rule in node.value]
-
-
-def _at_most_one(node: yaml.Node, source: str) -> AtMostOne:
-    return AtMostOne(_labels(node, source), line_of(node))
+            raise TreeparseError(
+                f"the list of {key} must not be empty: leave it out, or begin each rule of it with '- '"
+            )
+    return node.value
 
 
 def _forbidden(node: yaml.Node, source: str) -> ForbiddenPair:
@@ -86,8 +77,10 @@ def _forbidden(node: yaml.Node, source: str) -> ForbiddenPair:
         keyed = entries(node, ("head", "dependent"), "a forbidden pair", source)
         for key in ("head", "dependent"):
             if key not in keyed:
-                raise TreeparseError(f"a forbidden pair lacks {key}: give head and dependent, the labels of both arcs")
-    return ForbiddenPair(_labels(keyed["head"], source), _labels(keyed["dependent"], source), line_of(node))
+                raise TreeparseError(
+                    f"a forbidden pair must have head and dependent, the labels of both arcs; it lacks {key}"
+                )
+    return ForbiddenPair(_labels(keyed["head"], source), _labels(keyed["dependent"], source), line=line_of(node))
 
 
 def _labels(node: yaml.Node, source: str) -> LabelSet:
@@ -96,8 +89,5 @@ def _labels(node: yaml.Node, source: str) -> LabelSet:
             return LabelSet(texts(node, "labels"))
         keyed = entries(node, ("labels", "except"), "a set of labels", source)
         if "labels" not in keyed:
-            raise TreeparseError("a set of labels lacks labels: give them, and except if you like")
+            raise TreeparseError("a set of labels must have the key labels, and may have the key except")
         return LabelSet(*(texts(value, key) for key, value in sorted(keyed.items(), reverse=True)))
-
-
-_READERS: dict[str, Any] = {"at_most_one": _at_most_one, "forbidden": _forbidden}

@@ -1,5 +1,6 @@
-"""Sets of rules, and their violations by a tree."""
+"""Sets of rules, the violations of a tree, and the bound and the counts of a search for trees that satisfy rules."""
 
+import threading
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,6 +9,8 @@ from treeparse.data.parses import Parse
 from treeparse.errors import DataError, TreeparseError
 from treeparse.rules.violations import CheckedTree, Rule, Violation
 from treeparse.sentence import Sentence, nonprojective_words
+
+OPENED = 1000  # trees of a sentence that a search opens by default
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,16 @@ class Rules:
         Raises:
             TreeparseError: if the sentence has no tree.
         """
-        tree = _tree(parse, upos)
-        return [*self.broken(tree), *(_crossing(tree) if self.trees == "projective" else [])]
+        forms = parse.tokens if isinstance(parse, Parse) else parse.forms
+        if parse.heads is None or parse.labels is None or min(parse.heads, default=0) < 0:
+            raise TreeparseError(f"The sentence {' '.join(forms)[:50]!r} has no tree to check rules on.")
+        tree = CheckedTree(forms, parse.heads, parse.labels, parse.upos if upos is None else upos)
+        # Crossing arcs have no parts, because projective distributions avoid them.
+        crossing = [
+            Violation(word, f"the arc into {tree.named(word)} crosses another one, but trees are projective", ())
+            for word in nonprojective_words(tree.heads)
+        ]
+        return [*self.broken(tree), *(crossing if self.trees == "projective" else [])]
 
     def broken(self, tree: CheckedTree) -> Iterator[Violation]:
         """Yield violations lazily, without those by crossing arcs."""
@@ -51,16 +62,59 @@ class Rules:
                     raise DataError(str(error), source=self.source, line=rule.line) from error
 
 
-def _tree(parse: Parse | Sentence, upos: Sequence[str] | None) -> CheckedTree:
-    forms = parse.tokens if isinstance(parse, Parse) else parse.forms
-    if parse.heads is None or parse.labels is None or min(parse.heads, default=0) < 0:
-        raise TreeparseError(f"The sentence {' '.join(forms)[:50]!r} has no tree to check rules on.")
-    return CheckedTree(forms, parse.heads, parse.labels, parse.upos if upos is None else upos)
+@dataclass
+class RuleTally:
+    """Counts of sentences, and of drawn trees, by outcome; several threads may add to it.
+
+    Attributes:
+        sentences: all sentences.
+        broken: sentences whose best tree, or a listed or drawn tree, broke a rule.
+        mended: broken sentences for which the search found all trees within the bound.
+        drawn: trees drawn at random.
+        accepted: drawn trees that satisfy the rules.
+    """
+
+    sentences: int = 0
+    broken: int = 0
+    mended: int = 0
+    drawn: int = 0
+    accepted: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    @property
+    def left(self) -> int:
+        """Sentences for which the search found too few trees within the bound."""
+        return self.broken - self.mended
+
+    def add(self, other: "RuleTally") -> None:
+        """Add the counts of another tally."""
+        with self._lock:
+            self.sentences += other.sentences
+            self.broken += other.broken
+            self.mended += other.mended
+            self.drawn += other.drawn
+            self.accepted += other.accepted
 
 
-def _crossing(tree: CheckedTree) -> list[Violation]:
-    """Return violations by crossing arcs. They have no parts, because projective distributions avoid them."""
-    return [
-        Violation(word, f"the arc into {tree.named(word)} crosses another one, but trees are projective", ())
-        for word in nonprojective_words(tree.heads)
-    ]
+@dataclass(frozen=True)
+class RuleSearch:
+    """Rules, how many trees the search for them opens, and counts of outcomes.
+
+    Attributes:
+        rules: the rules.
+        opened: how many trees of a sentence to open, besides the requested number, until enough satisfy the rules.
+        tally: counts of outcomes, to which every use adds.
+    """
+
+    rules: Rules
+    opened: int = OPENED
+    tally: RuleTally = field(default_factory=RuleTally, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.opened < 1:
+            raise TreeparseError(f"The number of trees opened for rules must be 1 or more, got {self.opened}.")
+
+
+def as_search(rules: Rules | RuleSearch | None) -> RuleSearch | None:
+    """Return a search for rules with the default bound; return a search as it is."""
+    return RuleSearch(rules) if isinstance(rules, Rules) else rules

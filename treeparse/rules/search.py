@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from treeparse.rules.labels import LabelSet
 from treeparse.rules.rules import Rules
-from treeparse.rules.violations import ArcPattern, CheckedTree, Violation
+from treeparse.rules.violations import ArcPattern, CheckedTree, LabelSet, Violation
 from treeparse.trees import LabeledCRF
 from treeparse.trees.labels.sources import ForbiddenLabels
 
