@@ -20,7 +20,8 @@ from treeparse.cli.models import add_model_arguments, check_models, load_models,
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import WRITERS, Writer, check_format
+from treeparse.corpus.writers import WRITERS, check_format
+from treeparse.corpus.writers.writer import Writer
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError

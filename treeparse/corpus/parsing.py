@@ -11,7 +11,7 @@ from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
 from treeparse.corpus.sentences import OrderedSentence, SentenceOrEnd, check_tags, chunks_of, fault_at, read_parts
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import Writer, write_results
+from treeparse.corpus.writers.writer import Writer, write_results
 from treeparse.data.mapping import Progress
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck

@@ -7,9 +7,11 @@ from pathlib import Path
 
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import Writer, WriterOptions, format_of_name, make_writer
+from treeparse.corpus.writers import make_writer
+from treeparse.corpus.writers.writer import Writer, WriterOptions
 from treeparse.data.compression import compression_of_name, plain_name
 from treeparse.data.files import expand_paths
+from treeparse.data.nbest.files import format_of
 from treeparse.data.shards import Shard, file_size
 from treeparse.data.text.tokenizers import Tokenizer, tokenizer_named
 from treeparse.errors import TreeparseError
@@ -80,7 +82,7 @@ class CorpusRequest:
         """
         if isinstance(self.output_format, Writer):
             return self.output_format
-        name = self.output_format or ("conllu" if self.has_folder else format_of_name(self.output))
+        name = self.output_format or ("conllu" if self.has_folder else format_of(self.output))
         trees = self.trees
         is_list, has_sets = trees.method != "parse", trees.head_threshold is not None
         options = {"tags": self.tags, "probabilities": trees.probabilities, "drop_empty": self.drop_empty}

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import TypeVar
 
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import WriterOptions, make_writer
+from treeparse.corpus.writers import make_writer
+from treeparse.corpus.writers.writer import WriterOptions
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.model import Ensemble, Parser

@@ -9,7 +9,7 @@ from treeparse.cli.models import SEVERAL
 from treeparse.cli.tables import tsv_line
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers import Writer
+from treeparse.corpus.writers.writer import Writer
 from treeparse.data.annotations import figure, with_comments
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence

@@ -19,9 +19,10 @@ from treeparse.cli.common import (
 from treeparse.cli.corpora import add_output_format_argument
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.corpus.request import is_folder
-from treeparse.corpus.writers import WriterOptions, format_of_name, make_writer, write_results
+from treeparse.corpus.writers import make_writer
+from treeparse.corpus.writers.writer import WriterOptions, write_results
 from treeparse.data.files import check_folder, expand_paths
-from treeparse.data.nbest.files import read_nbest
+from treeparse.data.nbest.files import format_of, read_nbest
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
 from treeparse.names import LIST_FORMATS
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     scorer, counts = _scorer(args), Counter[str]()
     read = chain.from_iterable(read_nbest(path, format=args.format) for path in expand_paths(args.lists))
     with modules_of_current_folder():
-        form = (args.output_format or format_of_name(args.output)) if args.whole else "conllu"
+        form = (args.output_format or format_of(args.output)) if args.whole else "conllu"
         writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
         write_results(args.output, writer, _reranked(read, scorer, counts, bar))

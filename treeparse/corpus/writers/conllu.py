@@ -1,0 +1,29 @@
+"""CoNLL-U: each sentence with its tree, or for lists one block for each tree."""
+
+from collections.abc import Iterable, Iterator
+
+from treeparse.corpus.writers.writer import Writer, with_id
+from treeparse.data.annotations import with_head_sets, with_probabilities
+from treeparse.data.conllu import ConlluSentence, conllu_texts
+from treeparse.data.nbest.files import nbest_texts
+from treeparse.data.parses import NBestList
+
+
+class ConlluWriter(Writer):
+    """Writes CoNLL-U, for lists one block a tree; only HEAD, DEPREL, DEPS and what the options add change."""
+
+    suffix = ".conllu"
+
+    def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
+        """Yield the text of each sentence."""
+        if self.options.lists:
+            return nbest_texts(map(with_id, results), "conllu", drop_empty=self.options.drop_empty)
+        return conllu_texts(map(self._parsed, results))
+
+    def _parsed(self, result: NBestList) -> ConlluSentence:
+        parse, options = result.parses[0], self.options
+        tags = parse.tags if options.tags else {}
+        parsed = result.sentence.with_parse(parse.heads, parse.labels, tags=tags, drop_empty=options.drop_empty)
+        if options.probabilities:
+            parsed = with_probabilities(parsed, parse)
+        return with_head_sets(parsed, parse) if options.head_sets else parsed
