@@ -116,7 +116,7 @@ def test_closing_line_and_faulty_sentences(
     target.write_text("old")
     assert kbest(model, bad, "-k", 2, "-o", target) == 2
     error = capsys.readouterr().err
-    assert "bad.conllu:28: sentence bad: a line of CoNLL-U must have 10 columns" in error and error.count("\n") == 1
+    assert "bad.conllu:28: sentence bad: a line must have 10 columns, got 3" in error and error.count("\n") == 1
     assert target.read_text() == "old"
     assert kbest(model, bad, "-k", 2, "-o", target, "--skip-invalid") == 0
     shown = capsys.readouterr()

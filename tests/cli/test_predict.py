@@ -268,7 +268,7 @@ def error_of(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (BAD, ":5: sentence bad: a line of CoNLL-U must have 10 columns"),
+        (BAD, ":5: sentence bad: a line must have 10 columns, got 9"),
         ("1\ta" + "\t_" * 8 + "\n3\tb" + "\t_" * 8 + "\n\n", ":5: the ID must be 2, the next word, got '3'"),
         (b"1\t\xff" + b"\t_" * 8 + b"\n\n", ":4: byte 3 of the line"),
         ("1-2\tab" + "\t_" * 8 + "\n1\ta" + "\t_" * 8 + "\n", ":4: the range ends at word 2"),
@@ -294,7 +294,7 @@ def test_standard_output_keeps_what_was_parsed_before_a_fault(
     assert predict(model, source, "--chunk", "1") == 2
     shown = capsys.readouterr()
     assert len(list(trees_of(shown.out.encode()))) == 1
-    assert "sentence bad: a line of CoNLL-U must have 10 columns" in shown.err
+    assert "sentence bad: a line must have 10 columns, got 9" in shown.err
 
 
 def test_faulty_sentences_can_be_left_out(model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -127,7 +127,7 @@ def test_a_fault_leaves_the_old_file(
     target = tmp_path / "out.conllu"
     target.write_text("old")
     assert sample(model, bad, "-k", 2, "-o", target, "--chunk", 1) == 2
-    assert "bad.conllu:28: sentence bad: a line of CoNLL-U must have 10 columns" in capsys.readouterr().err
+    assert "bad.conllu:28: sentence bad: a line must have 10 columns, got 3" in capsys.readouterr().err
     assert sample(model, source, "-k", 10**9, "-o", target) == 2
     assert "1000000000 trees of 3 words are too many: ask for 44739242 or fewer" in capsys.readouterr().err
     assert sample(model, source, "-k", 2, "-o", target, "--temperature", "1e-9") == 2

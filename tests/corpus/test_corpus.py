@@ -127,7 +127,7 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
 
     observer = Observer()
     with pytest.raises(
-        TreeparseError, match=re.escape("b.conllu:28: sentence bad: a line of CoNLL-U must have 10 columns")
+        TreeparseError, match=re.escape("b.conllu:28: sentence bad: a line must have 10 columns, got 3")
     ):
         parse_corpus(parser, CorpusRequest(["*.conllu"], output="out/"), observer=observer)
     assert set(files_in(folder / "out")) == {"a.conllu"}

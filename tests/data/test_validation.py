@@ -28,17 +28,17 @@ STRUCTURAL = {
     "missing column": (
         lines(row(1, 0), row(2, 1).removesuffix("\t_")),
         6,
-        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 9",
+        "a line must have 10 columns, got 9: separate them by single tabs",
     ),
     "spaces for tabs": (
         lines(row(1, 0).replace("\t", "  ")),
         5,
-        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 1",
+        "a line must have 10 columns, got 1: separate them by single tabs",
     ),
     "column too many": (
         lines(row(1, 0) + "\tx"),
         5,
-        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 11",
+        "a line must have 10 columns, got 11: separate them by single tabs",
     ),
     "empty column": (lines(row(1, 0, form="")), 5, "the column FORM must not be empty; write a missing value as _"),
     "skipped word": (lines(row(1, 0), row(3, 1)), 6, "the ID must be 2, the next word, got '3'"),
@@ -91,7 +91,7 @@ STRUCTURAL = {
     "carriage return alone": (
         lines(row(1, 0), "\r\r", row(2, 1)),
         6,
-        "a line of CoNLL-U must have 10 columns, separated by single tabs, got 1",
+        "a line must have 10 columns, got 1: separate them by single tabs",
     ),
     "comments only": (lines(), 4, "the sentence has no words"),
     "invalid UTF-8": (

@@ -167,7 +167,7 @@ def test_missing_words_and_sentences_are_errors():
         (
             sentence("a b", "0 -1", "root _"),
             sentence("a b", "0 1", "root dep"),
-            "gold has no tree: the head of word 2 must be",
+            "gold has no tree: the head of word 2 must be from 0 to 2, got -1",
         ),
     ],
 )

@@ -47,7 +47,7 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         (
             {"input": "conllu", "data": conllu(("a",), ("b",)) + "3\tx\n"},
             400,
-            "data:7: a line of CoNLL-U must have 10 columns",
+            "data:7: a line must have 10 columns, got 2",
         ),
         ({"input": "conllu", "data": b"# sent_id = q\n1\t\xff" + b"\t_" * 8}, 400, "data:2: sentence q: byte 3 of"),
     ],

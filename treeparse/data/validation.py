@@ -64,7 +64,7 @@ def byte_order_mark_problem(line: str) -> str | None:
 
 def _column_problem(columns: list[str]) -> str | None:
     if len(columns) != len(COLUMNS):
-        return f"a line of CoNLL-U must have 10 columns, separated by single tabs, got {len(columns)}"
+        return f"a line must have 10 columns, got {len(columns)}: separate them by single tabs"
     if "" in columns:
         return f"the column {COLUMNS[columns.index('')]} must not be empty; write a missing value as _"
     return None

@@ -328,7 +328,7 @@ def fault_of(path: Path) -> DataError:
     ("1\tNo\tno\tADV\t_\t_\t0", "1\tYo\tno\tADV\t_\t_\t0", 14, "d1-s1.2", "the words must be those"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t2", 21, "d1-s1.2", "lead into a cycle"),
     ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\tMood=Ind\t_", 21, "d1-s1.2", "has no head"),
-    ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "must have 10 columns"),
+    ("2\tsé\tsaber\tVERB\t_\tMood=Ind\t1", "2\tsé\tsaber\tVERB\t_\t1", 21, "d1-s1.2", "have 10 columns, got 9"),
 ])  # fmt: skip
 def test_faults_of_conllu_lists(
     lists: list[NBestList], tmp_path: Path, old: str, new: str, line: int, sent_id: str | None, problem: str
