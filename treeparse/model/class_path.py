@@ -34,7 +34,7 @@ class ClassPathConfig:
                 f"The init_args of {self.class_path!r:.100} must be numbers, text, lists or mappings ({error})."
             ) from error
         object.__setattr__(self, "init_args", plain)
-        self._check_settings(self.imported_class(), plain)
+        self._check_settings(self.find_class(self.class_path), plain)
 
     @classmethod
     def of(cls, custom: type, **settings: Any) -> Self:
@@ -51,10 +51,6 @@ class ClassPathConfig:
         parameters = [*inspect.signature(custom).parameters.values()][len(cls.supplied) :]
         defaults = {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
         return cls(path, defaults | settings)
-
-    def imported_class(self) -> Any:
-        """Return the class; see `find_class`."""
-        return self.find_class(self.class_path)
 
     @classmethod
     def find_class(cls, class_path: str) -> Any:

@@ -1,13 +1,12 @@
 """`Ensemble`: several parsers that parse by their combined distribution."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
 import torch
 
 from treeparse.batch import Batch
-from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.errors import TreeparseError
@@ -15,7 +14,7 @@ from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.parser import Parser, with_label_names
 from treeparse.model.tagging import Tagging, TagNames, mean_tagging, shared_tags
 from treeparse.names import Combination, Precision, combination_named
-from treeparse.sentence import ROOT_LABEL, Sentence
+from treeparse.sentence import ROOT_LABEL
 from treeparse.trees import LabeledDistribution, combined
 
 
@@ -100,24 +99,6 @@ class Ensemble(AnyParser):
         for parser in self.parsers:
             parser.use_precision(name)
         return self
-
-    def known_words(self) -> Vocabulary | None:
-        """`Parser.known_words` of the first model that has them."""
-        lists = (parser.known_words() for parser in self.parsers)
-        return next((words for words in lists if words is not None), None)
-
-    def multiword_tokens(self) -> Mapping[str, str]:
-        """`Parser.multiword_tokens` of the first model that has some."""
-        return next((tokens for parser in self.parsers if (tokens := parser.multiword_tokens())), {})
-
-    def check(self, sentence: Sentence) -> None:
-        """Raise if the sentence lacks tags that a model reads."""
-        for parser in self.parsers:
-            parser.check(sentence)
-
-    def length(self, sentence: Sentence) -> int:
-        """The greatest `Parser.length` of the sentence among the models."""
-        return max(parser.length(sentence) for parser in self.parsers)
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> tuple[Batch, ...]:
         """A batch of the sentences for each model; ``indices`` are theirs in a treebank."""

@@ -1,7 +1,7 @@
 """`Parser`: a scorer and vocabularies; it is built or loaded, scores sentences and finds their trees."""
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
-from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.mapping import Words, as_sentences
 from treeparse.data.parses import Parse
 from treeparse.data.text.rawtext import RawTextCheck
@@ -55,7 +54,7 @@ class Parser(nn.Module, AnyParser):
         check_memory(kind, indexer, copies=1)
         self.config, self.indexer = config, indexer
         self.precision: Precision = "32"
-        self.raw_text = RawTextCheck(indexer.features.known_words(), indexer.multiword_tokens)
+        self.raw_text = RawTextCheck(self.known_words(), self.multiword_tokens())
         self.scorer = kind.module(indexer)
         self._in_int8 = Int8Copy(self.scorer)
 
@@ -172,22 +171,6 @@ class Parser(nn.Module, AnyParser):
     def networks(self) -> tuple[Self, ...]:
         """The networks that score sentences: the parser alone."""
         return (self,)
-
-    def known_words(self) -> Vocabulary | None:
-        """The words of the training data, in lower case, with their counts; None if the encoder has no list."""
-        return self.indexer.features.known_words()
-
-    def multiword_tokens(self) -> Mapping[str, str]:
-        """The multiword tokens of the training data, in lower case, with their words; may be empty."""
-        return self.indexer.multiword_tokens
-
-    def check(self, sentence: Sentence) -> None:
-        """Raise if the sentence lacks tags that the model reads."""
-        self.indexer.features.check(sentence)
-
-    def length(self, sentence: Sentence) -> int:
-        """The length of the sentence that counts towards the size of a batch: words, or subwords."""
-        return self.indexer.features.length(sentence)
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Batch:
         """The sentences, or lists of words, as a batch on the parser's device; ``indices`` are theirs in a treebank."""

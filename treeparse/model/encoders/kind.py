@@ -1,9 +1,12 @@
 """The interface that a parser needs from an encoder: its features, its module and its size, by its settings."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import torch
+from torch import nn
 
 from treeparse.data.features.words import Features
 from treeparse.data.vectors.files import WordVectors
@@ -13,6 +16,7 @@ from treeparse.nn import Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 
 C = TypeVar("C", bound=EncoderConfig)
+M = TypeVar("M", bound=nn.Module)
 SMALLEST: Mapping[str, int] = {name: 1 for name in ("words", "characters", "vectors", *TAGS)}  # vocabularies
 
 
@@ -21,6 +25,17 @@ class EncoderSize(NamedTuple):
 
     weights: int
     output_size: int
+
+
+def built_without_storage(build: Callable[[], M]) -> M:
+    """Call a function that builds a module, on the meta device and without a draw from the default generator."""
+    with torch.random.fork_rng(devices=[]), torch.device("meta"):
+        return build()
+
+
+def count_weights(module: nn.Module) -> int:
+    """Return the number of weights of a module, frozen ones included."""
+    return sum(tensor.numel() for tensor in module.state_dict().values())
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
-from treeparse.model.encoders.kind import EncoderKind, EncoderSize
+from treeparse.model.encoders.kind import EncoderKind, EncoderSize, built_without_storage, count_weights
 from treeparse.nn import Encoder, EncoderConfig
 from treeparse.sentence import Sentence
 
@@ -58,7 +56,7 @@ class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
     @property
     def encoder(self) -> type[OwnEncoder]:
         """The encoder's class."""
-        return self.config.imported_class()
+        return self.config.find_class(self.config.class_path)
 
     @property
     def name(self) -> str:
@@ -88,11 +86,10 @@ class CustomEncoderKind(EncoderKind[OwnEncoderConfig]):
         if features is None:
             return EncoderSize(0, 0)
         try:
-            with torch.random.fork_rng(devices=[]), torch.device("meta"):
-                module = self.module(features)
+            module = built_without_storage(lambda: self.module(features))
         except Exception:  # from the custom code; building the encoder with storage raises it again
             return EncoderSize(0, 0)
-        return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
+        return EncoderSize(count_weights(module), module.output_size)
 
     def smaller(self) -> Iterator[tuple[str, OwnEncoderConfig]]:
         return self.config.smaller()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from treeparse.data.features.subwords import SpecialSubwords
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.hub import snapshot
+from treeparse.model.folder.files import snapshot
 from treeparse.nn.huggingface import UNLIMITED, architecture_of, config_of, library_faults, model_arguments, quiet
 
 CONFIG = "config.json"
@@ -55,7 +55,7 @@ class Pretrained:
             raise TreeparseError(
                 f"There is no folder {str(folder)!r:.200} (encoder.model), and the Hugging Face Hub has no such names."
             )
-        folder = _downloaded(name, revision)
+        folder = snapshot(name, revision, PATTERNS, _is_whole, lambda text: _no_model(name, text))
         return cls(name, folder.name, folder)
 
     def architecture(self) -> dict[str, Any]:
@@ -133,11 +133,6 @@ class Pretrained:
     def _problems(self, problem: str) -> AbstractContextManager[None]:
         """Return a context that makes a library's error, about a file, an error of this model."""
         return library_faults(lambda text: self._unusable(f"{problem} ({text})"))
-
-
-def _downloaded(name: str, revision: str) -> Path:
-    """Return the folder with the files of a model on the Hub."""
-    return snapshot(name, revision, PATTERNS, _is_whole, lambda text: _no_model(name, text))
 
 
 def _is_whole(folder: Path) -> bool:

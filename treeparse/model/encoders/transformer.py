@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-import torch
-
 from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
-from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize
+from treeparse.model.encoders.kind import SMALLEST, EncoderKind, EncoderSize, built_without_storage, count_weights
 from treeparse.model.encoders.pretrained import Pretrained
 from treeparse.nn import Encoder, TransformerConfig, TransformerEncoder
 from treeparse.nn.huggingface import build_transformer, most_subwords
@@ -74,8 +72,7 @@ class Transformer(EncoderKind[TransformerConfig]):
         return SpelledSubwords(subwords, lexical)
 
     def _limit(self) -> int:
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            return most_subwords(build_transformer(self.config.architecture))
+        return most_subwords(built_without_storage(lambda: build_transformer(self.config.architecture)))
 
     def extended(self, features: Features, sentences: Sequence[Sentence]) -> Features:
         """Return the same subwords, because a pretrained model learns no new ones, in windows by the settings."""
@@ -109,9 +106,9 @@ class Transformer(EncoderKind[TransformerConfig]):
         """Count the weights on the meta device; 0 before the architecture is known."""
         if not self.config.architecture:
             return EncoderSize(0, 2 * self.config.hidden_size)
-        with torch.random.fork_rng(devices=[]), torch.device("meta"):
-            module = TransformerEncoder(self.config, SMALLEST if features is None else _sizes(features))
-        return EncoderSize(sum(tensor.numel() for tensor in module.state_dict().values()), module.output_size)
+        sizes = SMALLEST if features is None else _sizes(features)
+        module = built_without_storage(lambda: TransformerEncoder(self.config, sizes))
+        return EncoderSize(count_weights(module), module.output_size)
 
     def smaller(self) -> Iterator[tuple[str, TransformerConfig]]:
         yield f"encoder.model ({self.config.model})", replace(self.config, architecture={})

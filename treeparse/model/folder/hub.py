@@ -1,12 +1,10 @@
 """Download and upload models on the Hugging Face hub: the files of a model folder and nothing else."""
 
 import re
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import CARD, FILES, check_model_files, model_folder
+from treeparse.model.folder.files import CARD, FILES, check_model_files, first_line, model_folder, snapshot
 
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
 
@@ -74,7 +72,7 @@ def push(folder: str | Path, name: str, *, private: bool = False, revision: str 
         )
     except OSError as error:
         raise TreeparseError(
-            f"{folder} was not put on the hub as {name} ({_first_line(error)}): is there a network, and did hf auth "
+            f"{folder} was not put on the hub as {name} ({first_line(error)}): is there a network, and did hf auth "
             "login get a token that may write there?"
         ) from error
     return str(address)
@@ -89,39 +87,3 @@ def _no_model(name: str, revision: str | None, text: str) -> TreeparseError:
     return TreeparseError(
         f"There is no folder {name}, and the Hugging Face hub gave no model of that name{at} ({text})."
     )
-
-
-def snapshot(
-    name: str,
-    revision: str | None,
-    patterns: Sequence[str],
-    is_whole: Callable[[Path], bool],
-    error_of: Callable[[str], TreeparseError],
-) -> Path:
-    """Return the folder of a repository's files; a complete copy in the cache is used without network access.
-
-    Args:
-        name: ``organisation/name``.
-        revision: a branch, tag or commit; None for the main branch.
-        patterns: names of the files to download.
-        is_whole: whether a folder has all files that are needed.
-        error_of: makes the error from the hub's message if the download fails.
-    """
-    from huggingface_hub import snapshot_download  # slow to import
-
-    options: dict[str, Any] = {"revision": revision or None, "allow_patterns": [*patterns]}
-    try:
-        cached = Path(snapshot_download(name, local_files_only=True, **options))
-        if is_whole(cached):
-            return cached
-    except Exception:  # no copy in the cache, which the library reports by several errors
-        pass
-    try:
-        return Path(snapshot_download(name, local_files_only=False, **options))
-    except Exception as error:
-        raise error_of(_first_line(error)) from error
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of the hub's message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:300]

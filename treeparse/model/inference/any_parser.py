@@ -1,22 +1,26 @@
 """The interface of one parser and of several as one: parses, lists, samples and scores of trees."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import TypeVar, Unpack
 
 import torch
 
+from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.filling import Parsed, with_trees
 from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
 from treeparse.errors import TreeparseError
-from treeparse.model.inference.lists import BestLists, GivenTrees, as_given
-from treeparse.model.inference.parsing import Model, ParseOptions, Request, conditions_of, lists_of, parse_request
+from treeparse.model.inference.given import Given
+from treeparse.model.inference.lists import BestLists, GivenTrees
+from treeparse.model.inference.parsing import Model, ParseOptions, Request, lists_of, parse_request
 from treeparse.model.inference.samples import SampledLists
 from treeparse.names import Decoder, DecoderName, decoder_named
-from treeparse.rules import Rules, RuleSearch
+from treeparse.rules import Rules, RuleSearch, as_search
+from treeparse.sentence import Sentence
 
 T = TypeVar("T")
 
@@ -28,6 +32,20 @@ class AnyParser(Model):
     def default_decoder(self) -> Decoder:
         """The decoder that is used if none is named: that of the first parser's config."""
         return self.networks[0].config.decoder
+
+    def known_words(self) -> Vocabulary | None:
+        """The words of the training data, in lower case, with their counts, of the first model that stores them."""
+        lists = (each.indexer.features.known_words() for each in self.networks)
+        return next((words for words in lists if words is not None), None)
+
+    def multiword_tokens(self) -> Mapping[str, str]:
+        """The multiword tokens of the training data, in lower case, with their words, of the first model with some."""
+        return next((each.indexer.multiword_tokens for each in self.networks if each.indexer.multiword_tokens), {})
+
+    def check(self, sentence: Sentence) -> None:
+        """Raise if the sentence lacks tags that a model reads."""
+        for each in self.networks:
+            each.indexer.features.check(sentence)
 
     def check_tags(self) -> None:
         """Raise if the model predicts no tags."""
@@ -164,8 +182,9 @@ class AnyParser(Model):
         those without crossing arcs (projective). With rules, the list has the k best trees that satisfy them.
         Probabilities of arcs are among all trees, not among the list. The rest is as in :meth:`parse`.
         """
-        finder, conditions = BestLists(k, self._decoder(decoder)), conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
+        finder, given = BestLists(k, self._decoder(decoder)), Given(keep_heads, within)
+        request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
+        return lists_of(self, sentences, request)
 
     def sample(
         self,
@@ -211,8 +230,9 @@ class AnyParser(Model):
             progress: as in :meth:`parse`.
         """
         finder = SampledLists(k, self._decoder(decoder), replacement, seed, first, temperature)
-        conditions = conditions_of(keep_heads, within, rules)
-        return lists_of(self, sentences, Request(finder, batch_words, conditions, probabilities, progress=progress))
+        given = Given(keep_heads, within)
+        request = Request(finder, batch_words, given, as_search(rules), probabilities, progress=progress)
+        return lists_of(self, sentences, request)
 
     def score_trees(
         self, sentences: Iterable[Words], *, batch_words: int = 5000, progress: Progress | None = None
@@ -228,7 +248,8 @@ class AnyParser(Model):
         given = as_sentences(sentences)
         trees = GivenTrees.of(given, self.label_names)
         lists = lists_of(self, given, Request(trees, batch_words, probabilities=True, progress=progress))
-        return as_given(given, (parse for [parse] in lists))
+        # The model does not have all labels of the sentences.
+        return [replace(parse, labels=each.labels or ()) for each, [parse] in zip(given, lists, strict=True)]
 
     def _decoder(self, name: DecoderName | None) -> Decoder:
         """Return the decoder of a name, or the default one."""

@@ -216,11 +216,6 @@ def _filled(rows: Sequence[Row], count: int, nodes: int) -> Iterator[Row]:
     return itertools.chain(rows, itertools.repeat((nothing, nothing), count - len(rows)))
 
 
-def as_given(sentences: Iterable[Sentence], parses: Iterable[Parse]) -> list[Parse]:
-    """Give the parses the sentences' own labels, including labels that the model does not have."""
-    return [replace(parse, labels=s.labels or ()) for s, parse in zip(sentences, parses, strict=True)]
-
-
 def _problem(sentence: Sentence) -> str | None:
     if sentence.heads is None or sentence.labels is None:
         return "it came without heads or labels"

@@ -32,26 +32,14 @@ CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave
 
 
 @dataclass(frozen=True)
-class Conditions:
-    """Conditions on trees: heads and labels that sentences have, and rules."""
-
-    given: Given = field(default_factory=Given)
-    rules: RuleSearch | None = None
-
-
-def conditions_of(keep_heads: bool, within: bool, rules: Rules | RuleSearch | None) -> Conditions:
-    """Return the conditions of a user's options."""
-    return Conditions(Given(keep_heads, within), as_search(rules))
-
-
-@dataclass(frozen=True)
 class Request:
     """Which trees to find for each sentence, and what to add to them.
 
     Attributes:
         finder: finds the list of a sentence's trees.
         batch_words: words of a batch, about; fewer if lists are long.
-        conditions: conditions on the trees.
+        given: what trees must have in common with their sentences.
+        rules: the search for trees that satisfy rules; None without rules.
         probabilities: whether to add the probabilities of arcs and the entropy.
         head_threshold: the least probability of a head in a word's set of heads; None for no sets.
         gradient: whether to add the expected squared length of the gradient.
@@ -60,7 +48,8 @@ class Request:
 
     finder: ListFinder
     batch_words: int
-    conditions: Conditions = Conditions()
+    given: Given = field(default_factory=Given)
+    rules: RuleSearch | None = None
     probabilities: bool = False
     head_threshold: float | None = None
     gradient: bool = False
@@ -96,8 +85,8 @@ def parse_request(
 ) -> Request:
     """Return the request of ``Parser.parse``; without a ``decoder`` it has the ``default`` one."""
     tree = ChosenTree(decoder_named(default if decoder is None else decoder))
-    conditions = conditions_of(keep_heads, within, rules)
-    return Request(tree, batch_words, conditions, probabilities, head_threshold, gradient, progress)
+    given = Given(keep_heads, within)
+    return Request(tree, batch_words, given, as_search(rules), probabilities, head_threshold, gradient, progress)
 
 
 class Model(Protocol):
@@ -130,8 +119,8 @@ class Model(Protocol):
         ...
 
     def length(self, sentence: Sentence) -> int:
-        """The length of the sentence that counts towards the size of a batch."""
-        ...
+        """The length of the sentence that counts towards the size of a batch: words, or subwords."""
+        return max(each.indexer.features.length(sentence) for each in self.networks)
 
     def collate(self, sentences: Iterable[Words], indices: Sequence[int] | None = None) -> Any:
         """The sentences as the argument of ``distribution_and_tags``."""
@@ -159,21 +148,20 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
     """
     check_several(sentences)
     inputs = list(each_sentence(sentences))
-    given = as_sentences(inputs, first)
-    finder, conditions = request.finder, request.conditions
-    finder.check_for(len(given))
-    names, known, rules = model.label_names, conditions.given, conditions.rules
-    for index, sentence in enumerate(given, first):
+    converted = as_sentences(inputs, first)
+    finder, known, rules, names = request.finder, request.given, request.rules, model.label_names
+    finder.check_for(len(converted))
+    for index, sentence in enumerate(converted, first):
         known.check(sentence, names, index)
     if rules is not None:
         rules.rules.check_labels(names)
         finder, rules = finder.under(rules.rules), replace(rules, tally=RuleTally())
-    lists = (
+    split_by_user = (
         own.forms
-        for own, words in zip(given[:CHECKED], inputs, strict=False)
+        for own, words in zip(converted[:CHECKED], inputs, strict=False)
         if isinstance(words, list | tuple | Mapping)
     )
-    if doubt := model.raw_text.check(lists):
+    if doubt := model.raw_text.check(split_by_user):
         warnings.warn(f"{doubt[0].upper()}{doubt[1:]}", stacklevel=3)
 
     @torch.inference_mode()
@@ -182,7 +170,7 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
         p, tagging = model.distribution_and_tags(model.collate(scored, indices))
         p = known.conditioned(p, chosen, names) if known else p
         batch = None if rules is None else RuledBatch.of(rules, chosen, names, tagging.likeliest("upos"))
-        lists = _fitting_lists(finder, p, indices, batch, first) if known else _lists(finder, p, indices, batch)
+        lists = _lists(finder, p, indices, batch, first if known else None)
         parses = tagging.add_to(lists.parses(chosen, names))
         _check_found(parses, [first + index for index in indices])
         if request.probabilities:
@@ -197,10 +185,10 @@ def lists_of(model: Model, sentences: Iterable[Words], request: Request, first: 
 
     with evaluating(model.networks):
         options = {**_threads(model.device), **_limits(model, finder, request.batch_words)}
-        found = map_batches(batch_lists, given, length=model.length, progress=report, **options)
-    if rules is not None and conditions.rules is not None:
-        conditions.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
-    return found
+        result = map_batches(batch_lists, converted, length=model.length, progress=report, **options)
+    if rules is not None and request.rules is not None:
+        request.rules.tally.add(rules.tally)  # once all is done, so that nothing counts twice when it is not
+    return result
 
 
 def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> None:
@@ -213,23 +201,22 @@ def _check_found(parses: Sequence[Sequence[Parse]], indices: Sequence[int]) -> N
             )
 
 
-def _lists(finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None) -> TreeLists:
-    if batch is None:
-        return finder(p, indices)
-    return finder.ruled(p.as_crf("Rules"), indices, batch)
-
-
-def _fitting_lists(
-    finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None, first: int
+def _lists(
+    finder: ListFinder, p: LabeledDistribution, indices: Sequence[int], batch: RuledBatch | None, first: int | None
 ) -> TreeLists:
-    """Return the lists of a conditioned distribution; raise for the first sentence that no tree fits."""
-    named = [first + index for index in indices]
+    """Return the lists of a batch.
+
+    With ``first``, the index of the first sentence, the distribution is conditioned: raise `UnfitSentenceError` for the
+    first sentence that no tree fits.
+    """
     try:
-        lists = _lists(finder, p, indices, batch)
+        lists = finder(p, indices) if batch is None else finder.ruled(p.as_crf("Rules"), indices, batch)
+        if first is not None and bool((lists.heads[:, 0, 1] < 0).any()):
+            raise NoTreeError("No tree was found.")
     except NoTreeError as error:
-        raise _unfit(p, named) or error from error
-    if bool((lists.heads[:, 0, 1] < 0).any()):
-        raise _unfit(p, named) or NoTreeError("No tree was found.")
+        if first is None:
+            raise
+        raise _unfit(p, [first + index for index in indices]) or error from error
     return lists
 
 

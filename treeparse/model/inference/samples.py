@@ -86,11 +86,11 @@ class SampledLists(ListFinder):
         return TreeLists(*(part.transpose(0, 1) for part in (heads, labels, log_probs, scores)))
 
     def _generators(self, indices: Sequence[int]) -> list[Generator]:
-        return [_generator(self.seed, self._seed_index(index)) for index in indices]
-
-    def _seed_index(self, index: int) -> int:
-        """The index that, with the seed, fixes the draws of the ``index``-th sentence."""
-        return self.first + index if isinstance(self.first, int) else self.first[index]
+        """Return the generator of each sentence, which depends only on the seed and the sentence's seed index."""
+        first = self.first
+        seed_indices = [first + index if isinstance(first, int) else first[index] for index in indices]
+        sequences = [np.random.SeedSequence(self.seed, spawn_key=(index,)) for index in seed_indices]
+        return [Generator().manual_seed(int(each.generate_state(1, np.uint64)[0])) for each in sequences]
 
     def _tempered(self, p: LabeledDistribution) -> LabeledCRF:
         """The distribution at the temperature; raise if scores become so large that rounding errors would decide."""
@@ -99,9 +99,3 @@ class SampledLists(ListFinder):
             return crf.tempered(self.temperature)
         except TreeparseError as error:
             raise TreeparseError(f"The temperature {self.temperature} is too low for these scores: {error}") from error
-
-
-def _generator(seed: int, index: int) -> Generator:
-    """The generator of a sentence; it depends only on the seed and the sentence's index."""
-    [state] = np.random.SeedSequence(seed, spawn_key=(index,)).generate_state(1, np.uint64)
-    return Generator().manual_seed(int(state))

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import torch
-
 from treeparse.data.features.indexer import Indexer
 from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
 from treeparse.model.config import ScorerConfig
+from treeparse.model.encoders.kind import built_without_storage, count_weights
 from treeparse.model.scorers.kind import ScorerKind
 from treeparse.model.scorers.scorer import Scorer
 
@@ -58,7 +57,7 @@ class CustomScorerKind(ScorerKind):
 
     def module(self, indexer: Indexer) -> OwnScorer:
         encoder = self.encoder.module(indexer.features)
-        scorer = self.custom.imported_class()(encoder, indexer, **self.custom.init_args)
+        scorer = self.custom.find_class(self.name)(encoder, indexer, **self.custom.init_args)
         if getattr(scorer, "encoder", None) is not encoder:
             raise TreeparseError(f"{self.name} has no encoder: call super().__init__(encoder) in its __init__.")
         return scorer
@@ -69,11 +68,9 @@ class CustomScorerKind(ScorerKind):
         if indexer is None:
             return encoder.weights
         try:
-            with torch.random.fork_rng(devices=[]), torch.device("meta"):
-                module = self.module(indexer)
+            return count_weights(built_without_storage(lambda: self.module(indexer)))
         except Exception:  # custom code may fail on this device; building the parser will show any real error
             return encoder.weights
-        return sum(tensor.numel() for tensor in module.state_dict().values())
 
     def smaller(self) -> Iterator[tuple[str, Self]]:
         yield from super().smaller()
