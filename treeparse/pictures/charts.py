@@ -52,7 +52,7 @@ def draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], title: str)
     points = [point for curve in curves.values() for point in curve]
     if not curves or not all(curves.values()):
         raise ValueError("A chart needs one or more curves of one or more points each, got none.")
-    frame = _Frame.around(points)
+    frame = _Frame(points)
     names = _apart([frame.y(curve[-1][1]) for curve in curves.values()])
     parts = ['<g fill="#1f2328">', *frame.axes(), "</g>", '<g fill="none" stroke="#063d7a" stroke-width="1.8">']
     for index, (name, curve) in enumerate(curves.items()):
@@ -68,20 +68,14 @@ def draw_curves(curves: Mapping[str, Sequence[tuple[float, float]]], title: str)
     return Drawing(width, CHART_HEIGHT + 2 * SIZE + GAP, "".join([*parts, "</g>"]), title)
 
 
-@dataclass(frozen=True, slots=True)
 class _Frame:
-    """The coordinates of a chart; ``y_ticks`` are round numbers from the lowest to the highest."""
+    """The coordinates of a chart of points; its ticks are round numbers from the lowest to the highest."""
 
-    x_least: float
-    x_most: float
-    y_ticks: tuple[float, ...]
-    left: float
-
-    @classmethod
-    def around(cls, points: Sequence[tuple[float, float]]) -> "_Frame":
-        ticks = _round_ticks(min(y for _, y in points), max(y for _, y in points))
-        left = max(text_width(f"{tick:g}", SIZE) for tick in ticks) + GAP
-        return cls(min(x for x, _ in points), max(x for x, _ in points), ticks, left)
+    def __init__(self, points: Sequence[tuple[float, float]]) -> None:
+        xs, ys = zip(*points, strict=True)
+        self.x_least, self.x_most = min(xs), max(xs)
+        self.y_ticks = _round_ticks(min(ys), max(ys))
+        self.left = max(text_width(f"{tick:g}", SIZE) for tick in self.y_ticks) + GAP
 
     def x(self, value: float) -> float:
         return self.left + CHART_WIDTH * (value - self.x_least) / (self.x_most - self.x_least or 1)

@@ -1,29 +1,18 @@
 """The style of all pictures, light or dark as the reader prefers."""
 
-LIGHT = {
-    "ground": "#ffffff",
-    "ink": "#1f2328",
-    "line": "#7a828e",
-    "label": "#0a4a8f",
-    "tag": "#656d76",
-    "mark": "#c4281c",
-    "heat": "#063d7a",
-    "value": "#000000",
-    "on-heat": "#ffffff",
-    "rule": "#d7dce2",
+COLOURS = {  # light, dark
+    "ground": ("#ffffff", "#0d1117"),
+    "ink": ("#1f2328", "#e6edf3"),
+    "line": ("#7a828e", "#7d8590"),
+    "label": ("#0a4a8f", "#8cc2ff"),
+    "tag": ("#656d76", "#9aa4af"),
+    "mark": ("#c4281c", "#ff8a80"),
+    "heat": ("#063d7a", "#6aa5e8"),
+    "value": ("#000000", "#ffffff"),
+    "on-heat": ("#ffffff", "#000000"),
+    "rule": ("#d7dce2", "#30363d"),
 }
-DARK = {
-    "ground": "#0d1117",
-    "ink": "#e6edf3",
-    "line": "#7d8590",
-    "label": "#8cc2ff",
-    "tag": "#9aa4af",
-    "mark": "#ff8a80",
-    "heat": "#6aa5e8",
-    "value": "#ffffff",
-    "on-heat": "#000000",
-    "rule": "#30363d",
-}
+LIGHT, DARK = ({name: pair[scheme] for name, pair in COLOURS.items()} for scheme in (0, 1))
 
 
 def _variables(colours: dict[str, str]) -> str:

@@ -46,6 +46,7 @@ def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None =
     arcs = arcs_of(tree, reference)
     widths, measured = measure(tree, arcs)
     leftwards = runs_to_the_left(tree.words)
+    has_tags = any(tag != NO_TAG for tag in tree.tags or ())
     parts: list[str] = []
     height = width = 0.0
     for row in rows_of(widths, measured, None if wrap is None else wrap - 2 * MARGIN):
@@ -57,12 +58,8 @@ def draw_tree(tree: Tree, reference: Tree | None = None, *, wrap: float | None =
         lines, labels = ([draw(segment, position) for segment in segments] for draw in (_line, _label))
         parts += ['<g fill="none" stroke="#7a828e" stroke-width="1.3">', *lines, '</g><g fill="#0a4a8f">', *labels]
         parts += ['</g><g fill="#1f2328">', *_words(tree, row, position), "</g>"]
-        height = foot + WORD_SIZE * 1.3 + (TAG_SIZE * 1.5 if _has_tags(tree) else 0)
+        height = foot + WORD_SIZE * 1.3 + (TAG_SIZE * 1.5 if has_tags else 0)
     return Drawing(width, height, "".join(parts), " ".join(map(visible, tree.words)), leftwards)
-
-
-def _has_tags(tree: Tree) -> bool:
-    return tree.tags is not None and any(tag != NO_TAG for tag in tree.tags)
 
 
 def _line(segment: Segment, position: _Position) -> str:

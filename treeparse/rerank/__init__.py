@@ -33,7 +33,7 @@ calls the function ``flat`` of that file; in Python ``rerank(lists, flat)`` sort
 from treeparse.rerank.learning import LearningConfig as LearningConfig
 from treeparse.rerank.loglinear import LogLinearConfig as LogLinearConfig
 from treeparse.rerank.reranker import Reranker as Reranker
-from treeparse.rerank.risk import ExpectedAccuracy as ExpectedAccuracy
+from treeparse.rerank.scoring import ExpectedAccuracy as ExpectedAccuracy
 from treeparse.rerank.scoring import Scorer as Scorer
 from treeparse.rerank.scoring import rerank as rerank
 from treeparse.rerank.scoring import reranked as reranked

@@ -69,7 +69,9 @@ def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
     label, side = part.label, "L" if part.node < part.head else "R"
     own, size = names.classes[part.node], size_class(part.size)
     gaps = part.last - part.first + 1 != part.size
-    before, after = (_class_at(names, node) for node in (part.first - 1, part.last + 1))
+    before, after = (
+        names.classes[node] if 0 < node < len(names.classes) else EDGE for node in (part.first - 1, part.last + 1)
+    )
     first, last = names.classes[part.first], names.classes[part.last]
     yield f"size {label} {side} {size}"
     yield f"size {own} {label} {size}"
@@ -133,7 +135,3 @@ def _grandparents(part: Configuration, names: NodeNames, side: str, dependent: i
     yield f"chain {chain} {word}"
     yield f"chain {chain} {names.words[part.head]} {names.words[dependent]}"
     yield f"below {label} {part.label} {names.words[dependent]}"
-
-
-def _class_at(names: NodeNames, node: int) -> str:
-    return names.classes[node] if 0 < node < len(names.classes) else EDGE

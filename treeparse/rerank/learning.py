@@ -13,7 +13,7 @@ from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError, name_among
 from treeparse.metrics.counts import REMEDY, universal_arcs, universal_label, word_mismatch
 from treeparse.rerank.loglinear import LogLinear
-from treeparse.rerank.risk import first_indices
+from treeparse.rerank.scoring import first_indices
 from treeparse.rerank.tree_network import TreeNetwork
 from treeparse.sentence import EMPTY, Sentence
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -105,13 +105,6 @@ class TreeLSTM(nn.Module):
         return gates, inputs.new_zeros(len(rows), self.size).index_add(0, index, remembered)
 
 
-class Prepared(NamedTuple):
-    """A list in the form that the network reads."""
-
-    sentence: Sentence
-    forest: Forest
-
-
 class TreeNetwork(nn.Module):
     """Scores trees, up to a constant for each list, by sums over arcs; an arc's score depends on the subtree below it.
 
@@ -155,17 +148,19 @@ class TreeNetwork(nn.Module):
         """Return plain data for :meth:`restore`."""
         return {"features": self.features.to_json(), "labels": self.labels.to_json()}
 
-    def prepare(self, nbest: NBestList) -> Prepared:
-        """Return a list in the form that :meth:`forward` reads."""
+    def prepare(self, nbest: NBestList) -> tuple[Sentence, Forest]:
+        """Return a list in the form that :meth:`forward` reads: the words and the trees."""
         words = replace(nbest.sentence.words, heads=None, labels=None, allowed=None)
         self.features.check(words)
-        return Prepared(words, Forest.of(nbest, self.labels.index))
+        return words, Forest.of(nbest, self.labels.index)
 
-    def forward(self, lists: Sequence[Prepared]) -> Tensor:
+    def forward(self, lists: Sequence[tuple[Sentence, Forest]]) -> Tensor:
         """Return the scores ``(trees,)`` of all trees of the lists, list after list."""
-        encoded = self._encoded([each.sentence for each in lists])
-        forest = Forest.joined([each.forest for each in lists], encoded.shape[1])
-        encoded = encoded.flatten(0, 1)
+        sentences, forests = zip(*lists, strict=True)
+        lengths, features = torch.tensor([*map(len, sentences)]), self.features(sentences)
+        encoded = self.encoder(Batch(lengths, torch.arange(len(lengths)), features, sentences=sentences))
+        forest = Forest.joined(forests, encoded.shape[1])
+        encoded = encoded.flatten(0, 1)  # of all nodes of all sentences
         words = self.dropout(self.words(encoded))[forest.nodes]
         vectors = self.trees(forest, torch.cat([words, self.label_vectors(forest.labels)], -1))
         (heads, ends), (trees, arcs) = forest.arcs, forest.members
@@ -175,8 +170,3 @@ class TreeNetwork(nn.Module):
         hidden = torch.relu(self.arc_head(encoded)[heads] + subtrees + self.distances(distances))
         scores = self.score(self.dropout(hidden)).squeeze(-1)
         return scores.new_zeros(forest.trees).index_add(0, trees, scores[arcs])
-
-    def _encoded(self, sentences: Sequence[Sentence]) -> Tensor:
-        """Return the vectors of the nodes ``(B, n+1, D)``."""
-        lengths, features = torch.tensor([*map(len, sentences)]), self.features(sentences)
-        return self.encoder(Batch(lengths, torch.arange(len(lengths)), features, sentences=tuple(sentences)))

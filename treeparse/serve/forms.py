@@ -27,19 +27,15 @@ def parameters(query: bytes, body: bytes = b"", content_type: str = "") -> dict[
     """
     values: dict[str, bytes] = {}
     for name, value in (*_urlencoded(query), *(_body_pairs(body, content_type) if body else ())):
-        key = _utf8(name, "The name of a parameter")
+        key = utf8_text(name, "The name of a parameter")
         if key in values:
             raise RequestError(400, f"The parameter {key!r} is given twice: give it once.")
         values[key] = value
     return values
 
 
-def text_of(name: str, value: bytes) -> str:
-    """Return the value of a parameter as text."""
-    return _utf8(value, f"The parameter {name!r}")
-
-
-def _utf8(value: bytes, subject: str) -> str:
+def utf8_text(value: bytes, subject: str) -> str:
+    """Return bytes of UTF-8 as text; raise with the ``subject``, the name of the bytes, if they are not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError as error:

@@ -1,10 +1,11 @@
 """Counts of a server, in the text format of Prometheus."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
-SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper ends of the classes of answers' times
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # upper bounds of the histogram's buckets
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})  # of values of labels
 
 
 class ServerMetrics:
@@ -37,21 +38,20 @@ class ServerMetrics:
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
         """Return all counts as text, with ``gauges``: current values by name, each with its meaning."""
-        lines = [
-            *_metric(
-                "treeparse_requests_total",
-                "counter",
-                "Requests answered.",
-                {f'{{path="{path}",status="{status}"}}': n for (path, status), n in self._answers.items()},
-            ),
-            *_metric("treeparse_clients_left_total", "counter", "Clients that left unanswered.", {"": self._left}),
-            *_metric("treeparse_sentences_total", "counter", "Sentences parsed.", _by_model(self._sentences)),
-            *_metric("treeparse_words_total", "counter", "Words parsed.", _by_model(self._words)),
-            *_metric("treeparse_parsing_seconds_total", "counter", "Seconds of parsing.", _by_model(self._parsing)),
-            *_metric("treeparse_request_seconds", "histogram", "Seconds from request to answer.", self._histogram()),
+        answers = {f'{{path="{path}",status="{status}"}}': n for (path, status), n in self._answers.items()}
+        metrics = [
+            ("treeparse_requests_total", "counter", "Requests answered.", answers),
+            ("treeparse_clients_left_total", "counter", "Clients that left unanswered.", {"": self._left}),
+            ("treeparse_sentences_total", "counter", "Sentences parsed.", _by_model(self._sentences)),
+            ("treeparse_words_total", "counter", "Words parsed.", _by_model(self._words)),
+            ("treeparse_parsing_seconds_total", "counter", "Seconds of parsing.", _by_model(self._parsing)),
+            ("treeparse_request_seconds", "histogram", "Seconds from request to answer.", self._histogram()),
+            *((name, "gauge", meaning, {"": value}) for name, (meaning, value) in gauges.items()),
         ]
-        for name, (meaning, value) in gauges.items():
-            lines += _metric(name, "gauge", meaning, {"": value})
+        lines: list[str] = []
+        for name, kind, meaning, values in metrics:
+            lines += [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+            lines += [f"{name}{labels} {value}" for labels, value in values.items()]
         return "\n".join([*lines, ""])
 
     def _histogram(self) -> dict[str, float]:
@@ -64,15 +64,4 @@ class ServerMetrics:
 
 
 def _by_model(counts: Mapping[str, float]) -> dict[str, float]:
-    return {f'{{model="{_escaped(model)}"}}': count for model, count in counts.items()}
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _metric(name: str, kind: str, meaning: str, values: Mapping[str, float]) -> Iterator[str]:
-    yield f"# HELP {name} {meaning}"
-    yield f"# TYPE {name} {kind}"
-    for label, value in values.items():
-        yield f"{name}{label} {value}"
+    return {f'{{model="{model.translate(ESCAPES)}"}}': count for model, count in counts.items()}

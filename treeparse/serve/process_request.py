@@ -7,7 +7,7 @@ from typing import TypeVar
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS
 from treeparse.errors import did_you_mean
-from treeparse.serve.forms import text_of
+from treeparse.serve.forms import utf8_text
 from treeparse.serve.limits import Limits, RequestError
 
 FLAGS = ("tokenizer", "tagger", "parser")  # of UDPipe: present, or "none"; their values are options of UDPipe
@@ -56,7 +56,7 @@ def read_request(parameters: Mapping[str, bytes], models: Collection[str], limit
             raise RequestError(400, problem + (did_you_mean(name, NAMES) or "."))
     if "data" not in parameters:
         raise RequestError(400, "The parameter 'data' is missing: it holds the sentences.")
-    values = {name: text_of(name, value) for name, value in parameters.items() if name != "data"}
+    values = {name: utf8_text(value, f"The parameter {name!r}") for name, value in parameters.items() if name != "data"}
     if values.get("tokenizer", "none") != "none":
         raise RequestError(
             400,
