@@ -13,6 +13,8 @@ from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
 from treeparse.trees.randomness import Generators
 
+BACKENDS = get_args(Backend)
+
 
 class NonProjectiveCRF(TreeCRF):
     """A distribution over all spanning trees below the root ([MTT]); arguments as in ``TreeCRF``, and a backend.
@@ -39,8 +41,8 @@ class NonProjectiveCRF(TreeCRF):
         backend: Backend | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        if backend not in (None, *get_args(Backend)):
-            names = ", ".join(map(repr, get_args(Backend)))
+        if backend is not None and backend not in BACKENDS:
+            names = ", ".join(map(repr, BACKENDS))
             raise TreeparseError(f"Unknown backend {backend!r}. Backends: {names}; None takes the fastest.")
         self.backend: Backend | None = backend
         super().__init__(scores, lengths, single_root=single_root, validate_args=validate_args)

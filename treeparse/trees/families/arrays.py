@@ -20,7 +20,9 @@ def integers(tensor: Tensor) -> IntArray:
     return _as_array(tensor, torch.int64)
 
 
-def _as_array(tensor: Tensor, dtype: torch.dtype) -> Any:
+def _as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
+    """Convert a tensor to an array, by default of float64 or int64, whichever is its kind."""
+    dtype = dtype or (torch.float64 if tensor.is_floating_point() else torch.int64)
     tensor = tensor.detach()
     # The test takes less time than a conversion that changes nothing.
     if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
@@ -30,7 +32,7 @@ def _as_array(tensor: Tensor, dtype: torch.dtype) -> Any:
 
 def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
     """Run a kernel on the CPU and return its results as tensors of the first argument's device."""
-    arguments = [_array(value) if isinstance(value, Tensor) else value for value in (first, *others)]
+    arguments = [_as_array(value) if isinstance(value, Tensor) else value for value in (first, *others)]
     return tensors(kernel(*arguments, **options, threads=torch.get_num_threads()), first.device)
 
 
@@ -45,7 +47,3 @@ def tensors(arrays: Any, device: torch.device) -> Any:
 def seed_bits(seeds: Tensor) -> np.ndarray:
     """Convert seeds to uint64, as kernels take them."""
     return integers(seeds).view(np.uint64)
-
-
-def _array(tensor: Tensor) -> FloatArray | IntArray:
-    return floats(tensor) if tensor.is_floating_point() else integers(tensor)
