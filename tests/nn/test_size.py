@@ -11,8 +11,8 @@ from helpers.sentences import learnable_sentences
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.scorers import scorer_kind, size
-from treeparse.model.scorers.size import check_memory, machine_memory
+from treeparse.model.scorers import kind, scorer_kind
+from treeparse.model.scorers.kind import check_memory, machine_memory
 from treeparse.nn import BiLSTMConfig
 
 TRAINING = learnable_sentences(20, seed=1)
@@ -58,12 +58,12 @@ def test_a_model_beyond_the_machine_names_its_settings(encoder: dict, others: di
 
 def test_the_memory_of_the_machine_and_of_its_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    monkeypatch.setattr(size, "CONTAINER_LIMITS", (str(tmp_path / "memory.max"), str(tmp_path / "absent")))
+    monkeypatch.setattr(kind, "CONTAINER_LIMITS", (str(tmp_path / "memory.max"), str(tmp_path / "absent")))
     for text, expected in (("max\n", own), ("1048576\n", 2**20)):
         (tmp_path / "memory.max").write_text(text)
         assert machine_memory() == expected
     needed = scorer_kind(ParserConfig())
     with pytest.raises(TreeparseError, match=r"this machine has 0\.0 GB: lower encoder.hidden_size \(256\)"):
         check_memory(needed, None, copies=1)
-    monkeypatch.setattr(size, "machine_memory", lambda: None)
+    monkeypatch.setattr(kind, "machine_memory", lambda: None)
     check_memory(needed, None, copies=1)

@@ -24,8 +24,8 @@ from treeparse.model.folder.storage import from_plain, load_weights, read_model,
 from treeparse.model.inference.any_parser import AnyParser
 from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
+from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
 from treeparse.model.scorers.scorer import ScorerOutput
-from treeparse.model.scorers.size import TRAINING_COPIES, check_memory, excess
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, Precision, precision_named
 from treeparse.nn.encoder import weights_with

@@ -97,7 +97,7 @@ class PendingConfig:
         """Check the objective and the size of the model, and return the whole config; raise as `load_config` does."""
         objective = _objective_settings(self.objective, self.path)
         from treeparse.model.scorers import scorer_kind
-        from treeparse.model.scorers.size import TRAINING_COPIES, check_memory
+        from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory
 
         check_memory(scorer_kind(self.config.model), None, copies=TRAINING_COPIES)
         return replace(self.config, objective=objective)
