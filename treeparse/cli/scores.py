@@ -103,9 +103,9 @@ def _tag_tables(systems: Mapping[str, ScoredSystem]) -> list[Table]:
 
 
 def _label_pairs(first: "AttachmentReport", second: "AttachmentReport") -> Table:
-    from treeparse.metrics import LabelScore
+    from treeparse.metrics import PrecisionRecall
 
-    rows, absent = [], LabelScore.from_counts(0, 0, 0)
+    rows, absent = [], PrecisionRecall.from_counts(0, 0, 0)
     for label in first.by_label | second.by_label:
         one, two = (report.by_label.get(label, absent) for report in (first, second))
         scores = [percent(one.f1), percent(two.f1), percent(two.f1 - one.f1, signed=True)]

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from treeparse.metrics.attachment import AttachmentReport as AttachmentReport
 from treeparse.metrics.attachment import GroupScores as GroupScores
-from treeparse.metrics.attachment import LabelScore as LabelScore
 from treeparse.metrics.attachment import Scores as Scores
 from treeparse.metrics.attachment import attachment_scores as attachment_scores
 from treeparse.metrics.bootstrap import Comparison as Comparison
@@ -17,6 +16,7 @@ from treeparse.metrics.calibration import conformal_threshold as conformal_thres
 from treeparse.metrics.calibration import parse_calibration as parse_calibration
 from treeparse.metrics.counts import REMEDY as REMEDY
 from treeparse.metrics.counts import Count as Count
+from treeparse.metrics.counts import PrecisionRecall as PrecisionRecall
 from treeparse.metrics.counts import is_punctuation as is_punctuation
 from treeparse.metrics.counts import sentence_counts as sentence_counts
 from treeparse.metrics.counts import word_mismatch as word_mismatch

@@ -4,12 +4,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from treeparse.metrics.counts import Count, ratio, sentence_counts, universal_arcs
+from treeparse.metrics.counts import Count, PrecisionRecall, ratio, sentence_counts, universal_arcs
 from treeparse.sentence import Sentence, nonprojective_words
 
 LENGTH_LIMITS = (10, 20, 30, 40, 50)
@@ -63,27 +63,6 @@ class GroupScores(Scores):
 
 
 @dataclass(frozen=True, slots=True)
-class LabelScore:
-    """Precision and recall of one universal label: ``correct`` words have it and the right head in both trees.
-
-    ``gold`` and ``system`` are the numbers of words with the label; scores are 0 where there is nothing to count.
-    """
-
-    gold: int
-    system: int
-    correct: int
-    precision: float
-    recall: float
-    f1: float
-
-    @classmethod
-    def from_counts(cls, gold: int, system: int, correct: int) -> Self:
-        """Return the scores of a label from its counts."""
-        precision, recall, f1 = ratio(correct, system), ratio(correct, gold), ratio(2 * correct, gold + system)
-        return cls(gold, system, correct, precision, recall, f1)
-
-
-@dataclass(frozen=True, slots=True)
 class AttachmentReport(GroupScores):
     """Scores of one system on one treebank, overall and by group; groups without a sentence are left out.
 
@@ -93,7 +72,7 @@ class AttachmentReport(GroupScores):
 
     by_length: dict[str, GroupScores]
     by_projectivity: dict[str, GroupScores]
-    by_label: dict[str, LabelScore]
+    by_label: dict[str, PrecisionRecall]
 
 
 def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> AttachmentReport:
@@ -112,7 +91,7 @@ def attachment_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> A
         **{name: getattr(overall, name) for name in ("sentences", "words", *SCORES, "nopunct")},
         by_length=_named(LENGTH_BUCKETS, groups.sum(1)),
         by_projectivity=_named(PROJECTIVITY, groups.sum(0)),
-        by_label={label: LabelScore.from_counts(*counts) for label, counts in of_labels},
+        by_label={label: PrecisionRecall.from_counts(*counts) for label, counts in of_labels},
     )
 
 

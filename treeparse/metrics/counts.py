@@ -2,8 +2,10 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
-from itertools import chain
+from itertools import chain, zip_longest
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,27 @@ def ratio(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class PrecisionRecall:
+    """Precision and recall of arcs with one universal label, or of one length: ``correct`` arcs are in both trees.
+
+    ``gold`` and ``system`` are the numbers of such arcs in each tree; scores are 0 if there is nothing to count.
+    """
+
+    gold: int
+    system: int
+    correct: int
+    precision: float
+    recall: float
+    f1: float
+
+    @classmethod
+    def from_counts(cls, gold: int, system: int, correct: int) -> Self:
+        """Return the scores of these counts."""
+        precision, recall, f1 = ratio(correct, system), ratio(correct, gold), ratio(2 * correct, gold + system)
+        return cls(gold, system, correct, precision, recall, f1)
+
+
 def universal_label(label: str) -> str:
     """Return the part of a relation before its subtype: ``acl`` of ``acl:relcl``."""
     return label.partition(":")[0]
@@ -68,14 +91,13 @@ def is_punctuation(form: str, upos: str = EMPTY) -> bool:
 
 def word_mismatch(gold: Sentence, system: Sentence) -> str | None:
     """Return a clause about the first different word of two sentences; None if they have the same words."""
-    for word, (ours, theirs) in enumerate(zip(gold.forms, system.forms, strict=False), 1):
+    for word, (ours, theirs) in enumerate(zip_longest(gold.forms, system.forms), 1):
+        if theirs is None:
+            return f"word {word} ({ours!r}) of gold is missing in the system's parse"
+        if ours is None:
+            return f"word {word} ({theirs!r}) of the system's parse is missing in gold"
         if ours != theirs:
             return f"word {word} is {ours!r} in gold but {theirs!r} in the system's parse"
-    if len(gold) != len(system):
-        word = min(len(gold), len(system)) + 1
-        longer, shorter = ("gold", "the system's parse") if len(gold) > len(system) else ("the system's parse", "gold")
-        form = max(gold.forms, system.forms, key=len)[word - 1]
-        return f"word {word} ({form!r}) of {longer} is missing in {shorter}"
     return None
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treeparse.metrics.counts import ratio, universal_arcs
+from treeparse.metrics.counts import PrecisionRecall, universal_arcs
 from treeparse.sentence import Sentence
 
 ARC_LIMITS = (1, 2, 3, 6, 10)
@@ -23,21 +23,6 @@ class Confusion:
     heads: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArcLengthScore:
-    """Precision and recall of arcs of some length, without labels: ``correct`` arcs are in both trees.
-
-    ``gold`` and ``system`` are the numbers of arcs of that length in each; precision and recall are 0 if there is
-    none (McDonald and Nivre 2007).
-    """
-
-    gold: int
-    system: int
-    correct: int
-    precision: float
-    recall: float
-
-
 def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> list[Confusion]:
     """Return the confused pairs of universal labels, the most frequent first; the words must agree."""
     words: Counter[tuple[str, str]] = Counter()
@@ -50,8 +35,8 @@ def label_confusions(gold: Sequence[Sentence], system: Sequence[Sentence]) -> li
     return [Confusion(*pair, words[pair], heads[pair]) for pair in sorted(words, key=lambda pair: (-words[pair], pair))]
 
 
-def arc_length_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, ArcLengthScore]:
-    """Return scores by the distance of words and heads: root, 1, 2, ...; the words must agree."""
+def arc_length_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, PrecisionRecall]:
+    """Return scores of unlabelled arcs by length (McDonald and Nivre 2007): root, 1, 2, ...; the words must agree."""
     counts = {bucket: [0, 0, 0] for bucket in (ROOT_ARCS, *ARC_BUCKETS)}
     for ours, theirs in zip(gold, system, strict=True):
         for word, (head, other) in enumerate(zip(ours.heads or (), theirs.heads or (), strict=True), 1):
@@ -60,7 +45,7 @@ def arc_length_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> d
                 counts[_bucket(word, other)][1] += 1
             counts[_bucket(word, head)][2] += head == other
     return {
-        bucket: ArcLengthScore(ours, theirs, both, ratio(both, theirs), ratio(both, ours))
+        bucket: PrecisionRecall.from_counts(ours, theirs, both)
         for bucket, (ours, theirs, both) in counts.items()
         if ours or theirs
     }

@@ -11,12 +11,11 @@ from treeparse.metrics.attachment import (
     GROUPS_SHAPE,
     LENGTH_BUCKETS,
     PROJECTIVITY,
-    LabelScore,
     group_scores,
     grouped_counts,
     label_counts,
 )
-from treeparse.metrics.counts import check_comparable, sentence_counts
+from treeparse.metrics.counts import PrecisionRecall, check_comparable, sentence_counts
 from treeparse.sentence import Sentence
 
 
@@ -78,6 +77,6 @@ class LabelScores(Metric):
         """Return ``precision/nsubj``, ``recall/nsubj``, ``f1/nsubj`` and so on, scalars in [0, 1]."""
         values = {}
         for label, (gold, system, correct) in zip(self.labels, self.counts.tolist(), strict=True):
-            score = LabelScore.from_counts(gold, system, correct)
+            score = PrecisionRecall.from_counts(gold, system, correct)
             values |= {f"{name}/{label}": getattr(score, name) for name in ("precision", "recall", "f1")}
         return {name: torch.tensor(value, device=self.device) for name, value in values.items()}

@@ -80,12 +80,9 @@ def read_request(parameters: Mapping[str, bytes], models: Collection[str], limit
 
 def model_named(name: str, models: Collection[str]) -> str:
     """Return the model of a name, or of the part of a name before a hyphen, as in UDPipe; the first one if empty."""
-    for model in models:
-        if name in ("", model):
-            return model
-    for model in models:
-        if model.startswith(f"{name}-"):
-            return model
+    named = [model for model in models if name in ("", model)]
+    for model in named or [model for model in models if model.startswith(f"{name}-")]:
+        return model
     problem = f"Unknown model {name!r}. Models: {', '.join(models)}"
     raise RequestError(404, problem + (did_you_mean(name, models) or "."))
 

@@ -1,6 +1,7 @@
 """The sentences of a request, read from its data."""
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 
 from treeparse.corpus.sentences import check_sentence
 from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
@@ -74,17 +75,11 @@ def horizontal(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str
 
 def vertical(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the words of sentences, one a line up to a tab; empty lines separate sentences."""
-    first, words = 0, list[str]()
-    for number, line in lines:
-        word = line.lstrip("\t").partition("\t")[0]
-        if word:
-            first = first if words else number
-            words.append(word)
-        elif words:
-            yield first, words
-            words = []
-    if words:
-        yield first, words
+    words = ((number, line.lstrip("\t").partition("\t")[0]) for number, line in lines)
+    for is_sentence, group in groupby(words, key=lambda numbered: numbered[1] != ""):
+        if is_sentence:
+            numbers, forms = zip(*group, strict=True)
+            yield numbers[0], list(forms)
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, str]]:
