@@ -132,7 +132,10 @@ def test_given_trees_that_are_impossible(parser: Parser) -> None:
     [
         (Sentence(("a", "b")), "Sentence 2 has no tree: it came without heads or labels"),
         (Sentence(("a", "b"), heads=(2, 1), labels=("x", "y")), "Sentence 2 has no tree: no word hangs from the root"),
-        (Sentence(("a", "b"), heads=(-1, 0), labels=("x", "y")), "Sentence 2 has no tree: word 1 has head -1"),
+        (
+            Sentence(("a", "b"), heads=(-1, 0), labels=("x", "y")),
+            "Sentence 2 has no tree: the head of word 1 must be from 0 to 2, got -1",
+        ),
     ],
 )
 def test_sentences_without_trees_are_named(parser: Parser, sentence: Sentence, problem: str) -> None:

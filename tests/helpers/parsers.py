@@ -6,6 +6,7 @@ from helpers.sentences import learnable_sentences
 from treeparse.batch import Batch
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
+from treeparse.model.scorers.scorer import encoder_of
 from treeparse.nn import BiLSTMConfig, Encoder
 from treeparse.nn.biaffine import LabelVectors
 
@@ -27,7 +28,7 @@ CONFIG = ParserConfig(encoder=ENCODER, arc_size=24, label_size=12, dropout=0.1)
 
 def parser_encoder(parser: Parser) -> Encoder:
     """The encoder of a parser's scorer."""
-    return parser.scorer.encoder
+    return encoder_of(parser.scorer)
 
 
 def label_vectors(parser: Parser, batch: Batch) -> LabelVectors:

@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,6 @@ from treeparse.data.text.rawtext import RawTextCheck
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.model.config import ParserConfig
-from treeparse.model.encoders import encoder_kind
 from treeparse.model.folder.files import CONFIG, WEIGHTS, model_folder
 from treeparse.model.folder.hub import local_folder, push
 from treeparse.model.folder.storage import from_plain, load_weights, read_model, restoring, rewrite_config, write_model
@@ -28,7 +27,6 @@ from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
 from treeparse.model.scorers.scorer import ScorerOutput
 from treeparse.model.tagging import Tagging, TagNames
 from treeparse.names import DecoderName, Precision, precision_named
-from treeparse.nn.encoder import weights_with
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
@@ -36,7 +34,6 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.arc_crfs import DISTRIBUTIONS
 
-ENCODER = "scorer.encoder."  # prefix of the names of the encoder's weights
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
 
@@ -76,11 +73,11 @@ class Parser(nn.Module, AnyParser):
             TreeparseError: if ``config`` has another ``vector_size``, or if the encoder reads no vectors.
         """
         kind = scorer_kind(config).completed(vectors)
-        features = kind.encoder.features([*sentences, *unlabelled], vectors)
+        features = kind.features([*sentences, *unlabelled], vectors)
         indexer = Indexer.build(sentences, features, config.tags.columns())
         check_memory(kind, indexer, copies=TRAINING_COPIES)
         parser = cls(kind.config, indexer)
-        kind.encoder.initialise(parser.scorer.encoder, vectors)
+        kind.initialise(parser.scorer, vectors)
         return parser
 
     @classmethod
@@ -99,7 +96,7 @@ class Parser(nn.Module, AnyParser):
         settings = from_plain(ParserConfig, config, f"{directory}/{CONFIG}")
         with restoring("parser", directory):
             kind = scorer_kind(settings)
-            indexer = Indexer.from_json(vocabulary, kind.encoder.restored)
+            indexer = Indexer.from_json(vocabulary, kind.restored)
             needed, saved = kind.size(indexer), sum(tensor.numel() for tensor in weights.values())
         if needed > 2 * saved + SPARE_WEIGHTS:  # refuse before memory is allocated
             raise TreeparseError(
@@ -123,15 +120,15 @@ class Parser(nn.Module, AnyParser):
         rewrite_config(directory, self._saved_config())
 
     def _saved_config(self) -> dict[str, Any]:
-        return asdict(replace(self.config, encoder=encoder_kind(self.config.encoder).merged()))
+        return asdict(scorer_kind(self.config).merged())
 
     def base_weights(self) -> dict[str, Tensor]:
         """The weights without adapters, by the names of a parser without adapters; they are not copied."""
-        return weights_with(self, ENCODER, self.scorer.encoder.base_weights())
+        return {f"scorer.{name}": tensor for name, tensor in self.scorer.base_weights().items()}
 
     def merged_weights(self) -> dict[str, Tensor]:
         """The weights with adapters merged into them, as `save_pretrained` saves them."""
-        return weights_with(self, ENCODER, self.scorer.encoder.merged_weights())
+        return {f"scorer.{name}": tensor for name, tensor in self.scorer.merged_weights().items()}
 
     def push_to_hub(self, name: str, *, private: bool = False, revision: str | None = None) -> str:
         """Upload the parser to the Hugging Face hub as ``organisation/name`` and return its address; see `hub.push`.

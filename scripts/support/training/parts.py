@@ -17,7 +17,7 @@ from treeparse.batch import Batch
 from treeparse.model import Parser
 from treeparse.model.inference.lists import TreeLists
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
-from treeparse.model.scorers.scorer import ScorerOutput
+from treeparse.model.scorers.scorer import ScorerOutput, encoder_of
 from treeparse.nn.biaffine import LabelVectors
 from treeparse.objectives import Objective
 from treeparse.sentence import Sentence
@@ -88,7 +88,7 @@ class Parts:
     @contextmanager
     def timed(self, parser: Parser) -> Iterator[None]:
         """Within it the parser's encoder, scorer and label scores, and the making of parses, are parts."""
-        scorer, encoder = parser.scorer, parser.scorer.encoder
+        scorer, encoder = parser.scorer, encoder_of(parser.scorer)
         with (
             patch.object(encoder, "forward", self._through("encoder", encoder.forward, self._cut_nodes)),
             patch.object(scorer, "forward", self._through("scorer", scorer.forward, self._cut_scores)),

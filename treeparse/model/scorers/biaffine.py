@@ -8,13 +8,13 @@ from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
 from treeparse.model.config import BiaffineConfig
 from treeparse.model.scorers.biaffine_labels import BiaffineLabels
-from treeparse.model.scorers.kind import ScorerKind
-from treeparse.model.scorers.scorer import Scorer, ScorerOutput
+from treeparse.model.scorers.kind import EncoderScorerKind
+from treeparse.model.scorers.scorer import EncoderScorer, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
 
 
-class BiaffineScorer(Scorer):
+class BiaffineScorer(EncoderScorer):
     """Deep biaffine scores of arcs and labels over any encoder ([DM] §3), and a softmax for each column of tags.
 
     Args:
@@ -55,7 +55,7 @@ class BiaffineScorer(Scorer):
 
 
 @dataclass(frozen=True)
-class Biaffine(ScorerKind):
+class Biaffine(EncoderScorerKind):
     """A `BiaffineScorer` by the settings ``arc_size``, ``label_size`` and ``dropout`` of the parser."""
 
     settings = BiaffineConfig

@@ -9,11 +9,11 @@ from treeparse.errors import TreeparseError
 from treeparse.model.class_path import ClassPathConfig
 from treeparse.model.config import ScorerConfig
 from treeparse.model.encoders.kind import built_without_storage, count_weights
-from treeparse.model.scorers.kind import ScorerKind
-from treeparse.model.scorers.scorer import Scorer
+from treeparse.model.scorers.kind import EncoderScorerKind
+from treeparse.model.scorers.scorer import EncoderScorer
 
 
-class OwnScorer(Scorer):
+class OwnScorer(EncoderScorer):
     """The base of a custom scorer: a class at the top of a module that can be imported.
 
     ``__init__`` takes ``encoder``, the module that ``model.encoder`` chooses; ``indexer``, which has the labels, the
@@ -36,7 +36,7 @@ class OwnScorerConfig(ClassPathConfig, ScorerConfig):
 
 
 @dataclass(frozen=True)
-class CustomScorerKind(ScorerKind):
+class CustomScorerKind(EncoderScorerKind):
     """A custom scorer."""
 
     settings = OwnScorerConfig

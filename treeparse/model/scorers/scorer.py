@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from torch import Tensor, nn
 
 from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.nn import Encoder
+from treeparse.nn.encoder import weights_with
 from treeparse.trees import LabelSource
 
 
@@ -31,11 +33,35 @@ class ScorerOutput:
 
 
 class Scorer(nn.Module, ABC):
-    """A module that scores sentences from the vectors of an encoder.
+    """A module that scores sentences.
 
     A sentence's scores must not depend on the rest of the batch, except for rounding. Outside training, scores have the
     weights' dtype, under autocast too.
     """
+
+    @abstractmethod
+    def forward(self, batch: Batch) -> ScorerOutput:
+        """Score a batch with the features of the scorer's kind."""
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """Return the weights without adapters, named as in a scorer without adapters; not copies."""
+        return self.state_dict()
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Return the weights of an equivalent scorer without adapters: what a saved model holds."""
+        return self.state_dict()
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        """Return a factor of the learning rate for each parameter whose factor is not 1."""
+        return {}
+
+    def advance(self, progress: float) -> None:
+        """Note the share of training steps that are done; training calls this before every step."""
+        return
+
+
+class EncoderScorer(Scorer):
+    """A scorer that reads the vectors of an encoder."""
 
     encoder: Encoder
 
@@ -43,6 +69,21 @@ class Scorer(nn.Module, ABC):
         super().__init__()
         self.encoder = encoder
 
-    @abstractmethod
-    def forward(self, batch: Batch) -> ScorerOutput:
-        """Score a batch with the features that the encoder reads."""
+    def base_weights(self) -> dict[str, Tensor]:
+        return weights_with(self, "encoder.", self.encoder.base_weights())
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        return weights_with(self, "encoder.", self.encoder.merged_weights())
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        return self.encoder.rates()
+
+    def advance(self, progress: float) -> None:
+        self.encoder.advance(progress)
+
+
+def encoder_of(scorer: Scorer) -> Encoder:
+    """Return the encoder of a scorer; raise if it has none."""
+    if not isinstance(scorer, EncoderScorer):
+        raise TreeparseError(f"The scorer {type(scorer).__name__} has no encoder.")
+    return scorer.encoder

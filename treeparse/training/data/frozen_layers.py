@@ -19,6 +19,7 @@ from treeparse.data.features.spelled import SpelledSubwords
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
+from treeparse.model.scorers.scorer import encoder_of
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
@@ -38,7 +39,7 @@ def cached_indexer(config: ResolvedConfig, parser: Parser, sentences: Sequence[S
     Raises:
         TreeparseError: the disk lacks space for the vectors, or a file of the cache is damaged.
     """
-    encoder, features, path = parser.scorer.encoder, parser.indexer.features, config.data.cache
+    encoder, features, path = encoder_of(parser.scorer), parser.indexer.features, config.data.cache
     if path is None:
         return parser.indexer
     settings = parser.config.encoder
@@ -107,7 +108,7 @@ def _compute(
     sentences: Sequence[Sentence], parser: Parser, config: ResolvedConfig
 ) -> Iterator[tuple[list[Sentence], list[Tensor]]]:
     """Yield batches of sentences with their words' vectors ``(n, layers, size)``, computed on the run's device."""
-    encoder, indexer, device = parser.scorer.encoder, parser.indexer, pick_device(config.trainer.device)
+    encoder, indexer, device = encoder_of(parser.scorer), parser.indexer, pick_device(config.trainer.device)
     assert isinstance(encoder, TransformerEncoder)
     nodes = counted_nodes([*map(indexer.features.length, sentences)])
     order = sorted(range(len(sentences)), key=nodes.__getitem__)

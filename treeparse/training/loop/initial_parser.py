@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from treeparse.data.files import expand_paths
 from treeparse.data.vectors.files import read_vectors
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import encoder_kind
 from treeparse.model.scorers import scorer_kind
 from treeparse.sentence import Sentence
 from treeparse.training.settings.config import TrainConfig
@@ -66,8 +64,8 @@ def _continued(
         )
     source = Parser.from_pretrained(directory)
     _check_sizes(config.model, source.config, directory)
-    model = replace(config.model, encoder=encoder_kind(config.model.encoder).continuing(source.config.encoder))
-    features = encoder_kind(model.encoder).extended(source.indexer.features, [*sentences, *unlabelled])
+    model = scorer_kind(config.model).continuing(source.config)
+    features = scorer_kind(model).extended(source.indexer.features, [*sentences, *unlabelled])
     indexer = source.indexer.extended(sentences, features, config.model.tags.columns())
     parser = Parser(model, indexer)
     target = parser.base_weights()
@@ -78,7 +76,7 @@ def _continued(
 def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> None:
     """Raise if the weights of a model do not fit the config, with all settings that differ."""
     kinds = [scorer_kind(each) for each in (source, config)]
-    for part, names in (("scorer", [kind.name for kind in kinds]), ("encoder", [kind.encoder.name for kind in kinds])):
+    for part, names in (("scorer", [kind.name for kind in kinds]), ("encoder", [kind.reader for kind in kinds])):
         if names[0] != names[1]:
             raise TreeparseError(
                 f"The weights in {directory} do not fit the model that the config describes: its {part} is {names[0]} "

@@ -98,7 +98,7 @@ class ParserModule(pl.LightningModule):
         return optimizer
 
     def _new_optimizer(self) -> AdamW:
-        return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.encoder.rates())
+        return build_optimizer(self.learning.parameters(), self.config, self.parser.scorer.rates())
 
     def _start_record(self) -> None:
         self._loss: Tensor | float = 0.0  # on the device; reading it is a sync
@@ -121,7 +121,7 @@ class ParserModule(pl.LightningModule):
             torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
         progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
         set_learning_rate(self._optimizer, learning_rate(self.config, step=self.step, progress=progress))
-        self.parser.scorer.encoder.advance(progress)
+        self.parser.scorer.advance(progress)
         self.objective.advance(progress)
 
     @property

@@ -23,9 +23,9 @@ from treeparse.data.outputs import atomic_output, atomic_write
 from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
-from treeparse.model.encoders import encoder_kind
 from treeparse.model.folder.files import RUN_CHECKPOINTS, RUN_MODEL
 from treeparse.model.folder.storage import file_header, from_plain, upgraded
+from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record, write_csv
 from treeparse.training.state.provenance import Provenance
 from treeparse.training.state.run_state import RunState as RunState
@@ -102,7 +102,7 @@ class RunDirectory:
             header = {"format": 1} | {name: values[name] for name in file_header() if name in values}
             where = f"{self.parser}, config"
             config = from_plain(ParserConfig, upgraded({**values["config"], **header}, where), where)
-            return Parser(config, Indexer.from_json(values["vocabulary"], encoder_kind(config.encoder).restored))
+            return Parser(config, Indexer.from_json(values["vocabulary"], scorer_kind(config).restored))
         except TreeparseError:
             raise
         except (AttributeError, LookupError, OverflowError, RuntimeError, TypeError, ValueError) as error:
