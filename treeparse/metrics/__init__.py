@@ -28,11 +28,9 @@ if TYPE_CHECKING:
     from treeparse.metrics.torchmetric import AttachmentScores as AttachmentScores
     from treeparse.metrics.torchmetric import LabelScores as LabelScores
 
-_TORCHMETRICS = ("AttachmentScores", "LabelScores")
-
 
 def __getattr__(name: str) -> object:
-    if name in _TORCHMETRICS:  # imported when first used, because torchmetrics takes a second to import
+    if name in ("AttachmentScores", "LabelScores"):  # torchmetrics takes a second to import
         from treeparse.metrics import torchmetric
 
         return getattr(torchmetric, name)

@@ -131,7 +131,10 @@ def sentence_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDA
         TreeparseError: if words differ, gold is not a tree, or heads or labels are missing.
     """
     check_comparable(gold, system)
-    counted = np.stack([np.ones(sum(map(len, gold)), dtype=bool), ~_punctuation(gold)], axis=1)
+    tags = chain.from_iterable(s.upos if s.upos is not None else [EMPTY] * len(s) for s in gold)
+    forms = chain.from_iterable(sentence.forms for sentence in gold)
+    is_punct = np.fromiter(map(is_punctuation, forms, tags), dtype=bool)
+    counted = np.stack([np.ones_like(is_punct), ~is_punct], axis=1)
     ends = np.cumsum([len(sentence) for sentence in gold], dtype=np.int64)
 
     words = _word_facts(gold, system)[:, None, :] & counted[:, :, None]
@@ -181,9 +184,3 @@ def _word_facts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray
 
 def _flat(rows: Iterable[Iterable[int]]) -> NDArray[np.int64]:
     return np.fromiter(chain.from_iterable(rows), dtype=np.int64)
-
-
-def _punctuation(sentences: Sequence[Sentence]) -> NDArray[np.bool_]:
-    tags = chain.from_iterable(s.upos if s.upos is not None else [EMPTY] * len(s) for s in sentences)
-    forms = chain.from_iterable(s.forms for s in sentences)
-    return np.fromiter(map(is_punctuation, forms, tags), dtype=bool)

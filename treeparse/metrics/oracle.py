@@ -61,14 +61,13 @@ def oracle_scores(
     longest = max(map(len, lists))
     sizes = [size for size in (2**power for power in range(longest.bit_length())) if size < longest] + [longest]
     some_log_probs = [[-math.inf] * len(trees) for trees in lists] if log_probs is None else log_probs
-    sums = np.zeros((len(sizes), len(_COLUMNS)))
+    sums = np.zeros((len(sizes), 5))
     for sentence, trees, log_probs_of_trees in zip(gold, lists, some_log_probs, strict=True):
         running = _running(sentence, trees, log_probs_of_trees)
         sums += running[[min(size, len(trees)) - 1 for size in sizes]]
     words = sum(map(len, gold))
     scores = []
-    for size, row in zip(sizes, sums.tolist(), strict=True):
-        different, heads, labeled, complete, mass = row
+    for size, (different, heads, labeled, complete, mass) in zip(sizes, sums.tolist(), strict=True):
         shares = ratio(int(heads), words), ratio(int(labeled), words), complete / len(gold)
         scores.append(
             OracleScores(size, different / len(gold), *shares, None if log_probs is None else mass / len(gold))
@@ -77,7 +76,10 @@ def oracle_scores(
 
 
 def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[float]) -> NDArray[np.float64]:
-    """Return ``(trees, 5)``: the columns' values for the list up to each tree."""
+    """Return ``(trees, 5)``, for the list up to each tree.
+
+    The columns are the different trees, right heads, right labelled arcs, whether all arcs are right, and probability.
+    """
     gold_arcs = universal_arcs(gold)
     rows, seen = [], set()
     for tree, log_prob in zip(trees, log_probs, strict=True):
@@ -88,13 +90,8 @@ def _running(gold: Sentence, trees: Sequence[Sentence], log_probs: Sequence[floa
         seen.add((tree.heads, tree.labels))
         rows.append((is_new, heads, labeled, labeled == len(gold), is_new * math.exp(log_prob)))
     table = np.array(rows, dtype=np.float64)
-    for column, accumulate in enumerate(_COLUMNS):
-        accumulate(table[:, column], out=table[:, column])
-    return table
-
-
-# How the columns accumulate: different trees, right heads, right arcs with labels, whether all are right, probability.
-_COLUMNS = (np.add.accumulate, *[np.maximum.accumulate] * 3, np.add.accumulate)
+    is_sum = [True, False, False, False, True]  # of the columns; the others are the best of the list
+    return np.where(is_sum, np.cumsum(table, axis=0), np.maximum.accumulate(table))
 
 
 def _check(

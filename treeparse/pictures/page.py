@@ -49,10 +49,10 @@ def sections_html(sections: Sequence[Section], *, prefix: str = "") -> str:
     content = "".join(map(_section, sections, anchors))
     if len(sections) < 2:
         return content
-    lines = "".join(
-        f"<li>{_link(section, anchor)} <bdi>{escaped(_short(section.text))}</bdi></li>\n"
-        for section, anchor in zip(sections, anchors, strict=True)
-    )
+    lines = ""
+    for section, anchor in zip(sections, anchors, strict=True):
+        text = section.text if len(section.text) <= LISTED else f"{section.text[: LISTED - 1]}…"
+        lines += f"<li>{_link(section, anchor)} <bdi>{escaped(text)}</bdi></li>\n"
     return f"<nav><details><summary>{len(sections):,} sentences</summary><ol>\n{lines}</ol></details></nav>\n{content}"
 
 
@@ -94,10 +94,6 @@ def part(anchor: str, content: str) -> str:
 
 def _link(section: Section, anchor: str) -> str:
     return f'<a href="#{quote(anchor)}"><bdi>{escaped(section.name)}</bdi></a>'
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LISTED else f"{text[: LISTED - 1]}…"
 
 
 def _anchors(names: Iterable[str]) -> list[str]:

@@ -54,18 +54,17 @@ def size_class(size: int) -> int:
 
 def features(part: Configuration, names: NodeNames) -> Iterator[str]:
     """Yield the features of a configuration; a repeated feature counts again."""
-    yield from _own(part, names)
+    if part.node != 0:
+        yield from _own(part, names)
     yield from _valency(part, names)
     for side, dependents in (("L", part.left), ("R", part.right)):
         yield from _siblings(part, names, side, dependents)
-        for dependent, label in dependents:
+        for dependent, label in dependents if part.node != 0 else ():
             yield from _grandparents(part, names, side, dependent, label)
 
 
 def _own(part: Configuration, names: NodeNames) -> Iterator[str]:
     """Yield features of the subtree: its size, its edges and the words beside them."""
-    if part.node == 0:
-        return
     label, side = part.label, "L" if part.node < part.head else "R"
     own, size = names.classes[part.node], size_class(part.size)
     gaps = part.last - part.first + 1 != part.size
@@ -123,8 +122,6 @@ def _siblings(part: Configuration, names: NodeNames, side: str, dependents: Sequ
 
 def _grandparents(part: Configuration, names: NodeNames, side: str, dependent: int, label: str) -> Iterator[str]:
     """Yield features of a dependent, the node and the node's head."""
-    if part.node == 0:
-        return
     word, own, below = names.words[part.node], names.classes[part.node], names.classes[dependent]
     above = names.classes[part.head]
     chain = f"{'L' if part.node < part.head else 'R'}{side} {part.label} {label}"

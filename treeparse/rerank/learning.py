@@ -170,8 +170,16 @@ def fit(
         loss = 0.0
         shuffled = [examples[index] for index in torch.randperm(len(examples), generator=order).tolist()]
         for batch in _batches(shuffled, config.batch_lists):
-            loss += _step(model, batch, config, optimizer)
+            model.train()
+            optimizer.zero_grad()
+            pairs = zip(_batch_scores(model, batch), batch, strict=True)
+            scores = padded([scores + example.log_probs for scores, example in pairs], -math.inf)
+            losses = list_loss(scores, padded([example.right for example in batch], -1), config.target)
+            losses.mean().backward()
+            nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+            optimizer.step()
             schedule.step()
+            loss += float(losses.detach().sum())
         tuned = tune(held_out, model_scores(model, held_out))
         say(
             f"epoch {epoch:>2}   loss {loss / len(examples):.4f}   LAS {tuned.las:.2%} (base {tuned.base:.2%}, "
@@ -182,17 +190,3 @@ def fit(
     assert best is not None
     model.load_state_dict(best[1])
     return best[0].base_weight
-
-
-def _step(
-    model: ListModel, batch: Sequence[Example], config: LearningConfig, optimizer: torch.optim.Optimizer
-) -> float:
-    model.train()
-    optimizer.zero_grad()
-    pairs = zip(_batch_scores(model, batch), batch, strict=True)
-    scores = padded([scores + example.log_probs for scores, example in pairs], -math.inf)
-    loss = list_loss(scores, padded([each.right for each in batch], -1), config.target)
-    loss.mean().backward()
-    nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-    optimizer.step()
-    return float(loss.detach().sum())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -151,10 +152,8 @@ def _drop_parser_vectors(model: Any, directory: str | Path) -> None:
 
 def matched(gold: Sequence[Sentence], lists: Iterable[NBestList]) -> Iterator[tuple[Sentence, NBestList]]:
     """Yield gold sentences and their lists; raise if one side has more."""
-    count = 0
-    for count, nbest in enumerate(lists, 1):
-        if count > len(gold):
-            raise TreeparseError(f"Each gold sentence must have one list, got more lists than {len(gold):,} sentences.")
-        yield gold[count - 1], nbest
-    if count < len(gold):
-        raise TreeparseError(f"Each gold sentence must have one list, got {count:,} lists for {len(gold):,} sentences.")
+    for count, (sentence, nbest) in enumerate(zip_longest(gold, lists)):
+        if sentence is None or nbest is None:
+            lists_got = f"{count:,} lists for" if nbest is None else "more lists than"
+            raise TreeparseError(f"Each gold sentence must have one list, got {lists_got} {len(gold):,} sentences.")
+        yield sentence, nbest

@@ -1,7 +1,7 @@
 """The neural reranker's model: a Tree-LSTM over each tree of a list, on top of an encoder."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -19,14 +19,10 @@ from treeparse.sentence import Sentence
 
 UNKNOWN = "?"
 FARTHEST = 8  # words between head and dependent; longer distances share one vector
-
-
-def small_encoder() -> BiLSTMConfig:
-    """Return the settings of an encoder that trains in about a minute."""
-    return BiLSTMConfig(
-        min_count=2, word_size=64, char_size=24, char_filters=32, char_widths=(3,), hidden_size=96, layers=1,
-        word_dropout=0.2, embedding_dropout=0.3, dropout=0.3,
-    )  # fmt: skip
+SMALL_ENCODER = BiLSTMConfig(  # trains in about a minute
+    min_count=2, word_size=64, char_size=24, char_filters=32, char_widths=(3,), hidden_size=96, layers=1,
+    word_dropout=0.2, embedding_dropout=0.3, dropout=0.3,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class TreeNetworkConfig:
         dropout: dropout of the vectors of nodes, and of subtrees where they are scored.
     """
 
-    encoder: EncoderConfig = field(default_factory=small_encoder)
+    encoder: EncoderConfig = SMALL_ENCODER
     size: int = 128
     label_size: int = 32
     dropout: float = 0.3

@@ -72,10 +72,9 @@ class JobQueue:
     def put(self, job: Job) -> None:
         """Add a job; raise if the queue is full or closed."""
         with self._changed:
-            if len(self._jobs) >= self._size:
-                self._drop_cancelled()
             if self._closed:
                 raise RequestError(503, "The server stops.")
+            self._drop_cancelled()
             if len(self._jobs) >= self._size:
                 raise RequestError(503, f"{self._size} requests wait already: retry later.")
             self._jobs.append(job)
@@ -116,6 +115,6 @@ class JobQueue:
                     words -= len(job.sentences[stop].words) * job.request.trees.k
                     stop += 1
                 shares.append(Share(job, stop))
-        taken = {id(share.job) for share in shares}
-        self._jobs = deque(job for job in self._jobs if id(job) not in taken)
+        taken = {share.job for share in shares}
+        self._jobs = deque(job for job in self._jobs if job not in taken)
         return shares

@@ -1,8 +1,7 @@
 """A request to ``/process``, from its checked parameters."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS
@@ -16,8 +15,6 @@ INPUTS = ("conllu", "horizontal", "vertical")
 OUTPUTS = tuple(WRITERS)
 SWITCH = {"": True, "1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 LARGEST_SEED = 2**63 - 1
-
-N = TypeVar("N", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +104,8 @@ def _number(name: str, text: str, least: int, most: int) -> int:
     return number
 
 
-def _one_of(name: str, text: str, known: Iterable[N]) -> N:
-    for each in known:
-        if text == each:
-            return each
+def _one_of(name: str, text: str, known: Collection[str]) -> str:
+    if text in known:
+        return text
     choice = ", ".join(repr(each) for each in known)
     raise RequestError(400, f"The parameter {name!r} must be one of {choice}, got {text[:50]!r}.")

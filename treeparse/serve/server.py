@@ -214,12 +214,10 @@ class Application:
             async with asyncio.timeout(self._limits.client_seconds):
                 await response.prepare(request)
                 await response.write_eof()
-        except TimeoutError:
+        except (TimeoutError, ConnectionError):
             self._service.metrics.left()
             if request.transport is not None:
                 request.transport.abort()
-        except ConnectionError:
-            self._service.metrics.left()
 
 
 def _plain(status: int, sentence: str) -> web.Response:
