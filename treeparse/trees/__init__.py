@@ -77,9 +77,9 @@ from treeparse.trees.distribution import TreeDistribution as TreeDistribution
 from treeparse.trees.estimators import horvitz_thompson as horvitz_thompson
 from treeparse.trees.estimators import sample_mean as sample_mean
 from treeparse.trees.estimators import unordered_set as unordered_set
-from treeparse.trees.labels.combination import LabeledDistribution as LabeledDistribution
 from treeparse.trees.labels.combination import combined as combined
 from treeparse.trees.labels.crf import LabeledCRF as LabeledCRF
+from treeparse.trees.labels.distribution import LabeledDistribution as LabeledDistribution
 from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
 from treeparse.trees.labels.trees import LabeledTree as LabeledTree

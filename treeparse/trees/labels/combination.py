@@ -8,12 +8,10 @@ from torch import Tensor
 from treeparse.names import Combination
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.crf import LabeledCRF
+from treeparse.trees.labels.distribution import LabeledDistribution
 from treeparse.trees.labels.mixture import Mixture, check_alike
 from treeparse.trees.labels.sources import ChangedLabels, LabelSource, at_label
 from treeparse.trees.parts import Parts
-
-LabeledDistribution = LabeledCRF | Mixture
-"""A distribution over the labelled trees of a batch, one or several combined."""
 
 
 def combined(distributions: Sequence[LabeledCRF], how: Combination) -> LabeledDistribution:
