@@ -19,7 +19,7 @@ from treeparse.rerank.tree_network import TreeNetwork, TreeNetworkConfig
 from treeparse.sentence import Sentence
 
 KIND = "reranker"  # the setting that tells a reranker's folder from a parser's
-HELD_OUT = 10  # without other lists to choose by, every tenth list is held out
+HELD_OUT = 10  # every tenth list is held out, unless held-out lists are given
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ def _forbidden(node: yaml.Node, source: str) -> ForbiddenPair:
         for key in ("head", "dependent"):
             if key not in keyed:
                 raise TreeparseError(
-                    f"a forbidden pair must have head and dependent, the labels of both arcs; it lacks {key}"
+                    f"a forbidden pair must have head and dependent, got no {key}: give the labels of both arcs"
                 )
     return ForbiddenPair(_labels(keyed["head"], source), _labels(keyed["dependent"], source), line=line_of(node))
 
@@ -89,5 +89,5 @@ def _labels(node: yaml.Node, source: str) -> LabelSet:
             return LabelSet(texts(node, "labels"))
         keyed = entries(node, ("labels", "except"), "a set of labels", source)
         if "labels" not in keyed:
-            raise TreeparseError("a set of labels must have the key labels, and may have the key except")
+            raise TreeparseError("a set of labels must have the key labels, and can have except")
         return LabelSet(*(texts(value, key) for key, value in sorted(keyed.items(), reverse=True)))

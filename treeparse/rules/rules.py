@@ -69,7 +69,7 @@ class RuleTally:
     Attributes:
         sentences: all sentences.
         broken: sentences whose best tree, or a listed or drawn tree, broke a rule.
-        mended: broken sentences for which the search found all trees within the bound.
+        mended: broken sentences for which the search gave all requested trees within the bound.
         drawn: trees drawn at random.
         accepted: drawn trees that satisfy the rules.
     """
@@ -83,7 +83,7 @@ class RuleTally:
 
     @property
     def left(self) -> int:
-        """Sentences for which the search found too few trees within the bound."""
+        """The number of sentences for which the search gave too few trees within the bound."""
         return self.broken - self.mended
 
     def add(self, other: "RuleTally") -> None:

@@ -1,4 +1,4 @@
-r"""Parsers behind HTTP, with the requests and answers of UDPipe's REST service.
+r"""An HTTP server of parsers, with the requests and answers of UDPipe's REST service.
 
 Clients of UDPipe's service (https://lindat.mff.cuni.cz/services/udpipe/api-reference.php) can use this one unchanged,
 except that the models here need tokenised sentences. ``GET`` or ``POST /process`` parses; its parameters are in the
@@ -23,11 +23,11 @@ An answer is JSON::
     {"model": "english", "acknowledgements": ["treeparse 0.1.0"], "result": "1\tThey\t..."}
 
 A refused request is answered with one plain sentence: 400 for faulty parameters or data, with the line; 404 for an
-unknown address or model; 408 for a request that does not arrive in time; 413 for a request that is too long; 503 with
+unknown path or model; 408 for a request that does not arrive in time; 413 for a request that is too long; 503 with
 ``Retry-After`` if too many requests wait, or if the request was not parsed in time. ``/models`` lists the models and
 what they can do, ``/health`` is for monitoring, and ``/metrics`` has counts for Prometheus.
 
-Requests with equal parameters are parsed in one batch, long ones in turn with the others. A tree does not depend on
+Requests with equal parameters are parsed in one batch, long requests in turn with the others. A tree does not depend on
 other requests; the last digit of a score may, as in ``predict --batch-words``. The requests of clients that have left
 are not parsed. There is no encryption and no authentication: by default the server listens only to its own machine;
 where others can reach it, put a proxy in between that provides both.
