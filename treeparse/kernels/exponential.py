@@ -12,8 +12,18 @@ from llvmlite import ir
 from numba import types
 
 from treeparse.kernels.compile import lent_jit
-from treeparse.kernels.rows import ZEROS, over_rows
-from treeparse.kernels.vectors import LANES, by_llvm, load, multiply_add, pointer_to, stay_apart, store
+from treeparse.kernels.rows import over_rows
+from treeparse.kernels.vectors import (
+    LANES,
+    NumpyBuilder,
+    by_llvm,
+    constant,
+    load,
+    multiply_add,
+    pointer_to,
+    stay_apart,
+    store,
+)
 
 LOWEST = -708.0  # exp of it is still a normal number
 LOG2_E = 1 / math.log(2)
@@ -37,24 +47,22 @@ def exponentiate(values):
 
 def _exponential(builder: Any, x: Any) -> Any:
     """Return the LLVM code for a vector of numbers."""
-
-    def constant(number: float) -> Any:
-        return ir.Constant(x.type, [number] * x.type.count)
-
+    if builder is NumpyBuilder:
+        return np.where(x <= LOWEST, 0.0, np.exp(x))
     whole = ir.VectorType(ir.IntType(64), x.type.count)
-    too_low = builder.fcmp_ordered("<=", x, constant(LOWEST))
-    x = builder.select(too_low, constant(LOWEST), x)
-    rounded = multiply_add(builder, x, constant(LOG2_E), constant(ROUND))
-    k = builder.fsub(rounded, constant(ROUND))
-    remainder = multiply_add(builder, k, constant(-LOG_2_HIGH), x)
-    remainder = multiply_add(builder, k, constant(-LOG_2_LOW), remainder)
-    series = constant(TAYLOR[0])
+    too_low = builder.fcmp_ordered("<=", x, constant(x, LOWEST))
+    x = builder.select(too_low, constant(x, LOWEST), x)
+    rounded = multiply_add(builder, x, constant(x, LOG2_E), constant(x, ROUND))
+    k = builder.fsub(rounded, constant(x, ROUND))
+    remainder = multiply_add(builder, k, constant(x, -LOG_2_HIGH), x)
+    remainder = multiply_add(builder, k, constant(x, -LOG_2_LOW), remainder)
+    series = constant(x, TAYLOR[0])
     for term in TAYLOR[1:]:
-        series = multiply_add(builder, series, remainder, constant(term))
+        series = multiply_add(builder, series, remainder, constant(x, term))
     exponent = builder.add(builder.bitcast(rounded, whole), ir.Constant(whole, [EXPONENT_BIAS] * x.type.count))
     power = builder.shl(exponent, ir.Constant(whole, [MANTISSA_BITS] * x.type.count))
     result = builder.fmul(series, builder.bitcast(power, x.type))
-    return builder.select(too_low, constant(0.0), result)
+    return builder.select(too_low, constant(x, 0.0), result)
 
 
 def _exponentiation(lanes: int) -> Any:
@@ -71,8 +79,7 @@ def _exponentiation(lanes: int) -> Any:
         return context.get_dummy_value()
 
     def plain(values: Any, start: int) -> None:
-        x = values[start : start + lanes]
-        x[:] = np.where(x <= LOWEST, 0.0, np.exp(x))
+        values[start : start + lanes] = _exponential(NumpyBuilder, values[start : start + lanes])
 
     return by_llvm(typed, plain)
 
@@ -80,18 +87,9 @@ def _exponentiation(lanes: int) -> Any:
 _exponentiate_lanes, _exponentiate_one = _exponentiation(LANES), _exponentiation(1)
 
 
-def _weigh_row(builder: Any, total: Any, scores: Any, copy: Any, tops: Any, inside: Any) -> tuple[Any, ...]:
-    del copy
-    weights = builder.select(inside, _exponential(builder, builder.fsub(scores, tops)), ZEROS)
+@over_rows(2, 1, sums=True)
+def weigh_row(builder: Any, total: Any, scores: Any, copy: Any, tops: Any, inside: Any) -> Any:
+    """``weigh_row(scores, at, copy, copy_at, top, count)``: ``exp(scores - top)`` twice, then 0; returns their sum."""
+    weights = _exponential(builder, builder.fsub(scores, tops))
+    weights = builder.select(inside, weights, constant(scores, 0.0))
     return builder.fadd(total, weights), weights, weights
-
-
-def _weigh_row_plainly(scores: Any, copy: Any, top: float, count: int) -> Any:
-    scores[count:] = -np.inf
-    x = scores - top
-    scores[:] = copy[:] = np.where(x <= LOWEST, 0.0, np.exp(x))
-    return scores.sum()
-
-
-weigh_row = over_rows(2, 1, _weigh_row, _weigh_row_plainly, sums=True)
-"""``weigh_row(scores, at, copy, copy_at, top, count)``: exp(scores - top) in place and copied, then 0; their sum."""

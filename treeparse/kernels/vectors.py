@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -16,6 +17,16 @@ from numba.extending import intrinsic
 LANES = 8
 NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
 INDEX = ir.IntType(32)
+
+
+class NumpyBuilder:
+    """The part of an LLVM builder that rows need, on NumPy arrays, for NUMBA_DISABLE_JIT=1."""
+
+    fadd, fsub, fmul, fdiv, fneg, select = np.add, np.subtract, np.multiply, np.divide, np.negative, np.where
+
+    @staticmethod
+    def fcmp_ordered(comparison: str, x: Any, y: Any) -> Any:
+        return {"<": np.less, ">": np.greater}[comparison](x, y)
 
 
 def by_llvm(typed: Callable[..., Any], plain: Callable[..., Any]) -> Any:
@@ -48,8 +59,15 @@ def repeated(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(INDEX, LANES), None))
 
 
+def constant(vector: Any, number: float) -> Any:
+    """Return a number repeated as often as a vector has numbers; NumPy repeats it by itself."""
+    return ir.Constant(vector.type, [number] * vector.type.count) if hasattr(vector, "type") else number
+
+
 def multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
-    """Return ``x * y + z`` of vectors, rounded once."""
+    """Return ``x * y + z`` of vectors, rounded once by LLVM."""
+    if builder is NumpyBuilder:
+        return x * y + z
     name = f"llvm.fma.v{x.type.count}f64"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type] * 3), name)
     return builder.call(function, [x, y, z])
@@ -68,65 +86,6 @@ def _stay_apart(typing: Any) -> Any:
 
 stay_apart = by_llvm(_stay_apart, lambda: None)
 """``stay_apart()`` in a function: it is not inlined, so its loops are compiled once for all calls."""
-
-
-def _add_multiple(typing: Any, total: Any, at: Any, factor: Any, terms: Any, terms_at: Any) -> Any:
-    del typing
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target = pointer_to(context, builder, signature.args[0], values[0], values[1])
-        added = load(builder, pointer_to(context, builder, signature.args[3], values[3], values[4]))
-        result = multiply_add(builder, repeated(builder, values[2]), added, load(builder, target))
-        store(builder, result, target)
-        return context.get_dummy_value()
-
-    return types.void(total, at, factor, terms, terms_at), generate
-
-
-def _add_multiple_plainly(total: Any, at: int, factor: float, terms: Any, terms_at: int) -> None:
-    total.reshape(-1)[at : at + LANES] += factor * terms.reshape(-1)[terms_at : terms_at + LANES]
-
-
-add_multiple = by_llvm(_add_multiple, _add_multiple_plainly)
-"""``add_multiple(total, at, factor, terms, terms_at)``: add a multiple of one vector to another."""
-
-
-def _copy_vector(typing: Any, target: Any, at: Any, source: Any, source_at: Any) -> Any:
-    del typing
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        vector = load(builder, pointer_to(context, builder, signature.args[2], values[2], values[3]))
-        store(builder, vector, pointer_to(context, builder, signature.args[0], values[0], values[1]))
-        return context.get_dummy_value()
-
-    return types.void(target, at, source, source_at), generate
-
-
-def _copy_vector_plainly(target: Any, at: int, source: Any, source_at: int) -> None:
-    target.reshape(-1)[at : at + LANES] = source.reshape(-1)[source_at : source_at + LANES]
-
-
-copy_vector = by_llvm(_copy_vector, _copy_vector_plainly)
-"""``copy_vector(target, at, source, source_at)``: copy one vector."""
-
-
-def _fill_vector(typing: Any, target: Any, at: Any, number: Any) -> Any:
-    del typing
-
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        target = pointer_to(context, builder, signature.args[0], values[0], values[1])
-        store(builder, repeated(builder, values[2]), target)
-        return context.get_dummy_value()
-
-    return types.void(target, at, number), generate
-
-
-def _fill_vector_plainly(target: Any, at: int, number: float) -> None:
-    target.reshape(-1)[at : at + LANES] = number
-
-
-fill_vector = by_llvm(_fill_vector, _fill_vector_plainly)
-"""``fill_vector(target, at, number)``: fill one vector with a number."""
 
 
 def _copy_transposed(

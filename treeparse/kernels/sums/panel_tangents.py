@@ -27,7 +27,7 @@ from treeparse.kernels.sums.panels import (
     turn_rows,
 )
 from treeparse.kernels.sums.words import WORDS, differentiate_word_tangents, eliminate_word_tangents, lines_t
-from treeparse.kernels.vectors import copy_transposed, copy_vector
+from treeparse.kernels.vectors import copy_transposed
 
 MIN_SCALE = 1e-300  # of vectors; not 0, by which one cannot divide
 OWN_T, OWN_TURNED_T = SQUARES, SQUARES + WORDS  # squares behind those of ``panels``
@@ -124,13 +124,13 @@ def _add_to_rest(w, first, last, w_t, panel):
     fill_paths(w, first, last, squares)
     _take_own(w_t, first, last, squares)
     for j in range(first):
-        copy_vector(packed, j * WORDS, w_t, j * width + first)
+        copy_row(packed, j * WORDS, w_t, j * width + first, WORDS)
     add_product(packed, (0, 0), w, (0, first), squares, (OWN_T, 0), through)
     fill_row(columns, 0, 0.0, first * WORDS)
     add_product(columns, (0, 0), packed, (0, 0), squares, (PATHS, 0), through)
     for j in range(first):
-        copy_vector(panel.both_columns, j * both, columns, j * WORDS)
-        copy_vector(panel.both_columns, j * both + other, w, j * width + first)
+        copy_row(panel.both_columns, j * both, columns, j * WORDS, WORDS)
+        copy_row(panel.both_columns, j * both + other, w, j * width + first, WORDS)
     add_product(w_t, (0, 0), panel.both_columns, (0, 0), panel.lines, (0, 0), (first, 2 * words, whole(first)))
     store_columns(columns, first, first, last, w_t)
 

@@ -23,7 +23,7 @@ from treeparse.kernels.products import add_product, add_transposed_product
 from treeparse.kernels.rows import add_row, copy_row, fill_row, whole
 from treeparse.kernels.sums.item import LINEAR_LIMIT, all_finite
 from treeparse.kernels.sums.words import WORDS, differentiate_words, eliminate_words
-from treeparse.kernels.vectors import LANES, copy_transposed, copy_vector
+from treeparse.kernels.vectors import LANES, copy_transposed
 
 PATHS, TURNED, SQUARES = 0, WORDS, 2 * WORDS  # where square matrices begin among the lines of ``Panel.squares``
 
@@ -197,7 +197,7 @@ def store_columns(columns, least, first, last, w):
     """Write the columns of a panel's words, of all words before ``least``."""
     for j in range(1, least):
         if last - first == WORDS - 1:
-            copy_vector(w, j * w.shape[1] + first, columns, j * WORDS)
+            copy_row(w, j * w.shape[1] + first, columns, j * WORDS, WORDS)
         else:
             for k in range(first, last + 1):
                 w[j, k] = columns[j, k - first]
