@@ -7,8 +7,8 @@ from treeparse.kernels.logspace import log_add
 from treeparse.kernels.random import new_stream
 from treeparse.kernels.samples.expansion import draw_root, draw_tree, new_memory, set_up
 from treeparse.kernels.samples.walks import fill_bins, new_bins, walk
-from treeparse.kernels.sums.item import linear_item
-from treeparse.kernels.weights import column_maxima, range_sum, square
+from treeparse.kernels.sums import panels
+from treeparse.kernels.weights import column_maxima, range_sum
 
 SHIFT_STEP, MAX_SHIFTS = 1.0, 12  # nats, and how many of them are tried
 
@@ -42,7 +42,12 @@ def sample_by_rejection(start, stop, lengths, draws):
 @part_jit
 def _best_shift(scores, n):
     """Go downhill from where one word, as far as its own heads go, is expected to choose node 0."""
-    scratch = np.empty((4, (n + 1) * (n + 1))), np.empty((3, n + 1))
+    scratch = (
+        np.empty((n + 1, n + 1)),
+        np.empty((3, panels.matrix_entries(n))),
+        np.empty((3, n + 1)),
+        panels.new_panel(n),
+    )
     best = _first_shift(scores, n)
     cost = _log_cost(scores, n, best, scratch)
     direction = -SHIFT_STEP
@@ -73,15 +78,15 @@ def _first_shift(scores, n):
 @part_jit
 def _log_cost(scores, n, shift, scratch):
     """Log of the expected tries times the expected steps of one, but for a constant; infinite if not safe to tell."""
-    buffers, vectors = scratch
-    item, top = square(buffers[0], n), vectors[0]
+    item, buffers, vectors, panel = scratch
+    top = vectors[0]
     for i in range(n + 1):
         for j in range(1, n + 1):
             item[i, j] = scores[i, j] + (shift if i == 0 else 0.0)
-    original, adjoint = square(buffers[2], n), square(buffers[3], n)
+    matrices = panels.matrix(buffers[0], n), panels.matrix(buffers[1], n), panels.matrix(buffers[2], n)
+    _, original, adjoint = matrices
     maxima = column_maxima(item, n, top)
-    matrices = square(buffers[1], n), original, adjoint
-    weight, _ = linear_item(item, n, False, True, matrices, (top, vectors[1], vectors[2]))
+    weight, _ = panels.linear_item(item, n, False, True, False, matrices, (top, vectors[1], vectors[2]), panel)
     steps = 0.0
     for j in range(1, n + 1):
         steps += range_sum(original[j], 0, n + 1) * adjoint[j, 0]

@@ -92,7 +92,7 @@ def fill_stages(scores, n, single_root, memory):
     matrices = tables[WEIGHTS], tables[ORIGINAL], tables[SHARES]
     weight, root_word, in_logs = -np.inf, n + 1, False
     if column_maxima(scores, n, vectors[0]) > -np.inf:
-        weight, root_word = linear_item(scores, n, single_root, False, matrices, vectors)
+        weight, root_word = linear_item(scores, n, single_root, matrices, vectors)
         in_logs = np.isnan(weight)
         if in_logs:
             weight, root_word = log_item(scores, n, single_root, False, matrices, vectors)

@@ -21,7 +21,8 @@ from treeparse.kernels.logspace import log_add, log_sum
 from treeparse.kernels.random import choose_by_logs
 from treeparse.kernels.samples import expansion
 from treeparse.kernels.sums import conditionals
-from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, square
+from treeparse.kernels.sums.item import NO_TREE, eliminate, eliminate_log
+from treeparse.kernels.weights import column_maxima, square
 
 # Of a graph: whose it is, its number of words, the first node that heads any, whether one word only hangs from node 0,
 # when it was last used; then what `expansion.Stages` says: whether weights are logs, the root word.
@@ -148,8 +149,8 @@ def next_heads(graphs, index, word, item, logs):
     """Fill ``logs`` with the log probabilities of the heads of ``word``, the first one after the prefix."""
     facts, component = graphs.facts[index], graphs.components[index]
     reach = graphs.vectors[0]
-    if not _reach(graphs, index, reach):
-        _reach_log(graphs, index, reach)
+    if not _reach(graphs, index, False, reach):
+        _reach(graphs, index, True, reach)
     for i in range(item.words + 1):
         is_open = i >= facts[FIRST] and component[i] != 1
         logs[i] = item.scores[i, word] + reach[component[i]] if is_open else -np.inf
@@ -159,26 +160,25 @@ def next_heads(graphs, index, word, item, logs):
 
 
 @part_jit
-def _reach(graphs, index, reach):
-    """Fill ``g`` of ``conditionals`` for the first word, as logs; return whether plain weights were safe."""
-    n, scores, top = graphs.facts[index, WORDS], graphs.scores[index], graphs.vectors[1]
-    scores, w = square(scores, n), square(graphs.weights, n)
+def _reach(graphs, index, in_logs, reach):
+    """Fill ``g`` of ``conditionals`` for the first word, as logs; return False if plain weights were not safe."""
+    n, single_root, row = graphs.facts[index, WORDS], graphs.facts[index, SINGLE] == 1, graphs.vectors[2]
+    scores, w, top = square(graphs.scores[index], n), square(graphs.weights, n), graphs.vectors[1]
     column_maxima(scores, n, top)
-    if conditionals.has_tiny_weights(scores, n, top):
+    if not conditionals.load(scores, n, in_logs, top, w):
         return False
-    load_weights(scores, n, top, w, w)
-    mode = conditionals.SINGLE_ROOT if graphs.facts[index, SINGLE] else conditionals.MULTI_ROOT
-    mode = conditionals.eliminate(w, n, 1, mode, graphs.vectors[2])
-    if mode == conditionals.NO_TREE or conditionals.has_tiny(w, n) or _substitute(w, n, reach):
-        return False
-    for i in range(n + 1):
-        reach[i] = np.log(reach[i])
-    return True
+    pivots, root_word = top, 1 if single_root else n + 1
+    if in_logs:
+        eliminate_log(w, n, 1, root_word, pivots, row)
+        _substitute_log(w, n, reach)
+        return True
+    root_word = eliminate(w, n, 1, root_word, pivots, row)
+    return root_word != NO_TREE and not conditionals.has_tiny(w, n) and not _substitute(w, n, reach)
 
 
 @vector_jit
 def _substitute(w, n, reach):
-    """Do ``conditionals._substitute`` for one word; return whether a number is so small that others may underflow."""
+    """Do ``conditionals._substitute`` for one word, and take logs; return whether a number may have underflowed."""
     reach[0], reach[1] = 1.0, 0.0
     tiny = 0
     for e in range(2, n + 1):
@@ -189,18 +189,14 @@ def _substitute(w, n, reach):
         tiny += 0.0 < total < conditionals.SMALL
         if w[e, e] == 0.0:
             reach[0] = 0.0
+    for i in range(n + 1):
+        reach[i] = np.log(reach[i])
     return tiny > 0
 
 
 @part_jit
-def _reach_log(graphs, index, reach):
-    """Do ``_reach`` in log space, slower and safe for any finite scores."""
-    n, scores, top = graphs.facts[index, WORDS], graphs.scores[index], graphs.vectors[1]
-    scores, w = square(scores, n), square(graphs.weights, n)
-    column_maxima(scores, n, top)
-    load_log_weights(scores, n, top, w, w)
-    mode = conditionals.SINGLE_ROOT if graphs.facts[index, SINGLE] else conditionals.MULTI_ROOT
-    conditionals.eliminate_log(w, n, 1, mode, graphs.vectors[2])
+def _substitute_log(w, n, reach):
+    """Do ``_substitute`` on logs."""
     reach[0], reach[1] = 0.0, -np.inf
     for e in range(2, n + 1):
         total = -np.inf

@@ -26,12 +26,12 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_sum
+from treeparse.kernels.sums.item import NO_TREE, eliminate, eliminate_log
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, range_sum, square
+from treeparse.kernels.weights import column_maxima, load_log_weights, load_weights, square
 
 SMALL = 1e-140  # a product of two such numbers, divided by a column sum, is far from underflow
 LOG_SMALL = float(np.log(SMALL))
-NO_TREE, MULTI_ROOT, SINGLE_ROOT = 0, 1, 2  # what an elimination left
 
 
 class Half(NamedTuple):
@@ -45,7 +45,7 @@ class Half(NamedTuple):
     first: int  # the first of these words
     size: int  # their number
     remaining_at: int  # how many eliminated words come before the remaining ones
-    mode: int  # whether there is to be a single root
+    root_word: int  # 1 for a single root that was not met yet, otherwise past these words, as in ``item.eliminate``
     has_left: bool  # already, so that its rows of ``g`` are to be filled
 
 
@@ -63,14 +63,16 @@ def log_marginals(scores: FloatArray, lengths: IntArray, *, single_root: bool, t
 @jit
 def _log_marginals(start, stop, lengths, scores, single_root, result):
     size = scores.shape[1]
-    top, row = np.empty(size), np.empty(size)
+    top, lines = np.empty(size), np.empty((2, size))
     buffer, pool = np.empty(size * size), np.empty(_pool_size(size - 1))
     for b in range(start, stop):
         n = lengths[b]
         if column_maxima(scores[b], n, top) > -np.inf:
             g = square(buffer, n)
-            if not _linear_item(scores[b], n, single_root, top, row, pool, g, result[b]):
-                _log_item(scores[b], n, single_root, top, row, pool, g, result[b])
+            if not _fill_item(scores[b], n, single_root, False, top, lines, pool, g, result[b]) and not _fill_item(
+                scores[b], n, single_root, True, top, lines, pool, g, result[b]
+            ):
+                result[b] = -np.inf
 
 
 @jit
@@ -84,31 +86,34 @@ def _pool_size(n):
 
 
 @jit
-def _linear_item(scores, n, single_root, top, row, pool, g, result):
-    """One item with plain weights; returns whether that was safe, and there is a tree."""
-    if has_tiny_weights(scores, n, top):
+def _fill_item(scores, n, single_root, in_logs, top, lines, pool, g, result):
+    """Fill the results of one item; return whether it has a tree and, unless ``in_logs``, plain weights were safe."""
+    w = square(pool, n)
+    if not load(scores, n, in_logs, top, w):
         return False
-    w = square(pool, n)
-    load_weights(scores, n, top, w, w)
-    g[:] = 0.0
-    g[0] = 1.0
-    safe = _fill_g(n, single_root, False, row, pool, g) and not has_tiny(g, n)
-    return safe and _store_logs(w, g, n, row, result)
+    g[:] = -np.inf if in_logs else 0.0
+    g[0] = 0.0 if in_logs else 1.0
+    if not _fill_g(n, single_root, in_logs, lines, pool, g):
+        return False
+    if in_logs:
+        return _store_normalized(w, g, n, lines[0], result)
+    return not has_tiny(g, n) and _store_logs(w, g, n, lines[0], result)
 
 
-@jit
-def _log_item(scores, n, single_root, top, row, pool, g, result):
-    """One item in log space, slower and safe for any finite scores."""
-    w = square(pool, n)
-    load_log_weights(scores, n, top, w, w)
-    g[:] = -np.inf
-    g[0] = 0.0
-    if not (_fill_g(n, single_root, True, row, pool, g) and _store_normalized(w, g, n, row, result)):
-        result[:] = -np.inf
+@lent_jit
+def load(scores, n, in_logs, top, w):
+    """Fill the weights, or their logs; return False, and fill none, if a plain weight is too small to be safe."""
+    if in_logs:
+        load_log_weights(scores, n, top, w, w)
+    elif _has_tiny_weights(scores, n, top):
+        return False
+    else:
+        load_weights(scores, n, top, w, w)
+    return True
 
 
 @vector_jit
-def has_tiny_weights(scores, n, top):
+def _has_tiny_weights(scores, n, top):
     """Whether an allowed arc's weight is below ``SMALL`` times that of its column's best."""
     count = 0
     for i in range(n + 1):
@@ -129,12 +134,12 @@ def has_tiny(values, n):
 
 
 @jit
-def _fill_g(n, single_root, in_logs, row, pool, g):
+def _fill_g(n, single_root, in_logs, lines, pool, g):
     """Halve the words again and again, depth first; returns False if there is no tree or plain weights are not safe."""
-    mode = SINGLE_ROOT if single_root else MULTI_ROOT
-    stack = [Half(0, n, 1, n, remaining_at, mode, False) for remaining_at in (0, n // 2) if n > 1]
+    row, pivots, root_word = lines[0], lines[1], 1 if single_root else n + 1
+    stack = [Half(0, n, 1, n, remaining_at, root_word, False) for remaining_at in (0, n // 2) if n > 1]
     while len(stack) > 0:
-        begin, width, first, size, remaining_at, mode, has_left = stack.pop()
+        begin, width, first, size, remaining_at, root_word, has_left = stack.pop()
         remaining = size - remaining_at if remaining_at > 0 else size // 2
         own = begin + (width + 1) * (width + 1)
         w = square(pool[own:], size)
@@ -146,13 +151,16 @@ def _fill_g(n, single_root, in_logs, row, pool, g):
             _substitute(w, size, remaining, start, base, g)
         else:
             _load_half(square(pool[begin:], width), size, remaining, remaining_at, w)
-            mode = eliminate_log(w, size, remaining, mode, row) if in_logs else eliminate(w, size, remaining, mode, row)
-            if mode == NO_TREE or (not in_logs and has_tiny(w, size)):
+            if in_logs:
+                root_word = eliminate_log(w, size, remaining, root_word, pivots, row)
+            else:
+                root_word = eliminate(w, size, remaining, root_word, pivots, row)
+            if root_word == NO_TREE or (not in_logs and has_tiny(w, size)):
                 return False
-            stack.append(Half(begin, width, first, size, remaining_at, mode, True))
+            stack.append(Half(begin, width, first, size, remaining_at, root_word, True))
             if remaining > 1:
-                stack.append(Half(own, size, start, remaining, 0, mode, False))
-                stack.append(Half(own, size, start, remaining, remaining // 2, mode, False))
+                stack.append(Half(own, size, start, remaining, 0, root_word, False))
+                stack.append(Half(own, size, start, remaining, remaining // 2, root_word, False))
     return True
 
 
@@ -167,34 +175,6 @@ def _load_half(source, size, remaining, remaining_at, w):
             w[j, i] = source[old, i + remaining_at]
         for i in range(remaining + 1, size + 1):
             w[j, i] = source[old, i + left_at]
-
-
-@vector_jit
-def eliminate(w, size, remaining, mode, row):
-    """Eliminate the words after the first ``remaining``, the last one first; return the mode of the remaining words.
-
-    The row of an eliminated word ``k`` becomes the shares of its heads in the pivot; ``w[k, k]`` is 1, or 0 for the
-    word at the root.
-    """
-    for k in range(size, remaining, -1):
-        pivot = range_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
-        w[k, k] = 1.0
-        if pivot == 0.0 and mode == SINGLE_ROOT:  # the arcs from k take the place of those from node 0
-            mode = MULTI_ROOT
-            pivot = w[k, 0]
-            w[k, k] = 0.0
-            w[1:k, 0] = 0.0
-        if pivot == 0.0:
-            return NO_TREE
-        for i in range(k):
-            row[i] = w[k, i] = w[k, i] / pivot
-        for j in range(1, k):
-            through = w[j, k]
-            for i in range(k):
-                w[j, i] += through * row[i]
-    for j in range(1, remaining + 1):
-        w[j, j] = 0.0
-    return mode
 
 
 @vector_jit
@@ -232,29 +212,6 @@ def _store_logs(w, g, n, row, result):
             safe &= row[h] == 0.0 or share >= SMALL * SMALL  # not so where something is infinite or NaN
             result[h, k] = np.log(share)
     return safe
-
-
-@lent_jit
-def eliminate_log(w, size, remaining, mode, row):
-    """``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
-    for k in range(size, remaining, -1):
-        pivot = log_sum(w[k], 1 if mode == SINGLE_ROOT else 0, k)
-        w[k, k] = 1.0
-        if pivot == -np.inf and mode == SINGLE_ROOT:
-            mode = MULTI_ROOT
-            pivot = w[k, 0]
-            w[k, k] = 0.0
-            w[1:k, 0] = -np.inf
-        if pivot == -np.inf:
-            return NO_TREE
-        for i in range(k):
-            row[i] = w[k, i] = w[k, i] - pivot
-        for j in range(1, k):
-            through = w[j, k]
-            if through > -np.inf:
-                for i in range(k):
-                    w[j, i] = log_add(w[j, i], through + row[i])
-    return mode
 
 
 @jit

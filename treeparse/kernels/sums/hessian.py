@@ -190,7 +190,7 @@ def _take_back_root(adjoint, n, root_word):
 
 @vector_jit
 def _eliminate_log_tangents(w, n, root_word, lines, original, v, inverse, w_tangent):
-    """The tangents of ``item._eliminate_log``; ``inverse`` is working memory.
+    """The tangents of ``item.eliminate_log``; ``inverse`` is working memory.
 
     The terms that add up to a weight are shares of it, so its tangent is the mean of theirs.
     """

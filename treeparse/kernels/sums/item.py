@@ -1,8 +1,10 @@
-"""Elimination of one sentence's words, one after the other, and its reverse; see ``elimination``.
+"""Elimination of a sentence's words, one after the other, in square matrices; see ``elimination``.
 
-In logs, for items that under- or overflow; and with plain weights in square matrices, for draws, where elimination is
-little of the work. Sums with plain weights are in ``panels``.
+In logs, with its reverse, for items that under- or overflow; and with plain weights, for draws and ``conditionals``.
+Sums with plain weights are in ``panels``.
 """
+
+import math
 
 import numpy as np
 
@@ -10,36 +12,46 @@ from treeparse.kernels.compile import lent_jit, vector_jit
 from treeparse.kernels.logspace import log_add, log_add_number, log_sum
 from treeparse.kernels.weights import load_log_weights, load_weights, range_sum
 
+NO_TREE = -1  # as a root word
 LINEAR_LIMIT = -600.0  # of log Z' - sum of log column sums: below, underflow may have lost trees
 
 
 @lent_jit
-def linear_item(scores, n, single_root, with_adjoint, matrices, vectors):
+def linear_item(scores, n, single_root, matrices, vectors):
     """Eliminate one item with plain weights; return log Z' (of columns with maximum 1; NaN if unsafe), the root word.
 
-    ``matrices`` take the eliminated weights, the original weights and the adjoint; ``vectors`` hold the column maxima
-    and take the pivots.
+    ``matrices`` take the eliminated and the original weights; ``vectors`` hold the column maxima and take the pivots.
     """
-    w, original, adjoint = matrices
-    top, pivots, gradient = vectors
+    w, original, _ = matrices
+    top, pivots, row = vectors
     bound = load_weights(scores, n, top, w, original)
-    weight, root_word = _eliminate(w, n, single_root, pivots)
-    safe = weight - bound >= LINEAR_LIMIT and weight < np.inf
-    if safe and with_adjoint:
-        _differentiate(w, n, root_word, pivots, gradient, adjoint)
-        safe = all_finite(adjoint, n)
+    root_word = eliminate(w, n, 0, 1 if single_root else n + 1, pivots, row)
+    product, power = 1.0, 0  # one log of the product of all pivots is quicker than the log of each
+    for k in range(1, n + 1):
+        product, exponent = math.frexp(product * pivots[k])
+        power += exponent
+    weight = np.log(product) + power * math.log(2)
+    safe = root_word != NO_TREE and weight - bound >= LINEAR_LIMIT and weight < np.inf
     return weight if safe else np.nan, root_word
 
 
 @lent_jit
 def log_item(scores, n, single_root, with_adjoint, matrices, vectors):
-    """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree."""
+    """Do ``linear_item`` in logs, slower and safe for any finite scores; log Z' is -inf if there is no tree.
+
+    ``with_adjoint``, the third matrix takes the logs of the derivatives of log Z' in the weights.
+    """
     w, original, adjoint = matrices
-    top, pivots, gradient = vectors
+    top, pivots, row = vectors
     load_log_weights(scores, n, top, w, original)
-    weight, root_word = _eliminate_log(w, n, single_root, pivots)
-    if with_adjoint and weight != -np.inf:
-        _differentiate_log(w, n, root_word, pivots, gradient, adjoint)
+    root_word = eliminate_log(w, n, 0, 1 if single_root else n + 1, pivots, row)
+    if root_word == NO_TREE:
+        return -np.inf, root_word
+    weight = 0.0
+    for k in range(n, 0, -1):
+        weight += pivots[k]
+    if with_adjoint:
+        _differentiate_log(w, n, root_word, pivots, row, adjoint)
     return weight, root_word
 
 
@@ -75,86 +87,65 @@ def all_finite(matrix, n):
 
 
 @vector_jit
-def _eliminate(w, n, single_root, pivots):
-    """Eliminate in place; returns log Z', or -inf, and the root word (past the end with many roots).
+def eliminate(w, n, remaining, root_word, pivots, row):
+    """Eliminate the words after the first ``remaining`` in place; return the root word, or ``NO_TREE``.
 
-    Of every word ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[:k, k]`` as it was when ``k`` went.
+    The root word is 1 before it is met, and after the last word with any number of roots. Of every eliminated word
+    ``k``, ``w[k, :k]`` is left divided by the pivot and ``w[:k, k]`` as it was when ``k`` went; ``w[k, k]`` is 1, or 0
+    for the root word. ``row`` is working memory.
     """
-    root_word = 1 if single_root else n + 1
-    log_z = 0.0
-    for k in range(n, 0, -1):
+    for k in range(n, remaining, -1):
         pivot = range_sum(w[k], first_head(k, root_word), k)
-        if pivot == 0.0 and root_word == 1:
+        w[k, k] = 1.0
+        if pivot == 0.0 and root_word == 1:  # the arcs from k take the place of those from node 0
             root_word = k
             pivot = w[k, 0]
+            w[k, k] = 0.0
             fill_root(w, k, 0.0)
         if pivot == 0.0:
-            return -np.inf, root_word
+            return NO_TREE
         pivots[k] = pivot
-        log_z += np.log(pivot)
         for i in range(k):
-            w[k, i] /= pivot
+            row[i] = w[k, i] = w[k, i] / pivot
         for j in range(1, k):
             through = w[j, k]
             for i in range(k):
-                w[j, i] += through * w[k, i]
-    return log_z, root_word
-
-
-@vector_jit
-def _differentiate(w, n, root_word, pivots, gradient, adjoint):
-    """Fill ``adjoint`` with the derivative of log Z' in every weight: the reverse of ``_eliminate``."""
-    for k in range(1, n + 1):
-        row = w[k]
-        for i in range(k):
-            gradient[i] = 0.0
-        dependents = 0.0
-        for j in range(1, k):
-            through = w[j, k]
-            total = 0.0
-            for i in range(k):
-                total += adjoint[j, i] * row[i]
-                gradient[i] += adjoint[j, i] * through
-            adjoint[j, k] = total
-            dependents += total * through
-        first = first_head(k, root_word)
-        for i in range(k):
-            remainder = 1.0 - dependents if i >= first else 0.0
-            value = (gradient[i] + remainder) / pivots[k]
-            adjoint[k, i] = 0.0 if value < 0.0 else value  # NaN stays, for all_finite
-        adjoint[k, k] = 0.0
-        if k == root_word:
-            fill_root(adjoint, k, 0.0)
+                w[j, i] += through * row[i]
+    for j in range(1, remaining + 1):
+        w[j, j] = 0.0
+    return root_word
 
 
 @lent_jit
-def _eliminate_log(w, n, single_root, pivots):
-    """Do ``_eliminate`` on log weights."""
-    root_word = 1 if single_root else n + 1
-    log_z = 0.0
-    for k in range(n, 0, -1):
+def eliminate_log(w, n, remaining, root_word, pivots, row):
+    """Do ``eliminate`` on log weights, where ``w[k, k]`` becomes 1 or 0 all the same."""
+    for k in range(n, remaining, -1):
         pivot = log_sum(w[k], first_head(k, root_word), k)
+        w[k, k] = 1.0
         if pivot == -np.inf and root_word == 1:
             root_word = k
             pivot = w[k, 0]
+            w[k, k] = 0.0
             fill_root(w, k, -np.inf)
         if pivot == -np.inf:
-            return -np.inf, root_word
+            return NO_TREE
         pivots[k] = pivot
-        log_z += pivot
         for i in range(k):
-            w[k, i] -= pivot
+            row[i] = w[k, i] = w[k, i] - pivot
         for j in range(1, k):
             through = w[j, k]
             if through > -np.inf:
                 for i in range(k):
-                    w[j, i] = log_add(w[j, i], through + w[k, i])
-    return log_z, root_word
+                    w[j, i] = log_add(w[j, i], through + row[i])
+    return root_word
 
 
 @lent_jit
 def _differentiate_log(w, n, root_word, pivots, gradient, adjoint):
-    """Do ``_differentiate`` on log weights; ``adjoint`` holds logs of derivatives, none of which is negative."""
+    """Fill ``adjoint`` with the log of the derivative of log Z' in every weight: the reverse of ``eliminate_log``.
+
+    ``gradient`` is working memory. No derivative is negative.
+    """
     for k in range(1, n + 1):
         row = w[k]
         for i in range(k):
