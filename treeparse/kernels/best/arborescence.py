@@ -18,7 +18,7 @@ from treeparse.kernels.best.contraction import (
     load_arcs,
     new_tables,
 )
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
@@ -45,7 +45,7 @@ def _are_trees(start, stop, lengths, heads, single_root, result):
         result[b] = _fits(heads[b], n) and _is_tree(heads[b], n, single_root, visited)
 
 
-@jit
+@lent_jit
 def _fits(heads, n):
     """Whether heads are in range and -1 at node 0 and at padding."""
     fits = heads[0] == -1
@@ -56,7 +56,7 @@ def _fits(heads, n):
     return fits
 
 
-@jit
+@lent_jit
 def _is_tree(heads, n, single_root, visited):
     """Whether heads in range form a tree; ``visited`` is working memory."""
     roots = 0
@@ -93,9 +93,10 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
         tied = _best_word_heads(scores[b], n, value, head)
         if not tied and _take_best_heads(scores[b], n, single_root, value, head, visited, heads[b]):
             continue
-        load_arcs(scores[b], n, arcs)
-        count = TIED if tied else contract(arcs, None, n, single_root, tables)
+        # Ignored entries of the diagonal are arcs inside a node, which are never read.
+        count = TIED if tied else contract(scores[b].T, None, n, single_root, tables)
         if count == TIED:
+            load_arcs(scores[b], n, arcs)
             if len(keys) == 0:
                 keys = np.ascontiguousarray(arc_keys(size).T)
             for j in range(1, n + 1):
@@ -107,20 +108,21 @@ def _best_trees(start, stop, lengths, scores, single_root, heads):
             heads[b].fill(-1)
 
 
-@jit
+@lent_jit
 def _best_word_heads(scores, n, value, head):
     """Fill every word's best head among the other words, 0 and -inf if no arc is left; return whether scores tie."""
     value[: n + 1] = -np.inf
     head[: n + 1] = 0
     tied = False
     for i in range(1, n + 1):
-        tied |= _offer_head(scores[i], i, 1, i, value, head)
-        tied |= _offer_head(scores[i], i, i + 1, n + 1, value, head)
+        tied |= offer_head(scores[i], i, 1, i, value, head)
+        tied |= offer_head(scores[i], i, i + 1, n + 1, value, head)
     return tied
 
 
-@jit
-def _offer_head(scores, i, first, last, value, head):
+@lent_jit
+def offer_head(scores, i, first, last, value, head):
+    """Let words from ``first`` up to ``last`` hang from word i if that is better; return whether there was a tie."""
     tied = False
     for j in range(first, last):
         tied |= (scores[j] == value[j]) & (scores[j] > -np.inf)
@@ -130,7 +132,7 @@ def _offer_head(scores, i, first, last, value, head):
     return tied
 
 
-@jit
+@lent_jit
 def _take_best_heads(scores, n, single_root, value, head, visited, heads):
     """Give every word its best head, node 0 included; return whether that is a tree."""
     for j in range(1, n + 1):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, lent_jit
 
 FRESH, ON_PATH, FINISHED = 0, 1, 2  # statuses
 TIED = -1
@@ -42,6 +42,7 @@ class Tables(NamedTuple):
     rows: FloatArray
     row_keys: IntArray
     entries: IntArray
+    words: IntArray  # (n+1, n+1) the words that arcs into single words enter: row j is j everywhere
 
 
 @jit
@@ -49,10 +50,13 @@ def new_tables(size):
     """Return working memory for graphs of up to ``size`` nodes, the root included."""
     shape = size, size
     weights, nodes = np.empty((WEIGHT_LINES, 2 * size)), np.empty((NODE_LINES, 2 * size), np.int64)
-    return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64))
+    words = np.empty(shape, np.int64)
+    for j in range(size):
+        words[j] = j
+    return Tables(weights, nodes, np.empty(shape), np.empty(shape, np.int64), np.empty(shape, np.int64), words)
 
 
-@jit
+@lent_jit
 def load_arcs(scores, n, arcs):
     """Fill scores by dependent: ``arcs[j, i]`` is i -> j; -inf if there is no arc."""
     for j in range(1, n + 1):
@@ -61,25 +65,31 @@ def load_arcs(scores, n, arcs):
         arcs[j, j] = -np.inf
 
 
-@jit
+@lent_jit
 def choose_word_head(arcs, keys, word, n, tables):
-    """Return a word's best head among the other words, 0 and -inf if no arc is left; and whether there was a tie."""
-    row, choice, tied = arcs[word], 0, False
-    best = -np.inf
-    for i in range(1, n + 1):
-        if row[i] > best:
-            best, choice = row[i], i
-        elif row[i] == best and best > -np.inf:
-            tied = True
-            if keys is not None and keys[word, i] > keys[word, choice]:
-                choice = i
-    tables.weights[VALUE, word], tables.nodes[HEAD, word] = best, choice
+    """Choose a word's best head among the other words, 0 and -inf if no arc is left; return whether there was a tie."""
+    best, head, tied = _best_head(arcs, keys, word, 1, n)
+    tables.weights[VALUE, word], tables.nodes[HEAD, word] = best, head
     if keys is not None:
-        tables.nodes[KEY, word] = keys[word, choice]
+        tables.nodes[KEY, word] = keys[word, head]
     return tied
 
 
-@jit
+@lent_jit
+def _best_head(rows, keys, index, first, n):
+    """Return the best arc of a row, its head from ``first`` on (0 and -inf if none), and whether there was a tie."""
+    row, best, head, tied = rows[index], -np.inf, 0, False
+    for i in range(first, n + 1):
+        if row[i] > best:
+            best, head = row[i], i
+        elif row[i] == best and best > -np.inf:
+            tied = True
+            if keys is not None and keys[index, i] > keys[index, head]:
+                head = i
+    return best, head, tied
+
+
+@lent_jit
 def contract(arcs, keys, n, single_root, tables):
     """Choose an arc into every node, contracting cycles; returns the number of nodes, or 0 if there is no tree.
 
@@ -119,7 +129,7 @@ def contract(arcs, keys, n, single_root, tables):
     return count
 
 
-@jit
+@lent_jit
 def _start(n, weights, nodes):
     for j in range(n + 1):
         nodes[WORD, j], nodes[TOP, j], nodes[MEMBER, j], nodes[PARENT, j], nodes[STATUS, j] = j, j, j, 0, FRESH
@@ -127,31 +137,23 @@ def _start(n, weights, nodes):
     nodes[STATUS, 0] = FINISHED
 
 
-@jit
+@lent_jit
 def _choose_arc(arcs, keys, n, single_root, node, tables):
-    """The best arc from outside into a contracted node, by the rule for root arcs; whether there was a tie."""
-    weights, nodes, rows, row_keys, entries = tables
-    index, choice, tied = node - n - 1, 1 if single_root else 0, False
-    for i in range(choice + 1, n + 1):
-        if rows[index, i] > rows[index, choice]:
-            choice = i
-        elif rows[index, i] == rows[index, choice] and rows[index, i] > -np.inf:
-            tied = True
-            if keys is not None and row_keys[index, i] > row_keys[index, choice]:
-                choice = i
-    if single_root and rows[index, choice] == -np.inf:
-        choice = 0
-    weights[VALUE, node], nodes[KEY, node] = rows[index, choice], row_keys[index, choice]
-    nodes[HEAD, node] = choice
-    if rows[index, choice] > -np.inf:
-        nodes[WORD, node] = entries[index, choice]
+    """Choose the best arc from outside into a contracted node, by the rule for root arcs; return if there was a tie."""
+    weights, nodes, index = tables.weights, tables.nodes, node - n - 1
+    row_keys = None if keys is None else tables.row_keys
+    _, head, tied = _best_head(tables.rows, row_keys, index, 1 if single_root else 0, n)
+    weights[VALUE, node], nodes[KEY, node] = tables.rows[index, head], tables.row_keys[index, head]
+    nodes[HEAD, node] = head
+    if weights[VALUE, node] > -np.inf:
+        nodes[WORD, node] = tables.entries[index, head]
         tied |= _find_second(arcs, keys, node, weights, nodes)
     return tied
 
 
-@jit
+@lent_jit
 def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
-    """The root arc, if it is better than the arc from a word that was chosen before; whether there was a tie."""
+    """Choose the root arc if it is better than the arc from a word that is chosen; return whether there was a tie."""
     value, root, tied = weights[VALUE, word], arcs[word, 0], False
     from_root = value == -np.inf
     if not single_root and not from_root:
@@ -165,9 +167,9 @@ def _choose_word_arc(arcs, keys, single_root, word, weights, nodes):
     return tied
 
 
-@jit
+@lent_jit
 def _find_second(arcs, keys, node, weights, nodes):
-    """The best arc from the chosen head into another word of a contracted node; whether there was a tie."""
+    """Find the best arc from the chosen head into another word of a contracted node; return if there was a tie."""
     head, word, tied = nodes[HEAD, node], nodes[WORD, node], False
     best, key, new_key = -np.inf, 0, 0
     inside = nodes[MEMBER, word]
@@ -183,7 +185,7 @@ def _find_second(arcs, keys, node, weights, nodes):
     return tied
 
 
-@jit
+@lent_jit
 def _contract_cycle(arcs, keys, n, last, new, depth, tables):
     """Contract the path from node ``last`` on into node ``new``; return the remaining length and if keys are needed."""
     weights, nodes, rows = tables.weights, tables.nodes, tables.rows
@@ -200,9 +202,10 @@ def _contract_cycle(arcs, keys, n, last, new, depth, tables):
         if keys is not None:
             shift_key = nodes[KEY, last] - nodes[KEY, node]
         if node <= n:
-            tied |= _merge_word(n, shift, shift_key, arcs, keys, node, index, tables)
+            tied |= _merge(n, shift, shift_key, arcs, keys, tables.words, node, index, tables)
         else:
-            tied |= _merge_rows(n, shift, shift_key, keys, node - n - 1, index, tables)
+            row_keys = None if keys is None else tables.row_keys
+            tied |= _merge(n, shift, shift_key, rows, row_keys, tables.entries, node - n - 1, index, tables)
         if node != last:
             _join_ring(nodes[WORD, node], ring, shift, shift_key, weights, nodes)
     nodes[WORD, new], nodes[STATUS, new], nodes[PARENT, new] = ring, FRESH, 0
@@ -216,7 +219,7 @@ def _contract_cycle(arcs, keys, n, last, new, depth, tables):
     return depth, tied and keys is None
 
 
-@jit
+@lent_jit
 def _join_ring(start, ring, shift, shift_key, weights, nodes):
     """Add the words of one ring to another one, and a number to their offsets."""
     inside = start
@@ -229,43 +232,28 @@ def _join_ring(start, ring, shift, shift_key, weights, nodes):
     nodes[MEMBER, ring], nodes[MEMBER, start] = nodes[MEMBER, start], nodes[MEMBER, ring]
 
 
-@jit
-def _merge_word(n, shift, shift_key, arcs, keys, word, index, tables):
-    """From every head, the better way into a contracted node: so far, or by a word of its cycle; whether any tie."""
+@lent_jit
+def _merge(n, shift, shift_key, arcs, keys, words, other, index, tables):
+    """Take from every head the better way into a contracted node: as before, or by row ``other``; return if any tie.
+
+    That row has arcs, their keys and the words that they enter.
+    """
     rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
     for i in range(n + 1):
-        value, best = arcs[word, i] + shift, rows[index, i]
+        value, best = arcs[other, i] + shift, rows[index, i]
         if keys is None:
             tied |= (value == best) & (value > -np.inf)
             better = value > best
         else:
-            key = keys[word, i] + shift_key
+            key = keys[other, i] + shift_key
             better = (value > best) | ((value == best) & (key > row_keys[index, i]))
             row_keys[index, i] = key if better else row_keys[index, i]
         rows[index, i] = value if better else best
-        entries[index, i] = word if better else entries[index, i]
+        entries[index, i] = words[other, i] if better else entries[index, i]
     return tied
 
 
-@jit
-def _merge_rows(n, shift, shift_key, keys, other, index, tables):
-    """Do ``_merge_word`` for a contracted node of the cycle, which has its arcs in row ``other``."""
-    rows, row_keys, entries, tied = tables.rows, tables.row_keys, tables.entries, False
-    for i in range(n + 1):
-        value, best = rows[other, i] + shift, rows[index, i]
-        if keys is None:
-            tied |= (value == best) & (value > -np.inf)
-            better = value > best
-        else:
-            key = row_keys[other, i] + shift_key
-            better = (value > best) | ((value == best) & (key > row_keys[index, i]))
-            row_keys[index, i] = key if better else row_keys[index, i]
-        rows[index, i] = value if better else best
-        entries[index, i] = entries[other, i] if better else entries[index, i]
-    return tied
-
-
-@jit
+@lent_jit
 def expand(count, nodes, heads, owner):
     """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within.
 

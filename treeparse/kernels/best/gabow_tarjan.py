@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.best.arborescence import offer_head
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_key
 
@@ -80,7 +81,7 @@ def _new_graph(size):
     return Graph(value, key, head, word, choice, parent, home, walk, top, member, rows, row_keys, entries, tied)
 
 
-@jit
+@lent_jit
 def _solve(scores, n, keyed, graph):
     """Choose an arc into every node; returns the number of nodes, or 0 if there is no tree.
 
@@ -101,7 +102,7 @@ def _solve(scores, n, keyed, graph):
         graph.choice[node] = BY_WORD
 
 
-@jit
+@lent_jit
 def _find_word_arcs(scores, n, keyed, graph):
     """Fill every word's best arcs from another word and from the root."""
     for j in range(n + 1):
@@ -117,23 +118,11 @@ def _find_word_arcs(scores, n, keyed, graph):
                 if i != j and _beats(scores[i, j], arc_key(i, j), value[j], key[j], graph.tied):
                     value[j], key[j], head[j] = scores[i, j], arc_key(i, j), i
         else:
-            tied = _offer_head(scores[i], i, 1, i, value, head)
-            graph.tied[0] |= tied | _offer_head(scores[i], i, i + 1, n + 1, value, head)
+            tied = offer_head(scores[i], i, 1, i, value, head)
+            graph.tied[0] |= tied | offer_head(scores[i], i, i + 1, n + 1, value, head)
 
 
-@jit
-def _offer_head(row, i, first, last, value, head):
-    """Let words from ``first`` up to ``last`` hang from word i if that is better; whether there was a tie."""
-    tied = False
-    for j in range(first, last):
-        better = row[j] > value[j]
-        tied |= (row[j] == value[j]) & (row[j] > -np.inf)
-        value[j] = row[j] if better else value[j]
-        head[j] = i if better else head[j]
-    return tied
-
-
-@jit
+@lent_jit
 def _beats(value, key, other, other_key, tied):
     """Whether one (value, key) is greater than another one."""
     if value == other and value > -np.inf:
@@ -142,7 +131,7 @@ def _beats(value, key, other, other_key, tied):
     return value > other
 
 
-@jit
+@lent_jit
 def _choose(first, last, graph):
     """Choose the better of the two arcs into each node from ``first`` up to ``last``; False if both are forbidden."""
     value, key, choice = graph.value, graph.key, graph.choice
@@ -155,7 +144,7 @@ def _choose(first, last, graph):
     return True
 
 
-@jit
+@lent_jit
 def _contract_cycles(scores, n, keyed, count, graph):
     """Contract cycles of chosen arcs until there are none; returns the number of nodes, or 0 if there is no tree."""
     graph.walk[: 2 * n] = 0  # there will be no more nodes
@@ -172,7 +161,7 @@ def _contract_cycles(scores, n, keyed, count, graph):
             return 0
 
 
-@jit
+@lent_jit
 def _find_cycle(first, node, n, graph):
     """Continue the walk of word ``first`` at a node, then of the next words; return the first node met again.
 
@@ -190,7 +179,7 @@ def _find_cycle(first, node, n, graph):
     return n, 0
 
 
-@jit
+@lent_jit
 def _cheapest_swap(n, graph):
     """How many nodes hang from the root, and which loses least by its best arc from a word; 0 if none has one."""
     roots, cheapest = 0, 0
@@ -206,7 +195,7 @@ def _cheapest_swap(n, graph):
     return roots, cheapest
 
 
-@jit
+@lent_jit
 def _contract(scores, n, keyed, last, new, graph):
     """Contract the cycle through node ``last`` into node ``new`` and find the best arcs into it."""
     home = graph.home[last]
@@ -226,7 +215,7 @@ def _contract(scores, n, keyed, last, new, graph):
     _find_best_arcs(n, new, home, graph)
 
 
-@jit
+@lent_jit
 def _load_row(scores, n, keyed, word, graph):
     row, row_keys, entries = graph.rows[word], graph.row_keys[word], graph.entries[word]
     for i in range(n + 1):
@@ -236,7 +225,7 @@ def _load_row(scores, n, keyed, word, graph):
             row_keys[i] = arc_key(i, word)
 
 
-@jit
+@lent_jit
 def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
     """Join two nodes' rings; take from every head the better way in. The shifts make the values comparable."""
     graph.member[home], graph.member[other] = graph.member[other], graph.member[home]
@@ -250,7 +239,7 @@ def _merge_rows(n, keyed, shift, key_shift, home, other, graph):
             row[i], row_keys[i], entries[i] = value, key, graph.entries[other, i]
 
 
-@jit
+@lent_jit
 def _merge_scores(n, shift, row, other_row, entries, other_entries):
     """Do ``_merge_rows`` without keys; return whether there was a tie."""
     tied = False
@@ -263,7 +252,7 @@ def _merge_scores(n, shift, row, other_row, entries, other_entries):
     return tied
 
 
-@jit
+@lent_jit
 def _enclose(node, home, graph):
     """Put the words of a ring into a node and forbid arcs from them."""
     word = home
@@ -275,7 +264,7 @@ def _enclose(node, home, graph):
             break
 
 
-@jit
+@lent_jit
 def _find_best_arcs(n, node, home, graph):
     """Find the best arcs into a contracted node, from a word outside and from the root."""
     row, row_keys = graph.rows[home], graph.row_keys[home]
@@ -289,7 +278,7 @@ def _find_best_arcs(n, node, home, graph):
     graph.head[BY_ROOT, node], graph.word[BY_ROOT, node] = 0, graph.entries[home, 0]
 
 
-@jit
+@lent_jit
 def _expand(count, graph, heads):
     """Open the contracted nodes, the last one first; the arc into a node replaces an arc of each cycle within."""
     covered = graph.home
