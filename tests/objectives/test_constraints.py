@@ -21,9 +21,9 @@ from treeparse.objectives.constraints import (
     WordSet,
     constraints_to_yaml,
     extract_constraints,
+    files,
     parse_constraints,
     read_constraints,
-    reading,
     shares_of_trees,
 )
 from treeparse.sentence import Sentence
@@ -35,7 +35,7 @@ ANY = parse_constraints(as_yaml(["probability: 0.5"] * len(SAID)))
 
 
 def test_the_example_is_read() -> None:
-    _, _, example = (reading.__doc__ or "").partition("::\n")
+    _, _, example = (files.__doc__ or "").partition("::\n")
     assert parse_constraints(example) == (
         Constraint(Target(0.9, 0.9), WordSet(("DET",)), WordSet(("NOUN",)), "left"),
         Constraint(

@@ -12,7 +12,7 @@ from treeparse import LabeledCRF
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.objectives import KBestRisk, MinimumRisk, Objective, SampledRisk
-from treeparse.objectives.listed_risk import wrong_words
+from treeparse.objectives.risk import wrong_words
 
 LENGTHS = torch.tensor([3, 2, 3])
 HEADS = torch.tensor([[-1, 2, 0, 2], [-1, 2, 0, -1], [-1, 0, -1, 1]])

@@ -186,7 +186,7 @@ def test_mistakes() -> None:
     for arguments in (("worst",), ("best", 3), ("kbest", 0)):
         with pytest.raises(TreeparseError):
             SilverTrees(*arguments)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TreeparseError, match="measure must be one of cross_entropy, kl, reverse_kl, got"):
+    with pytest.raises(TreeparseError, match="measure must be 'cross_entropy' or 'kl' or 'reverse_kl', got"):
         Divergence(ShortArcs(), "distance")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="decay"):
         ShortArcs(-1.0)

@@ -55,15 +55,15 @@ A constraint is an entry of a file that ``GeneralizedExpectation`` or ``Posterio
 
 from .constraints import GeneralizedExpectation as GeneralizedExpectation
 from .constraints import PosteriorRegularization as PosteriorRegularization
-from .entropy import Entropy as Entropy
+from .likelihood import Entropy as Entropy
 from .likelihood import HeadSelection as HeadSelection
 from .likelihood import TreeLikelihood as TreeLikelihood
 from .likelihood import known_tree as known_tree
-from .listed_risk import KBestRisk as KBestRisk
-from .listed_risk import SampledRisk as SampledRisk
 from .margin import MaxMargin as MaxMargin
 from .objective import Data as Data
 from .objective import Objective as Objective
+from .objective import Ramp as Ramp
+from .objective import Schedule as Schedule
 from .objective import Term as Term
 from .objective import total_loss as total_loss
 from .reference import ArcScores as ArcScores
@@ -72,9 +72,9 @@ from .reference import Reference as Reference
 from .reference import ShortArcs as ShortArcs
 from .reference import check_temperature as check_temperature
 from .reference import write_arc_scores as write_arc_scores
+from .risk import KBestRisk as KBestRisk
 from .risk import MinimumRisk as MinimumRisk
-from .schedule import Ramp as Ramp
-from .schedule import Schedule as Schedule
+from .risk import SampledRisk as SampledRisk
 from .teaching import Divergence as Divergence
 from .teaching import SilverTrees as SilverTrees
 from .weighted_sum import Weighted as Weighted

@@ -1,17 +1,21 @@
-"""The losses that training minimises, over a distribution of labelled trees."""
+"""The losses that training minimises, over a distribution of labelled trees, and numbers that change meanwhile."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
 
 from treeparse.batch import Batch
+from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
 Data = Literal["labelled", "unlabelled", "all"]
 """Which sentences: "labelled" have a known head, "unlabelled" have none."""
+
+N = TypeVar("N", bound=str)
 
 
 class Term(NamedTuple):
@@ -86,3 +90,48 @@ def total_loss(terms: Sequence[Term], distribution: LabeledCRF) -> Tensor:
     """Return the sum of terms, a scalar; without terms, a 0 with the distribution's graph."""
     means = [term.weight * term.mean for term in terms if term.mean is not None]
     return torch.stack(means).sum() if means else 0.0 * distribution.log_partition.sum()
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A number that changes linearly from ``start`` to ``end`` during training.
+
+    Attributes:
+        start: the value until the share ``begin`` of training is done.
+        end: the value from the share ``until`` on.
+        begin: a share of training from 0.
+        until: a greater share of training, up to 1.
+    """
+
+    start: float
+    end: float
+    begin: float = 0.0
+    until: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.begin < self.until <= 1:
+            raise TreeparseError(
+                f"A ramp must begin at a share of training from 0 and end at a greater one up to 1, got begin "
+                f"{self.begin} and until {self.until}."
+            )
+
+    def at(self, progress: float) -> float:
+        """Return the value when the share ``progress`` of training is done."""
+        way = (progress - self.begin) / (self.until - self.begin)
+        return self.start + (self.end - self.start) * min(max(way, 0.0), 1.0)
+
+
+Schedule = float | Ramp
+"""A constant, or a ramp."""
+
+
+def value_at(schedule: Schedule, progress: float) -> float:
+    """Return the value of a schedule when the share ``progress`` of training is done."""
+    return schedule.at(progress) if isinstance(schedule, Ramp) else schedule
+
+
+def check_choice(setting: str, name: N, choices: Any) -> N:
+    """Return a name, or raise if it is not among the names of the ``Literal`` type ``choices``."""
+    if name not in get_args(choices):
+        raise TreeparseError(f"{setting} must be {' or '.join(map(repr, get_args(choices)))}, got {name!r}.")
+    return name

@@ -1,15 +1,17 @@
-"""Minimum risk: the expected number of wrong words over all trees."""
+"""Minimum risk: the expected cost over all trees, over sampled trees, or over the K best trees."""
 
-from typing import Literal, get_args
+from typing import Literal
 
+import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
+from treeparse.trees.estimators import sample_mean, unordered_set
 
 from .likelihood import known_tree
-from .objective import Objective
+from .objective import Objective, Ramp, Schedule, check_choice, value_at
 
 Cost = Literal["las", "uas"]
 
@@ -25,7 +27,7 @@ class MinimumRisk(Objective):
 
     def __init__(self, cost: Cost = "las") -> None:
         super().__init__()
-        self.cost = check_cost(cost)
+        self.cost: Cost = check_choice("cost", cost, Cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; a word of unknown head, or for "las" of unknown label, counts 0."""
@@ -35,8 +37,84 @@ class MinimumRisk(Objective):
         return distribution.risk(heads, labels) * ((heads >= 0) & (labels >= 0)).sum(-1)
 
 
-def check_cost(cost: Cost) -> Cost:
-    """Return the cost, or raise if its name is unknown."""
-    if cost not in get_args(Cost):
-        raise TreeparseError(f"cost must be 'las' or 'uas', got {cost!r}.")
-    return cost
+class SampledRisk(Objective):
+    """An unbiased estimate of ``MinimumRisk`` and its gradient from sampled trees, for any cost of a tree.
+
+    Override ``cost_of`` for a custom cost of whole trees.
+
+    Args:
+        samples: the number of trees of a sentence.
+        replacement: whether to sample with replacement. Estimates without it vary less (Kool et al. 2020).
+        cost: as for ``MinimumRisk``.
+    """
+
+    data = "labelled"
+
+    def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
+        super().__init__()
+        self.samples, self.replacement = check_trees(samples), replacement
+        self.cost: Cost = check_choice("cost", cost, Cost)
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """``(B,)`` words; trees are drawn with torch's default generator."""
+        if self.replacement:
+            trees = distribution.sample((self.samples,))
+        else:
+            heads, labels, _, _ = distribution.sample_without_replacement(self.samples)
+            trees = heads.transpose(0, 1), labels.transpose(0, 1)
+        estimate = sample_mean if self.replacement else unordered_set
+        return estimate(distribution.log_prob(*trees).T, self.cost_of(*trees, batch).T)
+
+    def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+        """Return the costs ``(S, B)`` of heads and labels ``(S, B, n+1)``; any number for an empty slot."""
+        return wrong_words(heads, labels, batch, self.cost)
+
+
+class KBestRisk(Objective):
+    """The expected cost among the K best trees, whose probabilities are normalised to 1 (Smith and Eisner 2006).
+
+    Override ``cost_of`` for a custom cost of whole trees.
+
+    Args:
+        trees: K, the number of trees of a sentence.
+        scale: a factor of the log probabilities before they are normalised over the K trees, a number or a ramp. A
+            greater scale gives the best tree more weight.
+        cost: as for ``MinimumRisk``.
+    """
+
+    data = "labelled"
+
+    def __init__(self, trees: int = 8, scale: Schedule = 1.0, cost: Cost = "las") -> None:
+        super().__init__()
+        ends = (scale.start, scale.end) if isinstance(scale, Ramp) else (scale,)
+        if not all(0 < end < torch.inf for end in ends):
+            raise TreeparseError(f"scale must be a number above 0, or a ramp of such numbers, got {scale}.")
+        self.trees, self.scale = check_trees(trees), scale
+        self.cost: Cost = check_choice("cost", cost, Cost)
+
+    def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
+        """``(B,)`` words."""
+        heads, labels, _ = distribution.topk(self.trees)
+        trees = heads.transpose(0, 1), labels.transpose(0, 1)
+        probs = (value_at(self.scale, self.progress) * distribution.score(*trees)).softmax(0)
+        return (probs * self.cost_of(*trees, batch)).sum(0)
+
+    def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+        """Return the costs ``(K, B)`` of heads and labels ``(K, B, n+1)``; any number for an empty slot."""
+        return wrong_words(heads, labels, batch, self.cost)
+
+
+def wrong_words(heads: Tensor, labels: Tensor, batch: Batch, cost: Cost) -> Tensor:
+    """Count wrong words of trees ``(S, B, n+1)``: ``(S, B)`` float64; unknown gold heads and labels cost nothing."""
+    gold_heads, gold_labels = known_tree(batch)
+    known, wrong = gold_heads >= 0, heads != gold_heads
+    if cost == "las":
+        known, wrong = known & (gold_labels >= 0), wrong | (labels != gold_labels)
+    return (known & wrong).sum(-1).double()
+
+
+def check_trees(count: int) -> int:
+    """Return the number of trees of a sentence, or raise if it is below 1."""
+    if count < 1:
+        raise TreeparseError(f"The number of trees of a sentence must be at least 1, got {count}.")
+    return count

@@ -1,6 +1,6 @@
 """Learning from other distributions over trees: from all their probabilities, or from their best or sampled trees."""
 
-from typing import Literal, cast, get_args
+from typing import Literal, cast
 
 import torch
 from torch import Tensor
@@ -10,9 +10,9 @@ from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF, TreeDistribution
 
-from .listed_risk import check_trees
-from .objective import Objective
+from .objective import Objective, check_choice
 from .reference import Itself, Reference
+from .risk import check_trees
 
 Measure = Literal["cross_entropy", "kl", "reverse_kl"]
 TreeChoice = Literal["best", "kbest", "sampled"]
@@ -37,9 +37,8 @@ class Divergence(Objective):
         self, reference: Reference, measure: Measure = "cross_entropy", least_log_prob: float | None = None
     ) -> None:
         super().__init__()
-        if measure not in get_args(Measure):
-            raise TreeparseError(f"measure must be one of {', '.join(get_args(Measure))}, got {measure!r}.")
-        self.reference, self.measure, self.least_log_prob = reference, measure, least_log_prob
+        self.reference, self.measure = reference, check_choice("measure", measure, Measure)
+        self.least_log_prob = least_log_prob
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite if one distribution allows a tree that the other forbids."""
@@ -78,11 +77,10 @@ class SilverTrees(Objective):
         least_log_prob: float | None = None,
     ) -> None:
         super().__init__()
-        if trees not in get_args(TreeChoice):
-            raise TreeparseError(f"trees must be one of {', '.join(get_args(TreeChoice))}, got {trees!r}.")
+        self.trees = check_choice("trees", trees, TreeChoice)
         if trees == "best" and count != 1:
             raise TreeparseError(f"count must be 1 with trees best, got {count}: use trees kbest.")
-        self.trees, self.count = trees, check_trees(count)
+        self.count = check_trees(count)
         self.reference, self.least_log_prob = reference or Itself(), least_log_prob
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:

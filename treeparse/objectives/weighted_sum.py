@@ -12,8 +12,7 @@ from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
 
-from .objective import Data, Objective, Term, concerned, term_of, words_concerned
-from .schedule import Schedule, value_at
+from .objective import Data, Objective, Schedule, Term, concerned, term_of, value_at, words_concerned
 
 T = TypeVar("T")
 

@@ -1,18 +1,18 @@
 """Generalised expectation criteria: training by expected shares of a text's arcs instead of trees."""
 
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
-from treeparse.objectives.objective import Objective
+from treeparse.objectives.objective import Objective, check_choice
 from treeparse.trees import LabeledCRF
 
 from .constraint import Target
+from .files import read_constraints
 from .matches import ConstraintMatches
-from .reading import read_constraints
 
 Penalty = Literal["squared", "kl"]
 LEAST_SHARE = 1e-6  # divergences of shares that are nearer to 0 or 1 are those of this share
@@ -44,12 +44,10 @@ class GeneralizedExpectation(Objective):
 
     def __init__(self, constraints: str, penalty: Penalty = "squared", memory: float = 0.0) -> None:
         super().__init__()
-        if penalty not in get_args(Penalty):
-            raise TreeparseError(f"penalty must be 'squared' or 'kl', got {penalty!r}.")
         if not 0 <= memory < 1:
             raise TreeparseError(f"memory must be a number that is at least 0 and below 1, got {memory}.")
         self.constraints = read_constraints(constraints)
-        self.penalty: Penalty = penalty
+        self.penalty: Penalty = check_choice("penalty", penalty, Penalty)
         self.memory = memory
         for name in ("numerators", "denominators"):
             self.register_buffer(name, torch.zeros(len(self.constraints), dtype=torch.float64))

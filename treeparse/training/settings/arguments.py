@@ -2,10 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from jsonargparse import Namespace, get_loader, set_loader
@@ -15,9 +15,11 @@ from treeparse.errors import TreeparseError
 from treeparse.upgrades import SETTING_KEYS, present_class_paths, upgraded_settings
 
 HELP = "treeparse train --help-config lists all settings"
-FILES = ("--data.train", "--data.dev", "--data.unlabelled")  # options that take several values, separated by spaces
-LENGTH = ("epochs", "steps")  # of a run, each a minimum
+FILES = ("data.train", "data.dev", "data.unlabelled")  # options that take several values, separated by spaces
+LENGTHS = ("optimization.epochs", "optimization.steps")  # of a run, each a minimum
 MODE = "bounded_yaml"  # jsonargparse's name for how it reads values
+# Names of settings in other tools.
+_SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
 
 
 def load_yaml(text: str) -> Any:
@@ -29,20 +31,36 @@ def load_yaml(text: str) -> Any:
 set_loader(MODE, load_yaml, (yaml.YAMLError,))
 
 
-def _in_brackets(value: Any) -> Any:
-    """Return the text of a list for one value, or for several that are separated by commas."""
-    text = str(value) if isinstance(value, int) else value
-    return f"[{text}]" if isinstance(text, str) and not text.startswith("[") else text
+class Option(NamedTuple):
+    """An option with its values, such as ``--data.train a.conllu b.conllu``.
+
+    Attributes:
+        name: the key of a setting; with a "+" at its end, the option adds to a list.
+        values: the texts of the values.
+    """
+
+    name: str
+    values: list[str]
+
+    @property
+    def key(self) -> str:
+        """The key of the setting."""
+        return self.name.removesuffix("+")
 
 
-def _with_underscores(value: Any) -> Any:
-    return value.replace("-", "_") if isinstance(value, str) else value
-
-
-# Names of settings in other tools.
-_SYNONYMS = {"lr": "learning_rate", "batch_size": "batch_words"}
-
-_SPELLINGS: Mapping[str, Callable[[Any], Any]] = {"model.decoder": _with_underscores}
+def read_options(texts: Sequence[str]) -> list[Option]:
+    """Divide dotted options into names and values, with the present names of settings and of the package's classes."""
+    options: list[Option] = []
+    for text in map(present_class_paths, texts):
+        if text.startswith("--"):
+            name, equals, value = text.removeprefix("--").partition("=")
+            key = name.removesuffix("+")
+            options.append(Option(SETTING_KEYS.get(key, key) + name.removeprefix(key), [value] if equals else []))
+        elif options:
+            options[-1].values.append(text)
+        else:
+            raise TreeparseError(f"Unrecognized argument {text!r}: options begin with --; {HELP}.")
+    return options
 
 
 class Keys:
@@ -52,7 +70,7 @@ class Keys:
     """
 
     def __init__(self, defaults: Namespace, lists: Iterable[str] = ()) -> None:
-        self._spellings = {**_SPELLINGS, **dict.fromkeys(lists, _in_brackets)}
+        self.lists = set(lists)
         self.leaves = set(defaults.keys()) - {"config"}
         self.sections = set(defaults.keys(branches=True)) - self.leaves - {"config"} | {"objective"}
 
@@ -66,8 +84,11 @@ class Keys:
         close = self._closest(key.replace("-", "_").lower())
         raise TreeparseError(problem + (f"; did you mean {dashes}{close[0]}?" if close else "."))
 
-    def check_value(self, key: str, value: Any) -> None:
-        """Raise for a value instead of a whole section, which jsonargparse would take for a file to read."""
+    def spelled(self, key: str, value: Any) -> Any:
+        """Return the value of a setting in the spelling of jsonargparse.
+
+        Raise for a value instead of a whole section, which jsonargparse would take for a file to read.
+        """
         if key == "objective" and not re.fullmatch(r"\w+(\.\w+)*", str(value)):
             raise TreeparseError(f"objective must be the name or dotted path of a class, got {value!r:.100}.")
         if key in self.sections - {"objective"}:
@@ -75,10 +96,9 @@ class Keys:
             raise TreeparseError(
                 f"{key} is a section of settings, got {value!r:.100}: set its keys, such as {example}."
             )
-
-    def spelled(self, key: str, value: Any) -> Any:
-        """Return the value of a setting in the spelling of jsonargparse."""
-        return self._spellings[key](value) if key in self._spellings else value
+        if key in self.lists and isinstance(value, int | str) and not str(value).startswith("["):
+            return f"[{value}]"
+        return value.replace("-", "_") if key == "model.decoder" and isinstance(value, str) else value
 
     def _closest(self, key: str) -> list[str]:
         """Return the key most similar to another, by its last part or as a whole; empty if none is."""
@@ -115,16 +135,6 @@ def file_settings(path: str | Path) -> dict[Any, Any]:
     return upgraded_settings(settings)
 
 
-def present_options(options: Sequence[str]) -> list[str]:
-    """Return dotted options with the present names of settings and of the package's classes."""
-    present: list[str] = []
-    for option in options:
-        name, equals, value = option.partition("=") if option.startswith("--") else ("", "", option)
-        key = name.removeprefix("--").removesuffix("+")
-        present.append(name.replace(key, SETTING_KEYS.get(key, key)) + equals + present_class_paths(value))
-    return present
-
-
 def file_arguments(settings: Mapping[Any, Any], keys: Keys) -> list[str]:
     """Return the settings of a file as the arguments ``--config TEXT``; raise ``TreeparseError`` for unknown keys."""
     # As JSON, because its strings are quoted: YAML 1.1 and jsonargparse differ on the type of 1e5.
@@ -140,84 +150,40 @@ def _spelled(settings: Mapping[Any, Any], keys: Keys, prefix: str = "") -> dict[
         if isinstance(value, Mapping):
             spelled[name] = _spelled(value, keys, f"{key}.")
         elif key not in keys.sections or value is not None:
-            keys.check_value(key, value)
             spelled[name] = keys.spelled(key, value)
     return spelled
 
 
-def without_replaced_length(settings: dict[Any, Any], options: Sequence[str]) -> dict[Any, Any]:
+def without_replaced_length(settings: dict[Any, Any], options: Sequence[Option]) -> dict[Any, Any]:
     """Leave out a file's epochs and steps if the options set one of the two, which then counts alone."""
-    named = {key for key, text in option_values(options) if text != "auto"}
+    replaced = {option.key for option in options if option.key in LENGTHS and option.values != ["auto"]}
     optimization = settings.get("optimization")
-    if not isinstance(optimization, Mapping) or len(named & {f"optimization.{name}" for name in LENGTH}) != 1:
+    if not isinstance(optimization, Mapping) or len(replaced) != 1:
         return settings
-    return {**settings, "optimization": {name: each for name, each in optimization.items() if name not in LENGTH}}
+    others = {name: value for name, value in optimization.items() if f"optimization.{name}" not in LENGTHS}
+    return {**settings, "optimization": others}
 
 
-def option_arguments(options: Sequence[str], keys: Keys) -> list[str]:
-    """Return dotted options as arguments; raise ``TreeparseError`` for unknown keys and texts beyond all bounds."""
+def option_arguments(options: Sequence[Option], keys: Keys) -> list[str]:
+    """Return options as arguments; raise ``TreeparseError`` for unknown keys and texts beyond all bounds."""
     arguments: list[str] = []
-    key = ""
-    for option in _with_lists_of_files(options):
-        if option.startswith("--"):
-            name, equals, value = option.partition("=")
-            key = name.removeprefix("--").removesuffix("+")
-            keys.check(key, dashes="--")
-            arguments.append(name + equals + (_option_value(key, value, keys) if equals else ""))
-        else:
-            arguments.append(_option_value(key, option, keys))
-    return arguments
-
-
-def _with_lists_of_files(options: Sequence[str]) -> list[str]:
-    """Join several files after one option, as shells expand a glob, into the text of a list."""
-    groups: list[list[str]] = []
     for option in options:
-        if option.startswith("--") or not groups or groups[-1][0].partition("=")[0] not in FILES:
-            groups.append([option])
-        else:
-            groups[-1].append(option)
-    return [argument for group in groups for argument in _with_one_value(group)]
-
-
-def _with_one_value(group: Sequence[str]) -> list[str]:
-    option, equals, first = group[0].partition("=")
-    values = [*([first] if equals else []), *group[1:]]
-    return list(group) if len(values) < 2 else [option, json.dumps(values, ensure_ascii=False)]
+        keys.check(option.key, dashes="--")
+        values = option.values
+        if option.name in FILES and len(values) > 1:  # as shells expand a glob
+            values = [json.dumps(values, ensure_ascii=False)]
+        values = [_option_value(option.key, value, keys) for value in values]
+        arguments += ["=".join([f"--{option.name}", *values[:1]]), *values[1:]]
+    return arguments
 
 
 def _option_value(key: str, text: str, keys: Keys) -> str:
     if not text.startswith(("{", "[")):
-        keys.check_value(key, text)
-    else:
-        try:
-            check_yaml(text)
-        except OutOfBoundsError as error:
-            raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
-        except yaml.YAMLError:
-            pass  # jsonargparse reports it if it is a fault: the name of a file may start so
-    return keys.spelled(key, text)
-
-
-def split_options(section: str, options: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Divide dotted options with their values into the options of a section and all others."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    is_other = True
-    for option in options:
-        if option.startswith("--"):
-            is_other = re.split(r"[.=+]", option.removeprefix("--"), maxsplit=1)[0] != section
-        parts[is_other].append(option)
-    return parts
-
-
-def option_values(options: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the keys and the texts of dotted options, in order."""
-    key = ""
-    for option in options:
-        if option.startswith("--"):
-            name, equals, value = option.partition("=")
-            key = name.removeprefix("--").removesuffix("+")
-            if equals:
-                yield key, value
-        else:
-            yield key, option
+        return keys.spelled(key, text)
+    try:
+        check_yaml(text)
+    except OutOfBoundsError as error:
+        raise TreeparseError(f"The value of --{key} cannot be read: {error}.") from error
+    except yaml.YAMLError:
+        pass  # jsonargparse reports it if it is a fault: the name of a file may start so
+    return text

@@ -10,7 +10,7 @@ from jsonargparse import ArgumentParser
 
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.model.config import DEFAULT_ENCODER, DEFAULT_SCORER, ENCODERS, SCORERS
-from treeparse.training.settings.arguments import load_yaml, option_values
+from treeparse.training.settings.arguments import Option, load_yaml
 from treeparse.user_code import import_code
 
 Names = tuple[str, ...]  # the ``type`` or the ``class_path`` of each of the `COMPONENTS`
@@ -24,15 +24,11 @@ class Component:
         name: encoder or scorer.
         kinds: the settings of the package's own, by their ``type``.
         default: the ``type`` of a config that names none.
-        custom: the module and the class of the settings of a custom one; imported where one is named.
-        example: the path of a custom class.
     """
 
     name: str
     kinds: Mapping[str, Any]
     default: str
-    custom: tuple[str, str]
-    example: str
 
     @property
     def key(self) -> str:
@@ -41,29 +37,30 @@ class Component:
 
     def named(self, settings: Mapping[Any, Any]) -> str | None:
         """Return the name in a mapping of settings; a path wins, as the settings beside it are ``init_args``."""
-        found: Any = settings
+        section: Any = settings
         for key in self.key.split("."):
-            found = found.get(key)
-            if not isinstance(found, Mapping):
+            section = section.get(key)
+            if not isinstance(section, Mapping):
                 return None
-        name = found.get("class_path") or found.get("type")
+        name = section.get("class_path") or section.get("type")
         return None if name is None else str(name)
 
-    def named_by_options(self, options: Sequence[str]) -> str | None:
+    def named_by_options(self, options: Sequence[Option]) -> str | None:
         """Return the name in the options, the last one's."""
-        found = None
-        for key, text in option_values(options):
-            if key in ("model", self.key, f"{self.key}.type", f"{self.key}.class_path"):
-                settings: Any = _mapping(text) if text.startswith("{") else text
-                for name in reversed(key.split(".")):
-                    settings = {name: settings}
-                found = self.named(settings) or found
-        return found
+        chosen = None
+        for option in options:
+            if option.key in ("model", self.key, f"{self.key}.type", f"{self.key}.class_path"):
+                for text in option.values:
+                    settings: Any = _mapping(text) if text.startswith("{") else text
+                    for part in reversed(option.key.split(".")):
+                        settings = {part: settings}
+                    chosen = self.named(settings) or chosen
+        return chosen
 
     def custom_config(self) -> Any:
-        """Return the class of the settings of a custom one."""
-        module, name = self.custom
-        return getattr(import_module(module), name)
+        """Return the class of the settings of a custom one; loads torch."""
+        module = import_module(f"treeparse.model.{self.name}s.own")
+        return getattr(module, f"Own{self.name.title()}Config")
 
     def add_arguments(self, parser: ArgumentParser, name: str) -> None:
         """Declare the settings of the one of a name; raise if there is none such."""
@@ -86,7 +83,7 @@ class Component:
         else:
             raise TreeparseError(
                 f"Unknown {self.name} {name!r:.100}. {self.name.title()}s: {', '.join(self.kinds)}, or a custom class "
-                f"by {self.key}.class_path, {self.example}{did_you_mean(name, self.kinds) or '.'}"
+                f"by {self.key}.class_path, mymodule.My{self.name.title()}{did_you_mean(name, self.kinds) or '.'}"
             )
 
     def config(self, values: Any) -> Any:
@@ -97,21 +94,10 @@ class Component:
         return config.of(config.find_class(values["class_path"]), **values.get("init_args", {}))
 
 
-COMPONENTS = (
-    Component(
-        "encoder",
-        ENCODERS,
-        DEFAULT_ENCODER,
-        ("treeparse.model.encoders.own", "OwnEncoderConfig"),
-        "mymodule.MyEncoder",
-    ),
-    Component(
-        "scorer", SCORERS, DEFAULT_SCORER, ("treeparse.model.scorers.own", "OwnScorerConfig"), "mymodule.MyScorer"
-    ),
-)
+COMPONENTS = (Component("encoder", ENCODERS, DEFAULT_ENCODER), Component("scorer", SCORERS, DEFAULT_SCORER))
 
 
-def chosen_components(settings: Mapping[Any, Any], options: Sequence[str] = ()) -> tuple[Names, dict[Any, Any]]:
+def chosen_components(settings: Mapping[Any, Any], options: Sequence[Option] = ()) -> tuple[Names, dict[Any, Any]]:
     """Return the ``type`` or the ``class_path`` of each component, and the file's settings that go with them.
 
     Where an option names another one than the file, the file's settings of its own are left out.

@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import yaml
@@ -17,9 +17,16 @@ from treeparse.upgrades import added_setting
 
 Auto = Literal["auto"]  # resolved from the treebank and the machine, see resolve.py
 SEEDS = 2**63
-MOST = 10**9  # of any whole number: what is larger would never end, or never start
-MOST_EPOCHS = 10**6
+MOST, MOST_EPOCHS = 10**9, 10**6  # of any whole number: what is larger would never end, or never start
 MOST_RATIO = 1000  # of unlabelled words
+# The ranges of numbers, by the names of settings.
+LEAST = {
+    **dict.fromkeys(("batch_words", "batch_squared", "max_vectors", "unlabelled_max_words"), 1),
+    **dict.fromkeys(("epochs", "dev_every", "patience"), 1),
+    **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
+}
+ABOVE_0 = ("memory", "temperature", "clip_norm")
+BELOW_1 = ("dev_share", "betas", "average_decay")
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
 
 
@@ -89,14 +96,7 @@ class DataConfig:
     memory: float | None = added_setting(None, before=None)
 
     def __post_init__(self) -> None:
-        _at_least("data.batch_words", self.batch_words, 1)
-        _at_least("data.batch_squared", self.batch_squared, 1)
-        _at_least("data.workers", self.workers, 0)
-        if self.memory is not None and not self.memory > 0:
-            raise TreeparseError(f"data.memory must be more than 0, or null, got {self.memory}.")
-        _at_least("data.max_vectors", self.max_vectors, 1)
-        if not 0 <= self.dev_share < 1:
-            raise TreeparseError(f"data.dev_share must be at least 0 and less than 1, got {self.dev_share}.")
+        _check_numbers("data", self)
         if self.dev_share and self.partial:
             raise TreeparseError(
                 "data.dev_share cannot be used with data.partial, because the held-out trees may be incomplete: name a "
@@ -106,10 +106,6 @@ class DataConfig:
             raise TreeparseError(
                 "data.dev and data.dev_share cannot be used together: set data.dev to null, or data.dev_share to 0."
             )
-        self._check_mix()
-
-    def _check_mix(self) -> None:
-        _at_least("data.unlabelled_max_words", self.unlabelled_max_words, 1)
         if not 0 < self.unlabelled_ratio <= MOST_RATIO:
             raise TreeparseError(
                 f"data.unlabelled_ratio must be more than 0 and at most {MOST_RATIO}, got {self.unlabelled_ratio}."
@@ -118,11 +114,7 @@ class DataConfig:
             raise TreeparseError(
                 "data.mixing turns needs unlabelled text, but data.unlabelled is null: name files as data.unlabelled."
             )
-        if self.temperature is None:
-            return
-        if not self.temperature > 0:
-            raise TreeparseError(f"data.temperature must be more than 0, or null, got {self.temperature}.")
-        if isinstance(self.train, str) or len(self.train) < 2:
+        if self.temperature is not None and (isinstance(self.train, str) or len(self.train) < 2):
             raise TreeparseError(
                 "data.temperature needs several treebanks, but data.train names one: list them, [a.conllu, b.conllu], "
                 "one treebank an entry."
@@ -167,19 +159,7 @@ class OptimizationConfig:
     average_decay: float | Auto | None = "auto"
 
     def __post_init__(self) -> None:
-        _at_least("optimization.epochs", self.epochs, 1)
-        _at_least("optimization.steps", self.steps, 0)
-        _at_least("optimization.dev_every", self.dev_every, 1)
-        _at_least("optimization.learning_rate", self.learning_rate, 0)
-        _at_least("optimization.eps", self.eps, 0)
-        _at_least("optimization.weight_decay", self.weight_decay, 0)
-        _at_least("optimization.warmup_steps", self.warmup_steps, 0)
-        _at_least("optimization.patience", self.patience, 1)
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise TreeparseError(f"optimization.clip_norm must be more than 0, or null, got {self.clip_norm}.")
-        for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("average_decay", self.average_decay)):
-            if not isinstance(value, str | None) and not 0 <= value < 1:
-                raise TreeparseError(f"optimization.{name} must be at least 0 and less than 1, got {value}.")
+        _check_numbers("optimization", self)
 
 
 @dataclass(frozen=True)
@@ -229,9 +209,8 @@ class TrainConfig:
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
 
     def __post_init__(self) -> None:
-        _check_seed(self.seed)
-        _check_most("data", self.data)
-        _check_most("optimization", self.optimization)
+        if not 0 <= self.seed < SEEDS:
+            raise TreeparseError(f"seed must be from 0 to 2**63 - 1, got {self.seed}.")
         self._check_cache()
         if not self.output.strip():
             raise TreeparseError("output is empty: name a folder for the run.")
@@ -257,28 +236,23 @@ class TrainConfig:
         return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True)
 
 
-def _at_least(name: str, value: float | Auto | None, least: float) -> None:
-    if not isinstance(value, str | None) and not value >= least:
-        raise TreeparseError(f"{name} must be at least {least}, got {value}.")
+def _check_numbers(section: str, settings: Any) -> None:
+    """Raise for a number in a section of settings that is out of its range; ``auto`` and null are in every range."""
+    for name, value in vars(settings).items():
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int | float) and (rule := _broken_rule(name, number)):
+                raise TreeparseError(f"{section}.{name} must be {rule}, got {number}.")
 
 
-def _check_seed(seed: int) -> None:
-    """Raise for a seed that torch or numpy does not take."""
-    if not 0 <= seed < SEEDS:
-        raise TreeparseError(f"seed must be from 0 to 2**63 - 1, got {seed}.")
-
-
-def _check_most(section: str, settings: Any) -> None:
-    """Raise for a number in a section of settings that is larger than any useful value."""
-    special = {"workers": _most_workers(), "epochs": MOST_EPOCHS}
-    for name in (each.name for each in fields(settings)):
-        value, most = getattr(settings, name), special.get(name, MOST)
-        if isinstance(value, int) and value > most:
-            raise TreeparseError(f"{section}.{name} must be at most {most}, got {value}.")
-        if value == math.inf:
-            raise TreeparseError(f"{section}.{name} must be finite, got {value}.")
-
-
-def _most_workers() -> int:
-    """Return the limit of worker processes: four a core, and at least 16."""
-    return max(16, 4 * (os.cpu_count() or 1))
+def _broken_rule(name: str, number: float) -> str | None:
+    """Return the rule that a number of a setting breaks; None if it breaks none."""
+    most = {"workers": max(16, 4 * (os.cpu_count() or 1)), "epochs": MOST_EPOCHS}.get(name, MOST)
+    if name in LEAST and not number >= LEAST[name]:
+        return f"at least {LEAST[name]}"
+    if name in ABOVE_0 and not number > 0:
+        return "more than 0, or null"
+    if name in BELOW_1 and not 0 <= number < 1:
+        return "at least 0 and less than 1"
+    if isinstance(number, int) and number > most:
+        return f"at most {most}"
+    return "finite" if number == math.inf else None

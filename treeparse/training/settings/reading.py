@@ -22,12 +22,11 @@ from treeparse.nn.config import TransformerConfig, no_adapters
 from treeparse.training.settings.arguments import (
     MODE,
     Keys,
+    Option,
     file_arguments,
     file_settings,
     option_arguments,
-    option_values,
-    present_options,
-    split_options,
+    read_options,
     without_replaced_length,
 )
 from treeparse.training.settings.components import (
@@ -105,11 +104,12 @@ class PendingConfig:
 
 def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_run: bool = False) -> PendingConfig:
     """Read settings as `load_config` does, without torch unless a custom encoder loads it."""
-    options = present_options(options)
+    every = read_options(options)
     with _faults_as_sentences(path):
-        names, settings = chosen_components({} if path is None else file_settings(path), options)
-        settings = settings if of_run else without_replaced_length(settings, options)
-        objective_options, others = split_options("objective", options)
+        names, settings = chosen_components({} if path is None else file_settings(path), every)
+        settings = settings if of_run else without_replaced_length(settings, every)
+        objective_options = [option for option in every if option.key.partition(".")[0] == "objective"]
+        others = [option for option in every if option not in objective_options]
         objective = {name: settings.pop(name) for name in ("objective",) if name in settings}
         parser, keys = (_cached_parser if are_shipped(names) else _parser_and_keys)(names, of_run)
         objective_arguments = file_arguments(objective, keys) + option_arguments(objective_options, keys)
@@ -141,10 +141,10 @@ def check_inputs(config: TrainConfig) -> None:
         raise no_adapters(encoder, "No module named 'peft'")
 
 
-def _check_objective(settings: Mapping[str, Any], options: Sequence[str], path: str | Path | None) -> None:
+def _check_objective(settings: Mapping[str, Any], options: Sequence[Option], path: str | Path | None) -> None:
     """Raise for an objective that the package lacks, and for classes of modules that do not exist."""
-    named = [text for key, text in option_values(options) if key in ("objective", "objective.class_path")]
-    named = [text for text in named if re.fullmatch(r"\w+(\.\w+)*", text)]  # no JSON
+    texts = [text for each in options if each.key in ("objective", "objective.class_path") for text in each.values]
+    named = [text for text in texts if re.fullmatch(r"\w+(\.\w+)*", text)]  # no JSON
     for name in [*_class_paths(settings), *named]:
         try:
             check_module(name.rpartition(".")[0] or OBJECTIVES_MODULE)
@@ -185,7 +185,7 @@ def build_objective(settings: Mapping[str, Any]) -> "Objective":
 
 def describe_settings(options: Sequence[str] = ()) -> str:
     """Return a text that lists every key with its meaning, type and default, for the encoder that the options name."""
-    names, _ = chosen_components({}, options)
+    names, _ = chosen_components({}, read_options(options))
     parser = _build_parser(names)
     _add_objective(parser)
     return parser.format_help().partition("\n\n")[2] + OTHER_ENCODERS

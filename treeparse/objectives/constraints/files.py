@@ -1,4 +1,4 @@
-"""Constraints as YAML, which a linguist can write: an error names the line of every mistake.
+"""Files of constraints in YAML, which a linguist can write: an error names the line of every mistake.
 
 A file is a list; each entry names a set of words, the expected share of them, and a kind of head or arc::
 
@@ -13,7 +13,8 @@ A file is a list; each entry names a set of words, the expected share of them, a
       probability: 0.6
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import yaml
 from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
 
-from .constraint import ROOT, Constraint, Direction, Distance, Root, Target, WordSet, direction_named
+from .constraint import ROOT, Constraint, Distance, Root, Target, WordSet, direction_named
 
 TARGETS = ("probability", "at_least", "at_most")
 KEYS = ("dependent", "head", "direction", "label", "distance", *TARGETS)
@@ -68,13 +69,20 @@ def _constraint(node: yaml.Node, source: str) -> Constraint:
             f"a constraint must have one target, got {targets[0]} and {targets[1]}: for an interval write "
             "'probability: [0.8, 0.9]'"
         )
+    readers: dict[str, Callable[[yaml.Node], Any]] = {
+        "dependent": partial(_dependent, source=source),
+        "head": partial(_head, source=source),
+        "direction": lambda value: direction_named(scalar(value)),
+        "label": partial(texts, what="label"),
+        "distance": _distance,
+    }
     values = {}
     for key, value in keyed.items():
         with at(value, source):
             if key in TARGETS:
                 values["target"] = _target(key, value)
             else:
-                values[key] = _READERS[key](value, source)
+                values[key] = readers[key](value)
     return Constraint(**values)
 
 
@@ -100,9 +108,8 @@ def _dependent(node: yaml.Node, source: str) -> WordSet:
 
 
 def _head(node: yaml.Node, source: str) -> WordSet | Root:
-    if isinstance(node, yaml.ScalarNode) and node.value == ROOT:
-        return ROOT
-    return _words(node, "head", source)
+    is_root = isinstance(node, yaml.ScalarNode) and node.value == ROOT
+    return ROOT if is_root else _words(node, "head", source)
 
 
 def _words(node: yaml.Node, what: str, source: str) -> WordSet:
@@ -121,27 +128,10 @@ def _words(node: yaml.Node, what: str, source: str) -> WordSet:
     return WordSet(**values)
 
 
-def _direction(node: yaml.Node, source: str) -> Direction:
-    return direction_named(scalar(node))
-
-
-def _label(node: yaml.Node, source: str) -> tuple[str, ...]:
-    return texts(node, "label")
-
-
-def _distance(node: yaml.Node, source: str) -> Distance:
+def _distance(node: yaml.Node) -> Distance:
     if isinstance(node, yaml.SequenceNode):
         return Distance(*_pair(node, _whole, "an interval of distances must be two numbers, such as [1, 5]"))
     return Distance(_whole(node), _whole(node))
-
-
-_READERS: dict[str, Any] = {
-    "dependent": _dependent,
-    "head": _head,
-    "direction": _direction,
-    "label": _label,
-    "distance": _distance,
-}
 
 
 def _whole(node: yaml.Node) -> int:
@@ -155,3 +145,43 @@ def _pair(node: yaml.SequenceNode, read: Any, problem: str) -> Sequence[Any]:
     if len(node.value) != 2:
         raise TreeparseError(problem)
     return [read(each) for each in node.value]
+
+
+def constraints_to_yaml(constraints: Sequence[Constraint], comments: Sequence[str] = ()) -> str:
+    """Return the text of a file of constraints, with an optional comment of one line before each."""
+    lines = [f"# {comment}\n" for comment in comments] or [""] * len(constraints)
+    style = {"default_flow_style": None, "sort_keys": False, "allow_unicode": True, "width": 1e6}
+    entries = [yaml.safe_dump([_plain(constraint)], **style) for constraint in constraints]
+    return "".join(line + entry for line, entry in zip(lines, entries, strict=True))
+
+
+def _plain(constraint: Constraint) -> dict[str, Any]:
+    target, distance = constraint.target, constraint.distance
+    parts = {
+        "dependent": _plain_words(constraint.dependent),
+        "head": _plain_words(constraint.head),
+        "direction": constraint.direction,
+        "label": _one_or_list(constraint.label),
+        "distance": distance and _one_or_list((distance.nearest, distance.farthest)),
+    }
+    if target.most == 1 and not target.is_exact:
+        parts["at_least"] = target.least
+    elif target.least == 0 and not target.is_exact:
+        parts["at_most"] = target.most
+    else:
+        parts["probability"] = _one_or_list((target.least, target.most))
+    return {key: value for key, value in parts.items() if value is not None}
+
+
+def _plain_words(words: WordSet | str | None) -> Any:
+    if not isinstance(words, WordSet):
+        return words
+    parts = {"upos": _one_or_list(words.upos), "word": _one_or_list(words.word)}
+    return {key: value for key, value in parts.items() if value is not None}
+
+
+def _one_or_list(values: Sequence[Any]) -> Any:
+    """Return None for no value, the value if all are equal, and otherwise a list."""
+    if not values:
+        return None
+    return values[0] if len({*values}) == 1 else list(values)
