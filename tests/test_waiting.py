@@ -16,8 +16,7 @@ from treeparse.model.inference import parsing
 from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
-from treeparse.training.loop.finite import FiniteNumbers, Step
-from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.module import FiniteNumbers, ParserModule, Step
 from treeparse.training.settings.resolved import ResolvedOptimization
 
 FEW = TRAINING[:3]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
 from treeparse.training.settings.config import OptimizationConfig
 from treeparse.training.settings.resolved import ResolvedOptimization
 
@@ -68,7 +68,7 @@ def test_one_rate_is_one_group_in_the_form_of_before() -> None:
 
 def test_average_follows_the_recurrence() -> None:
     model = nn.Linear(1, 1, bias=False)
-    average = averaged_model(model, decay=0.3)
+    average = MovingAverage(model, decay=0.3)
     expected = 0.0
     for count, value in enumerate([4.0, 1.0, -2.0, 5.0, 0.5]):
         nn.init.constant_(model.weight, value)
@@ -83,7 +83,7 @@ def test_average_follows_the_recurrence() -> None:
 def test_average_shares_what_is_frozen() -> None:
     model = nn.Linear(2, 2)
     model.bias.requires_grad_(False)
-    average = averaged_model(model, decay=0.5)
+    average = MovingAverage(model, decay=0.5)
     weight, bias = average.module.parameters()
     assert bias.data_ptr() == model.bias.data_ptr() and weight.data_ptr() != model.weight.data_ptr()
     frozen = model.bias.clone()

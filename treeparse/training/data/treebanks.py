@@ -1,7 +1,9 @@
 """The sentences of a run: the treebanks that it trains on, its dev set, and the mix of each epoch."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
 from treeparse.data.conllu import ConlluSentence
@@ -16,6 +18,7 @@ from treeparse.sentence import Sentence
 from treeparse.training.settings.config import DataConfig, TrainConfig
 
 Say = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -55,18 +58,19 @@ def load_treebanks(config: TrainConfig, say: Say) -> Treebanks:
     patterns, share = listed(config.data.train), config.data.dev_share
     groups = [patterns] if config.data.temperature is None else [[pattern] for pattern in patterns]
     treebanks = _load(config, "train", groups, say)
-    train = [sentence for treebank in treebanks for sentence in treebank]
+    numbered = [(number, sentence) for number, treebank in enumerate(treebanks) for sentence in treebank]
+    train = [sentence for _, sentence in numbered]
     if config.data.dev is not None:
         (dev,) = _load(config, "dev", [listed(config.data.dev)], say)
         return Treebanks(train, dev, [*map(len, treebanks)])
     if not share:
         say("no data.dev: nothing is measured, and the last epoch makes the model (data.dev_share would hold some out)")
         return Treebanks(train, [], [*map(len, treebanks)])
-    rest, dev = hold_out(train, share)
+    rest, dev = hold_out(numbered, share)
     say(f"no data.dev: {len(dev):,} of {len(train):,} training sentences are held out as the dev set")
-    numbers = [number for number, treebank in enumerate(treebanks) for _ in treebank]
-    left = [number for number, is_held in zip(numbers, _are_held(len(train), share), strict=True) if not is_held]
-    return Treebanks(rest, dev, [left.count(number) for number in range(len(treebanks))])
+    counts = Counter(number for number, _ in rest)
+    sizes = [counts[number] for number in range(len(treebanks))]
+    return Treebanks([sentence for _, sentence in rest], [sentence for _, sentence in dev], sizes)
 
 
 def dev_sentences(config: TrainConfig, treebanks: Treebanks, train: Sequence[Sentence], say: Say) -> list[Sentence]:
@@ -145,20 +149,17 @@ def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabell
         )
 
 
-def hold_out(sentences: list[ConlluSentence], share: float) -> tuple[list[ConlluSentence], list[ConlluSentence]]:
-    """Divide sentences into those to train on and a share that is held out, taken evenly from the whole list."""
-    is_held = _are_held(len(sentences), share)
-    rest, held = ([s for s, each in zip(sentences, is_held, strict=True) if each is side] for side in (False, True))
-    if not rest or not held:
+def hold_out(items: list[T], share: float) -> tuple[list[T], list[T]]:
+    """Divide the training sentences into those to train on and a share that is held out evenly from the whole list."""
+    train, dev = [], []
+    for index, item in enumerate(items):
+        (dev if int((index + 1) * share) > int(index * share) else train).append(item)
+    if not train or not dev:
         raise TreeparseError(
-            f"data.dev_share {share} of {len(sentences)} training sentences leaves none to train on, or none to "
-            "measure by: name a file as data.dev, or give another share."
+            f"data.dev_share {share} of {len(items)} training sentences leaves none to train on, or none to measure "
+            "by: name a file as data.dev, or give another share."
         )
-    return rest, held
-
-
-def _are_held(count: int, share: float) -> list[bool]:
-    return [int((index + 1) * share) > int(index * share) for index in range(count)]
+    return train, dev
 
 
 def listed(patterns: list[str] | str | None) -> list[str]:

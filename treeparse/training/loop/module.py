@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pytorch_lightning as pl
@@ -18,14 +18,48 @@ from treeparse.metrics import AttachmentScores, tag_scores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
-from treeparse.training.loop.finite import FiniteNumbers, Step
-from treeparse.training.loop.optimization import averaged_model, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
 from treeparse.training.settings.resolved import ResolvedOptimization
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_state import RunState
-from treeparse.training.state.validation import fitted_state
 
 NAMED_SENTENCES = 5
+EVERY = 50  # steps whose numbers are read together
+
+
+class Step(NamedTuple):
+    """A training step, as messages name it; ``batch`` is the CPU original if there is one."""
+
+    epoch: int  # from 0
+    batch: Batch
+    batch_idx: int
+
+
+class FiniteNumbers:
+    """Raises for the first number that is not finite: at once on the CPU, elsewhere within ``every`` steps.
+
+    Most steps cause no device sync. ``error`` returns the error of a problem at a step.
+    """
+
+    def __init__(self, error: Callable[[str, Step], Exception], every: int = EVERY) -> None:
+        self._error, self._every = error, every
+        self._pending: list[tuple[str, Tensor, Step]] = []
+
+    def add(self, name: str, value: Tensor, step: Step) -> None:
+        """Add a number of a step."""
+        self._pending.append((name, value.detach().double(), step))
+        if value.device.type == "cpu" or len({each.batch_idx for _, _, each in self._pending}) > self._every:
+            self.sync()
+
+    def sync(self) -> None:
+        """Read the numbers since the last sync on the host; raise for the first that is not finite."""
+        pending, self._pending = self._pending, []
+        if not pending:
+            return
+        values = torch.stack([value for _, value, _ in pending]).tolist()
+        for (name, _, step), value in zip(pending, values, strict=True):
+            if not math.isfinite(value):
+                raise self._error(f"{name} is {value}", step)
 
 
 class ParserModule(pl.LightningModule):
@@ -53,7 +87,7 @@ class ParserModule(pl.LightningModule):
         super().__init__()
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
         self.learning = nn.ModuleList([parser, objective])
-        self.average = None if config.average_decay is None else averaged_model(parser, config.average_decay)
+        self.average = None if config.average_decay is None else MovingAverage(parser, config.average_decay)
         self.scores = AttachmentScores()
         self.dev_sentences, self.name_of = dev, name_of
         self.step = 0
@@ -69,7 +103,7 @@ class ParserModule(pl.LightningModule):
     def restore(self, state: RunState) -> None:
         """Resume from a state, before ``Trainer.fit``; raise if it does not fit."""
         optimizer = self._new_optimizer()
-        state = fitted_state(state, self.parser, self.objective, self.average, optimizer)
+        state = state.fitted(self.parser, self.objective, self.average, optimizer)
         self.parser.load_state_dict(state.weights)
         self.objective.load_state_dict(state.objective)
         if self.average is not None and state.average is not None:

@@ -25,23 +25,20 @@ def build_optimizer(
     highest first.
     """
     learning = [parameter for parameter in parameters if parameter.requires_grad]
+    shares: dict[float, list[nn.Parameter]] = {}
+    for parameter in learning:
+        shares.setdefault(rates.get(parameter, 1.0), []).append(parameter)
+    groups: list[dict[str, Any]] = [
+        {"params": shares[rate], "lr": rate * config.learning_rate, RATE: rate} for rate in sorted(shares, reverse=True)
+    ]
     return torch.optim.AdamW(
-        _groups(learning, config.learning_rate, rates),
+        [{"params": learning}] if shares.keys() <= {1.0} else groups,
         lr=config.learning_rate,
         betas=config.betas,
         eps=config.eps,
         weight_decay=config.weight_decay,
         fused=all(parameter.device.type in ("cpu", "cuda") for parameter in learning),
     )
-
-
-def _groups(learning: list[nn.Parameter], highest: float, rates: Mapping[nn.Parameter, float]) -> list[dict[str, Any]]:
-    groups: dict[float, list[nn.Parameter]] = {}
-    for parameter in learning:
-        groups.setdefault(rates.get(parameter, 1.0), []).append(parameter)
-    if groups.keys() <= {1.0}:
-        return [{"params": learning}]
-    return [{"params": groups[rate], "lr": rate * highest, RATE: rate} for rate in sorted(groups, reverse=True)]
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -60,27 +57,22 @@ def learning_rate(config: ResolvedOptimization, *, step: int, progress: float) -
     return config.learning_rate * warmup * decay[config.schedule]
 
 
-def averaged_model(model: nn.Module, decay: float) -> "MovingAverage":
-    """Return a copy of the model that holds the exponential moving average of its weights.
+class MovingAverage(AveragedModel):
+    """A copy of a model that holds the exponential moving average of its weights.
 
     Call ``update_parameters`` once a step. The decay of the first steps is lower, (1 + t) / (10 + t), because otherwise
-    the first weights count for long. The copy shares frozen weights with the model, which saves memory and time.
+    the first weights count for long. The copy shares frozen weights with the model, which saves memory and time. The
+    count of steps stays on the CPU, so that no step is a device sync.
     """
-    average = MovingAverage(model, decay)
-    for target, source in zip(average.module.parameters(), model.parameters(), strict=True):
-        if not source.requires_grad:
-            target.data = source.data
-    return average
-
-
-class MovingAverage(AveragedModel):
-    """An ``AveragedModel`` whose count of steps stays on the CPU, so that no step is a device sync."""
 
     n_averaged: Tensor
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         super().__init__(model)
         self.decay = decay
+        for target, source in zip(self.module.parameters(), model.parameters(), strict=True):
+            if not source.requires_grad:
+                target.data = source.data
 
     def _apply(self, fn: Any, recurse: bool = True) -> Self:
         count = self.n_averaged

@@ -24,17 +24,19 @@ UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its languag
 TREES = {"nonprojective": "all trees", "projective": "trees without crossing arcs"}
 
 
-def model_card(
+def write_card(
+    folder: Path,
     run: RunDirectory,
     parser: Parser,
     history: Sequence[EpochRecord],
     tests: Mapping[str, AttachmentReport] | None = None,
     *,
     title: str | None = None,
-) -> str:
-    """Return the card of a run's model.
+) -> Path:
+    """Write the card of a run's model into the model's folder and return its path.
 
     Args:
+        folder: the folder of the model.
         run: the run, whose config and provenance the card shows.
         parser: the run's model.
         history: the run's epochs, at least one.
@@ -54,23 +56,10 @@ def model_card(
         "\n".join(_scores(history, tests or {})),
         "## Training",
         "\n".join(_training(history, provenance)),
-        _details("config.yaml", f"```yaml\n{_without_folders(run.read_settings())}```"),
+        f"<details><summary>config.yaml</summary>\n\n```yaml\n{_without_folders(run.read_settings())}```\n\n</details>",
     ]
-    return "\n\n".join(parts) + "\n"
-
-
-def write_card(
-    folder: Path,
-    run: RunDirectory,
-    parser: Parser,
-    history: Sequence[EpochRecord],
-    tests: Mapping[str, AttachmentReport] | None = None,
-    *,
-    title: str | None = None,
-) -> Path:
-    """Write the card of a run's model into the model's folder and return its path; see `model_card`."""
     path = folder / CARD
-    atomic_write(path, model_card(run, parser, history, tests, title=title))
+    atomic_write(path, "\n\n".join(parts) + "\n")
     return path
 
 
@@ -107,17 +96,14 @@ def _description(parser: Parser) -> str:
     weights = sum(tensor.numel() for tensor in parser.base_weights().values())
     tags = [noun.removesuffix(" tag") for noun in features.vocabularies() if noun.endswith(" tag")]
     read = f" and their {' and '.join(tags)}" if tags else ""
+    predicted = " and ".join(TAG_COLUMNS[column] for column in parser.tag_names)
+    prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
     return (
         f"A graph-based dependency parser by treeparse: {scorer_kind(config).description} of arcs and "
         f"{len(parser.indexer.labels)} labels, {weights:,} weights. It gives "
         f"probabilities to {TREES[config.trees]}, with {roots} under the root. It reads the words of a sentence"
-        f"{read}, split as in the treebanks below.{_predicted(parser)}"
+        f"{read}, split as in the treebanks below.{prediction}"
     )
-
-
-def _predicted(parser: Parser) -> str:
-    columns = [TAG_COLUMNS[column] for column in parser.tag_names]
-    return f" It predicts {' and '.join(columns)}, too (`treeparse predict --tags`)." if columns else ""
 
 
 def _scores(history: Sequence[EpochRecord], tests: Mapping[str, AttachmentReport]) -> Iterator[str]:
@@ -161,16 +147,9 @@ def _without_folders(settings: Mapping[str, Any]) -> str:
     data = {**settings["data"]}
     for name in ("train", "dev", "unlabelled", "vectors", "cache"):
         if data.get(name) is not None:
-            data[name] = [_name(path) for path in data[name]] if isinstance(data[name], list) else _name(data[name])
-    shown = {**settings, "data": data, "output": _name(settings["output"])}
+            paths = data[name]
+            data[name] = [Path(path).name for path in paths] if isinstance(paths, list) else Path(paths).name
+    shown = {**settings, "data": data, "output": Path(settings["output"]).name}
     if shown.get("init_from") is not None:
-        shown["init_from"] = _name(shown["init_from"])
+        shown["init_from"] = Path(shown["init_from"]).name
     return yaml.safe_dump(shown, sort_keys=False, allow_unicode=True)
-
-
-def _name(path: str) -> str:
-    return Path(path).name
-
-
-def _details(title: str, text: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"

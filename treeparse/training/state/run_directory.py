@@ -28,9 +28,8 @@ from treeparse.model.folder.storage import file_header, from_plain, upgraded
 from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record, write_csv
 from treeparse.training.state.provenance import Provenance
+from treeparse.training.state.run_state import REMEDY, as_mapping, check_tensors, misfits_of
 from treeparse.training.state.run_state import RunState as RunState
-from treeparse.training.state.run_state import state_to_plain
-from treeparse.training.state.validation import REMEDY, as_mapping, check_tensors, misfits_of, state_from_plain
 
 
 class RunDirectory:
@@ -46,10 +45,6 @@ class RunDirectory:
         self.parser = self.checkpoints / "parser.json"
         self.state = self.checkpoints / "last.ckpt"
         self.provenance = self.path / "origin.json"
-        self._history_of: tuple[object, Sequence[EpochRecord]] = (
-            None,
-            (),
-        )  # a version of the state's file, its history
 
     def holds_run(self) -> bool:
         """Return whether a run began here."""
@@ -118,14 +113,14 @@ class RunDirectory:
         """
         if not self.state.exists():
             return None
-        return state_from_plain(_load(self.state, mapped=mapped), str(self.state))
+        return RunState.from_plain(_load(self.state, mapped=mapped), str(self.state))
 
     def write_state(self, state: RunState, best_weights: Mapping[str, Tensor]) -> None:
         """Save the state after an epoch, and ``best_weights`` if that epoch is the best."""
         best = best_record(state.history)
         if best is state.history[-1]:
             _save(self._best(best), dict(best_weights))
-        _save(self.state, state_to_plain(state))
+        _save(self.state, state.to_plain())
         for other in self.checkpoints.glob("best-*.ckpt"):
             if other != self._best(best):
                 with suppress(PermissionError):  # where a file that is being read cannot be removed: next time
@@ -154,24 +149,13 @@ class RunDirectory:
 
     def read_history(self) -> Sequence[EpochRecord]:
         """Read the completed epochs; raise before the first."""
-        version = self._state_version()
-        if version is None or version != self._history_of[0]:
-            state = self.read_state(mapped=True)
-            if state is None:
-                raise TreeparseError(
-                    f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first "
-                    f"one, or resume the run with treeparse train --resume {self.path}."
-                )
-            self._history_of = version, state.history
-        return self._history_of[1]
-
-    def _state_version(self) -> object:
-        """Return a value that changes whenever the state's file is replaced; None if there is no file."""
-        try:
-            status = self.state.stat()
-        except FileNotFoundError:
-            return None
-        return status.st_ino, status.st_mtime_ns, status.st_size
+        state = self.read_state(mapped=True)
+        if state is None:
+            raise TreeparseError(
+                f"No epoch of the run in {self.path} is complete yet, so there is no parser: wait for the first one, "
+                f"or resume the run with treeparse train --resume {self.path}."
+            )
+        return state.history
 
     def _best(self, record: EpochRecord) -> Path:
         return self.checkpoints / f"best-{record.epoch:04d}.ckpt"
