@@ -6,7 +6,7 @@ import pytest
 
 from treeparse.data import load_treebank
 from treeparse.data.conllu import read_conllu, scan_conllu
-from treeparse.data.validation import possible_head_faults, possible_heads
+from treeparse.data.validation import TreeCheck, possible_head_faults, possible_heads
 from treeparse.errors import DataError
 
 GOOD = b"# sent_id = good\n1\tyes\t_\t_\t_\t_\t0\troot\t_\t_\n\n"  # three lines
@@ -211,7 +211,7 @@ def test_scan_finds_all_the_faults_of_a_sentence(tmp_path):
     assert found == [[4, 5], 0, 0, [15, 16]]
     found = [
         [fault.line for fault in result] if isinstance(result, tuple) else 0
-        for result in scan_conllu(path, require_trees=True)
+        for result in scan_conllu(path, TreeCheck())
     ]
     assert found == [[4, 5], [8, 9], 0, [15, 16]]
 

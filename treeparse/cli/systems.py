@@ -11,6 +11,7 @@ from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.conllu import is_ranked, join_trees
 from treeparse.data.nbest.files import NBestList, format_of, read_nbest
+from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import tree_problem
 
@@ -85,7 +86,7 @@ def _read_file(path: Path, args: argparse.Namespace, *, may_be_nbest: bool) -> R
     if may_be_nbest and format_of(path) == "jsonl":
         return _first_trees(read_nbest(path), args)
     sentences: list[ConlluSentence | None] = []
-    results = scan_conllu(path, require_trees=True, single_root=not args.multi_root)
+    results = scan_conllu(path, TreeCheck(single_root=not args.multi_root))
     for result in results:
         if isinstance(result, ConlluSentence):
             if may_be_nbest and not sentences and is_ranked(result):

@@ -3,7 +3,6 @@
 A parse replaces HEAD, DEPREL and DEPS, and the tags that it predicts.
 """
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,13 +23,9 @@ from treeparse.data.validation import (
     HEAD,
     ID,
     MISC,
-    NO_HEADS,
     UPOS,
     XPOS,
-    Fault,
-    head_faults,
-    label_faults,
-    possible_head_faults,
+    TreeCheck,
     possible_heads,
     word_rows,
 )
@@ -44,39 +39,6 @@ _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lack
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
-
-
-@dataclass(frozen=True, slots=True)
-class TreeCheck:
-    """The rules that the heads of a sentence must satisfy.
-
-    Attributes:
-        single_root: exactly one word hangs from the root.
-        partial: heads may be unknown (HEAD is ``_``), or MISC may name several possible heads.
-        heads: check HEAD; otherwise check only the possible heads.
-        labels: every word of a complete tree has a label; a sentence without any head has one fault for all words.
-    """
-
-    single_root: bool
-    partial: bool
-    heads: bool = True
-    labels: bool = False
-
-    def faults(self, rows: Sequence[Sequence[str]], words: Sentence, lines: Sequence[int]) -> list[Fault]:
-        """Return the faults of the heads of words, from their rows of columns and their line numbers."""
-        if words.heads is None:
-            return []
-        if not self.heads:
-            return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
-        column = [row[HEAD] for row in rows]
-        if self.labels and set(column) == {EMPTY}:
-            return [(lines[0], NO_HEADS)]
-        faults = head_faults(column, words.heads, lines, single_root=self.single_root, partial=self.partial)
-        if not faults and self.partial:
-            return possible_head_faults([row[MISC] for row in rows], words.heads, lines)
-        if not faults and self.labels:
-            return label_faults([row[DEPREL] for row in rows], words.heads, lines)
-        return faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +176,10 @@ def read_conllu(
             no sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    check = {"require_trees": require_trees, "partial": partial, "possible_heads": possible_heads}
-    scan = functools.partial(scan_conllu, **check, single_root=single_root)
-    for result in scan(path, prompt=prompt, span=span, any_encoding=on_invalid is not None):
+    check = TreeCheck(single_root, partial) if require_trees else None
+    if possible_heads and not require_trees:
+        check = TreeCheck(single_root, partial=True, heads=False)
+    for result in scan_conllu(path, check, prompt=prompt, span=span, any_encoding=on_invalid is not None):
         if isinstance(result, ConlluSentence):
             yield result
         elif on_invalid is None or isinstance(result[0], WrongFormatError):
@@ -227,55 +190,38 @@ def read_conllu(
 
 def scan_conllu(
     path: str | Path | InMemory,
+    check: TreeCheck | None = None,
     *,
-    require_trees: bool = False,
-    partial: bool = False,
-    possible_heads: bool = False,
-    single_root: bool = True,
     prompt: bool = False,
     span: range | None = None,
-    require_labels: bool = False,
     any_encoding: bool = False,
 ) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
     """Read as `read_conllu`; yield all faults of a faulty sentence instead of it; a file's fault is the last result.
 
     Args:
-        path: as for `read_conllu`, and so are the options that are not named here.
-        require_trees: as for `read_conllu`.
-        partial: as for `read_conllu`.
-        possible_heads: as for `read_conllu`.
-        single_root: as for `read_conllu`.
+        path: as for `read_conllu`.
+        check: the rules for heads; None reads any HEAD, and one that is no node of the sentence becomes -1.
         prompt: as for `read_conllu`.
         span: as for `read_conllu`.
-        require_labels: with ``require_trees``, a DEPREL of ``_`` is a fault too; a sentence without any head has the
-            one fault `NO_HEADS`.
         any_encoding: report each sentence that is not UTF-8 as faulty; otherwise many of them make the whole file
             faulty, except with ``prompt``, because this check reads ahead.
     """
-    check_tree = TreeCheck(single_root, partial, labels=require_labels) if require_trees else None
-    if possible_heads and not require_trees:
-        check_tree = TreeCheck(single_root, partial=True, heads=False)
+    source, empty, end = display_name(path), True, 0
     try:
-        yield from _scan(path, check_tree, prompt, span, any_encoding or prompt)
+        with open_input(path) as stream:
+            blocks = _blocks(numbered_lines(stream, source), source, prompt)
+            blocks = blocks if any_encoding or prompt else check_encoding(blocks, source)
+            for ordinal, (line, block) in enumerate(blocks):
+                empty, start, end = False, end, end + len(block)
+                if span is not None and start >= span.stop:
+                    break
+                if span is None or start >= span.start:
+                    yield _parse(block, line, ordinal, source, check)
     except WrongFormatError as error:
         yield (error,)
-
-
-def _scan(
-    path: str | Path | InMemory, check_tree: TreeCheck | None, prompt: bool, span: range | None, any_encoding: bool
-) -> Iterator[ConlluSentence | tuple[DataError, ...]]:
-    """Scan as `scan_conllu`; raise a `WrongFormatError` if the file is not CoNLL-U at all."""
-    source, empty, end = display_name(path), True, 0
-    with open_input(path) as stream:
-        blocks = _blocks(numbered_lines(stream, source), source, prompt)
-        for ordinal, (line, block) in enumerate(blocks if any_encoding else check_encoding(blocks, source)):
-            empty, start, end = False, end, end + len(block)
-            if span is not None and start >= span.stop:
-                break
-            if span is None or start >= span.start:
-                yield _parse(block, line, ordinal, source, check_tree)
-    if empty:
-        yield (DataError(NO_SENTENCE, source=source),)
+    else:
+        if empty:
+            yield (DataError(NO_SENTENCE, source=source),)
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
@@ -294,13 +240,9 @@ def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
     for sentence in sentences:
         text = sentence.text
         yield text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK)
-        missing = _missing_end(text)
-
-
-def _missing_end(text: str) -> str:
-    if text.endswith(("\n\n", "\n\r\n")):
-        return ""
-    return "\n" if text.endswith("\n") else "\n\n"
+        missing = "\n" if text.endswith("\n") else "\n\n"
+        if text.endswith(("\n\n", "\n\r\n")):
+            missing = ""
 
 
 def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:
@@ -330,37 +272,25 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
 
 
 def _parse(
-    block: bytes, first_line: int, ordinal: int, source: str, check_tree: TreeCheck | None
+    block: bytes, first_line: int, ordinal: int, source: str, check: TreeCheck | None
 ) -> ConlluSentence | tuple[DataError, ...]:
     """Return the sentence that a block of lines holds, or its faults."""
     text = block.decode(errors="replace")
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
     lines = [(number, line) for number, line in stripped if line]
-    faults: list[Fault] = undecodable_lines(block, first_line) if "\ufffd" in text else []
-    words = None
+    sent_id, words = _sent_id(lines), None
+    faults = undecodable_lines(block, first_line) if "\ufffd" in text else []
     if not faults:
-        words, faults = _checked_words(lines, check_tree)
+        numbers, rows, faults = word_rows(lines)
+        words = None if faults else _words(rows)
+        if words is not None and check is not None:
+            faults = check.faults(rows, words.heads or (), numbers)
+            if check.partial and not faults:
+                words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
     if words is None or faults:
-        sent_id = _sent_id(lines)
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
-    return ConlluSentence(words, text, _sent_id(lines), source, lines[0][0], ordinal)
-
-
-def _checked_words(
-    lines: Sequence[tuple[int, str]], check_tree: TreeCheck | None
-) -> tuple[Sentence | None, list[Fault]]:
-    """Return the words of the numbered lines, or None if the lines are faulty, and the faults of lines and tree."""
-    numbers, rows, faults = word_rows(lines)
-    if faults:
-        return None, faults
-    words = _words(rows)
-    if check_tree is None:
-        return words, []
-    faults = check_tree.faults(rows, words, numbers)
-    if check_tree.partial and not faults:
-        words = replace(words, allowed=possible_heads([row[MISC] for row in rows]))
-    return words, faults
+    return ConlluSentence(words, text, sent_id, source, lines[0][0], ordinal)
 
 
 def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from treeparse.sentence import EMPTY, tree_problem, unreached_words
 
@@ -118,6 +119,37 @@ class _IdOrder:
         if self._covered > self._word:
             return [(self._range_line, f"the range ends at word {self._covered}, but the last word is {self._word}")]
         return []
+
+
+@dataclass(frozen=True, slots=True)
+class TreeCheck:
+    """The rules that the heads of a sentence must satisfy.
+
+    Attributes:
+        single_root: exactly one word hangs from the root.
+        partial: heads may be unknown (HEAD is ``_``), or MISC may name several possible heads.
+        heads: check HEAD; otherwise check only the possible heads.
+        labels: every word of a complete tree has a label; a sentence without any head has one fault for all words.
+    """
+
+    single_root: bool = True
+    partial: bool = False
+    heads: bool = True
+    labels: bool = False
+
+    def faults(self, rows: Sequence[Sequence[str]], heads: Sequence[int], lines: Sequence[int]) -> list[Fault]:
+        """Return the faults of the heads of words, from their rows of columns, heads and line numbers."""
+        if not self.heads:
+            return possible_head_faults([row[MISC] for row in rows], [-1] * len(rows), lines)
+        column = [row[HEAD] for row in rows]
+        if self.labels and set(column) == {EMPTY}:
+            return [(lines[0], NO_HEADS)]
+        faults = head_faults(column, heads, lines, single_root=self.single_root, partial=self.partial)
+        if not faults and self.partial:
+            return possible_head_faults([row[MISC] for row in rows], heads, lines)
+        if not faults and self.labels:
+            return label_faults([row[DEPREL] for row in rows], heads, lines)
+        return faults
 
 
 def head_faults(

@@ -12,6 +12,7 @@ import pytest
 from treeparse.data.conllu import ConlluSentence, read_conllu, scan_conllu
 from treeparse.data.text.formats import WrongFormatError
 from treeparse.data.text.tokenised import read_text
+from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError
 
 TURKISH = "# text = Çiğ köfte\n1\tÇiğ\t_\t_\t_\t_\t2\tamod\t_\t_\n2\tköfte\t_\t_\t_\t_\t0\troot\t_\t_\n\n"
@@ -33,7 +34,7 @@ def run(command: str) -> None:
 
 def fault_of(path: Path) -> str:
     """The only fault of a file."""
-    *sentences, faults = scan_conllu(path, require_trees=True)
+    *sentences, faults = scan_conllu(path, TreeCheck())
     assert all(isinstance(each, ConlluSentence) for each in sentences)
     assert isinstance(faults, tuple)
     [fault] = faults

@@ -20,7 +20,7 @@ from treeparse.data.files import expand_paths
 from treeparse.data.outputs import atomic_write
 from treeparse.data.statistics import SentenceIndex, TreebankStatistics
 from treeparse.data.text.formats import WrongFormatError
-from treeparse.data.validation import NO_HEADS, NO_LABELS
+from treeparse.data.validation import NO_HEADS, NO_LABELS, TreeCheck
 from treeparse.errors import DataError
 
 HELP = "report the faults of CoNLL-U files, and figures about their trees"
@@ -80,8 +80,7 @@ def _check(path: Path, number: int, args: argparse.Namespace, index: SentenceInd
     faults: list[DataError] = []
     together: dict[str, list[DataError]] = {NO_HEADS: [], NO_LABELS: []}  # reported together, at the end
     sentences = left_out = 0
-    single_root = not args.multi_root
-    results = scan_conllu(path, require_trees=not args.no_trees, require_labels=True, single_root=single_root)
+    results = scan_conllu(path, None if args.no_trees else TreeCheck(single_root=not args.multi_root, labels=True))
 
     def report(new_faults: Sequence[DataError]) -> None:
         faults.extend(new_faults)
