@@ -12,7 +12,6 @@ from treeparse.cli.models import load_model
 from treeparse.cli.systems import System, read_systems
 from treeparse.data.conllu import ConlluSentence, read_conllu
 from treeparse.data.files import expand_paths
-from treeparse.data.nbest.conllu import key_and_value, split_lines
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.tokenised import read_text
 from treeparse.errors import TreeparseError
@@ -153,6 +152,6 @@ def tree_of(words: Sentence) -> Tree:
 
 def section_of(sentence: ConlluSentence, index: int, figures: Sequence[Figure]) -> Section:
     """Return a sentence with its pictures, under its id or else its number, which is ``index`` + 1."""
-    texts = [value for key, value in map(key_and_value, split_lines(sentence)[0]) if key == "text"]
+    texts = sentence.comments("text")
     text = texts[0] if texts else " ".join(sentence.words.forms)
     return Section(sentence.sent_id or str(index + 1), text, tuple(figures))

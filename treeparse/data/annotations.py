@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from treeparse.data.conllu import ConlluSentence, is_row, is_word_row
+from treeparse.data.conllu import ConlluSentence, is_row, is_word_row, key_and_value
 from treeparse.data.parses import Parse
 from treeparse.data.validation import ID, MISC
 from treeparse.sentence import EMPTY
@@ -29,7 +29,7 @@ def with_comments(sentence: ConlluSentence, values: Mapping[str, str | None]) ->
     A key whose value is None has no comment.
     """
     mark, lines = sentence.mark_and_lines()
-    lines = [line for line in lines if not (line.startswith("#") and _key(line) in values)]
+    lines = [line for line in lines if not (line.startswith("#") and key_and_value(line)[0] in values)]
     first = next(index for index, line in enumerate(lines) if is_row(line))
     end = "\r" if lines[first].endswith("\r") else ""
     lines[first:first] = [f"# {key} = {value}{end}" for key, value in values.items() if value is not None]
@@ -90,10 +90,6 @@ def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
     if parse.head_sets is None:
         raise ValueError("The parse has no sets of heads: request them by head_threshold in parse.")
     return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
-
-
-def _key(comment: str) -> str:
-    return comment[1:].partition("=")[0].strip()
 
 
 def _with_entries(line: str, entries: Mapping[str, str | None]) -> str:

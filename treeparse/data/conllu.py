@@ -66,12 +66,15 @@ class ConlluSentence:
         cls,
         forms: Sequence[str],
         *,
+        text: str | None = None,
         sent_id: str | None = None,
         source: str = "<forms>",
         line: int = 1,
         ordinal: int = 0,
     ) -> Self:
         """Return a new sentence with ``sent_id`` and ``text`` comments; all columns except ID and FORM are ``_``.
+
+        ``text`` is by default the forms, joined by spaces.
 
         Raises:
             DataError: no form is given, or a form is empty or holds a tab or a line break.
@@ -82,13 +85,19 @@ class ConlluSentence:
                 raise DataError(problem, source=source, line=line, sent_id=sent_id)
         rows = [[str(number), form, *[EMPTY] * 8] for number, form in enumerate(forms, 1)]
         comments = [] if sent_id is None else [f"# sent_id = {sent_id}"]
-        lines = [*comments, f"# text = {' '.join(forms)}", *("\t".join(row) for row in rows)]
+        lines = [*comments, f"# text = {text or ' '.join(forms)}", *("\t".join(row) for row in rows)]
         return cls(_words(rows), "\n".join(lines) + "\n\n", sent_id, source, line, ordinal)
 
     def rows(self) -> list[list[str]]:
         """Return the ten columns of every word, multiword token and empty node."""
         _, lines = self.mark_and_lines()
         return [line.removesuffix("\r").split("\t") for line in lines if is_row(line)]
+
+    def comments(self, key: str) -> list[str]:
+        """Return the values of the comments ``# key = value`` with a key."""
+        _, lines = self.mark_and_lines()
+        pairs = (key_and_value(line) for line in lines if line.startswith("#"))
+        return [value for name, value in pairs if name == key]
 
     def alone(self) -> Self:
         """Return the sentence without a byte order mark, ending in one blank line, so that another may follow."""
@@ -279,7 +288,9 @@ def _parse(
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))
     lines = [(number, line) for number, line in stripped if line]
-    sent_id, words = _sent_id(lines), None
+    comments = (key_and_value(line) for _, line in lines if line.startswith("#"))
+    sent_id = next((value for key, value in comments if key == "sent_id"), "") or None
+    words = None
     faults = undecodable_lines(block, first_line) if "\ufffd" in text else []
     if not faults:
         numbers, rows, faults = word_rows(lines)
@@ -291,16 +302,6 @@ def _parse(
     if words is None or faults:
         return tuple(DataError(problem, source=source, line=line, sent_id=sent_id) for line, problem in faults)
     return ConlluSentence(words, text, sent_id, source, lines[0][0], ordinal)
-
-
-def _sent_id(lines: Iterable[tuple[int, str]]) -> str | None:
-    for _, line in lines:
-        if not line.startswith("#"):
-            return None
-        key, _, value = line[1:].partition("=")
-        if key.strip() == "sent_id":
-            return value.strip() or None
-    return None
 
 
 def _words(rows: Sequence[Sequence[str]]) -> Sentence:
@@ -320,6 +321,12 @@ def _words(rows: Sequence[Sequence[str]]) -> Sentence:
 def _shared(strings: Iterable[str]) -> tuple[str, ...]:
     """Return the strings interned, so that equal strings of a treebank share memory."""
     return tuple(map(intern, strings))
+
+
+def key_and_value(comment: str) -> tuple[str, str]:
+    """Return the key and the value of a comment ``# key = value``."""
+    key, _, value = comment[1:].partition("=")
+    return key.strip(), value.strip()
 
 
 def is_row(line: str) -> bool:

@@ -23,7 +23,7 @@ from treeparse.data.annotations import (
     with_probabilities,
     without_probabilities,
 )
-from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.conllu import ConlluSentence, key_and_value, read_conllu
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.validation import shown
 from treeparse.errors import DataError
@@ -38,7 +38,7 @@ _RANK = re.compile(r"[1-9][0-9]{0,8}")
 
 def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
     """Return the text of a list's trees, with ids made from ``sent_id``."""
-    comments, rows = split_lines(without_probabilities(nbest.sentence))
+    comments, rows = _split_lines(without_probabilities(nbest.sentence))
     bare = replace(nbest.sentence, text="\n".join([*rows, "", ""]))
     trees = []
     for rank, parse in enumerate(nbest.parses, 1):
@@ -56,17 +56,11 @@ def blocks(nbest: NBestList, sent_id: str, drop_empty: bool) -> str:
     return text.replace("\n", "\r\n") if "\r\n" in nbest.sentence.text else text
 
 
-def split_lines(sentence: ConlluSentence) -> tuple[list[str], list[str]]:
+def _split_lines(sentence: ConlluSentence) -> tuple[list[str], list[str]]:
     """Return the comments and the other lines of a sentence, without line ends, blank lines and byte order mark."""
     lines = [line.removesuffix("\r") for line in sentence.text.removeprefix("\ufeff").split("\n")]
     comments = [line for line in lines if line.startswith("#")]
     return comments, [line for line in lines if line and not line.startswith("#")]
-
-
-def key_and_value(comment: str) -> tuple[str, str]:
-    """Return the key and the value of a comment ``# key = value``."""
-    key, _, value = comment[1:].partition("=")
-    return key.strip(), value.strip()
 
 
 def _header(comments: Sequence[str], sent_id: str, *, first: bool = True) -> list[str]:
@@ -101,11 +95,6 @@ def read(path: str | Path) -> Iterator[NBestList]:
     return join_trees(read_conllu(path, require_trees=True, single_root=False))
 
 
-def is_ranked(block: ConlluSentence) -> bool:
-    """Return whether a sentence of a file is a tree of a list: it has the comment ``# rank``."""
-    return any(key_and_value(comment)[0] == RANK for comment in split_lines(block)[0])
-
-
 def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
     """Yield the lists that the trees of a file form."""
     trees: list[_Ranked] = []
@@ -124,7 +113,7 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
 def _joined(trees: Sequence[_Ranked]) -> NBestList:
     """Return the list of a sentence's trees; its sentence has the first tree's comments, without those of the list."""
     first = trees[0]
-    comments, rows = split_lines(without_probabilities(first.block))
+    comments, rows = _split_lines(without_probabilities(first.block))
     text = "\n".join([*_header(comments, first.sent_id), *rows, "", ""])
     sentence = replace(first.block, sent_id=first.sent_id, text=text)
     return NBestList(sentence, tuple(tree.parse for tree in trees))
@@ -167,7 +156,7 @@ def _with_read_probabilities(parse: Parse, block: ConlluSentence, fault: Fault) 
         tuple(_probability(each.get(key), f"{key} of word {word}", fault) for word, each in enumerate(entries, 1))
         for key in (ARC_PROB, LABEL_PROB)
     )
-    entropies = [value for key, value in map(key_and_value, split_lines(block)[0]) if key == ENTROPY]
+    entropies = block.comments(ENTROPY)
     entropy = finite_number(entropies[0], ENTROPY, fault) if entropies else None
     return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
 
@@ -188,12 +177,11 @@ def probability_number(text: str, name: str, fault: Fault) -> float:
 
 def _figures(block: ConlluSentence, fault: Fault) -> dict[str, str]:
     """Return the values of the comments that every tree must have."""
-    pairs = [pair for pair in map(key_and_value, split_lines(block)[0]) if pair[0] in FIGURES]
-    keys = [key for key, _ in pairs]
-    for key in FIGURES:
-        if keys.count(key) != 1:
-            raise fault(f"every tree of an n-best list must have one comment # {key}, got {keys.count(key)}")
-    return dict(pairs)
+    figures = {key: block.comments(key) for key in FIGURES}
+    for key, values in figures.items():
+        if len(values) != 1:
+            raise fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
+    return {key: value for key, [value] in figures.items()}
 
 
 def finite_number(text: str, name: str, fault: Fault) -> float:

@@ -20,9 +20,7 @@ from treeparse.data.nbest.conllu import (
     SCORE,
     Fault,
     finite_number,
-    key_and_value,
     probability_number,
-    split_lines,
 )
 from treeparse.data.parses import NBestList, Parse
 from treeparse.errors import DataError
@@ -36,7 +34,7 @@ _COLUMN_BREAKS = re.compile(r"[\t\n\r]")
 
 def line(nbest: NBestList, sent_id: str) -> str:
     """Return the line of a list, with the id ``sent_id``."""
-    texts = [value for key, value in map(key_and_value, split_lines(nbest.sentence)[0]) if key == "text"]
+    texts = nbest.sentence.comments("text")
     data: dict[str, Any] = {"sent_id": sent_id}
     if texts and texts[0]:
         data["text"] = texts[0]
@@ -74,10 +72,8 @@ def _list(content: bytes, source: str, number: int) -> NBestList:
     sent_id = _text(data.get("sent_id"), "sent_id", fault)
     fault = partial(DataError, source=source, line=number, sent_id=sent_id)
     tokens = _items(str, data.get("tokens"), "tokens", fault)
-    sentence = ConlluSentence.from_forms(tokens, sent_id=sent_id, source=source, line=number)
-    if data.get("text") is not None:
-        comments = [f"# sent_id = {sent_id}", f"# text = {_text(data['text'], 'text', fault)}"]
-        sentence = replace(sentence, text="\n".join([*comments, *split_lines(sentence)[1], "", ""]))
+    text = None if data.get("text") is None else _text(data["text"], "text", fault)
+    sentence = ConlluSentence.from_forms(tokens, text=text, sent_id=sent_id, source=source, line=number)
     parses = _items(dict, data.get("parses"), "parses", fault)
     return NBestList(sentence, tuple(_parse(parse, sentence.words.forms, fault) for parse in parses))
 
