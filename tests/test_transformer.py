@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.cli.main import main
+from treeparse.data.conllu import load_treebank
 from treeparse.data.features.subwords import SubwordFeatures
-from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig
 from treeparse.model.scorers import scorer_kind

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import conllu
 import pytest
 
-from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
+from treeparse.data.conllu import ConlluSentence, load_treebank, read_conllu, write_conllu
 from treeparse.data.files import MAX_LINE
 from treeparse.data.text.tokenised import read_text
-from treeparse.data.treebank import load_treebank
 from treeparse.errors import DataError
 
 TRICKY = (

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.data.treebank import load_treebank
+from treeparse.data.conllu import load_treebank
 from treeparse.errors import DataError, TreeparseError
 
 

@@ -12,7 +12,7 @@ from support.demo_grammar.morphology import Word
 from support.demo_grammar.phrases import Draw
 from support.demo_grammar.sentences import DemoSentence, sentence
 
-from treeparse.data.treebank import load_treebank
+from treeparse.data.conllu import load_treebank
 from treeparse.sentence import nonprojective_words, tree_problem
 
 DATA = Path(__file__).parents[2] / "data"

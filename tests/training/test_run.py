@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.batch import Batch
-from treeparse.data.treebank import load_treebank
+from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig

@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.batch import Batch
+from treeparse.data.conllu import load_treebank
 from treeparse.data.features.words import LexicalFeatures
-from treeparse.data.treebank import load_treebank
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective, Term
 from treeparse.training import load_config, train

@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse import Parser
+from treeparse.data.conllu import load_treebank
 from treeparse.data.parses import with_parses
-from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import tag_scores
 from treeparse.training import load_config, train

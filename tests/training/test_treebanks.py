@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from treeparse.data.treebank import load_treebank
+from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config
 from treeparse.training.data.treebanks import hold_out, load_training_mix, load_treebanks

@@ -1,8 +1,9 @@
-"""Read and write CoNLL-U without loss: a sentence is written byte for byte as it was read.
+"""Read CoNLL-U files and treebanks of them, and write them without loss: a sentence stays byte for byte as it was read.
 
 A parse replaces HEAD, DEPREL and DEPS, and the tags that it predicts.
 """
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Self
 
-from treeparse.data.files import MAX_LINE, InMemory, display_name, numbered_lines, open_input
+from treeparse.data.files import MAX_LINE, InMemory, display_name, expand_paths, numbered_lines, open_input
 from treeparse.data.outputs import atomic_output
 from treeparse.data.text.formats import WrongFormatError, check_encoding, undecodable_lines
 from treeparse.data.validation import (
@@ -29,7 +30,7 @@ from treeparse.data.validation import (
     possible_heads,
     word_rows,
 )
-from treeparse.errors import DataError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import EMPTY, Sentence
 
 NO_TAGS: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -231,6 +232,30 @@ def scan_conllu(
     else:
         if empty:
             yield (DataError(NO_SENTENCE, source=source),)
+
+
+def load_treebank(
+    patterns: str | Path | Sequence[str | Path],
+    *,
+    require_trees: bool = True,
+    partial: bool = False,
+    single_root: bool = True,
+    on_invalid: Callable[[DataError], None] | None = None,
+) -> list[ConlluSentence]:
+    """Read one or more files or globs (see `expand_paths`) as one treebank, with the options of `read_conllu`.
+
+    Raises:
+        TreeparseError: if a pattern matches no file, there is no pattern, or no sentence is valid.
+        DataError: if a sentence is faulty and ``on_invalid`` is None.
+    """
+    if not patterns:
+        raise TreeparseError("A treebank needs at least one file.")
+    paths = expand_paths([patterns] if isinstance(patterns, str | Path) else patterns)
+    read = functools.partial(read_conllu, require_trees=require_trees, partial=partial, single_root=single_root)
+    sentences = [sentence for path in paths for sentence in read(path, on_invalid=on_invalid)]
+    if not sentences:
+        raise TreeparseError(f"No sentence is valid in {', '.join(map(str, paths))}.")
+    return sentences
 
 
 def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:

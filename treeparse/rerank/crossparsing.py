@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from treeparse.batch import pick_device
-from treeparse.data.conllu import ConlluSentence, write_conllu
+from treeparse.data.conllu import ConlluSentence, load_treebank, write_conllu
 from treeparse.data.mapping import Progress
 from treeparse.data.nbest.files import NBestList, read_nbest, write_nbest
-from treeparse.data.treebank import load_treebank
 from treeparse.errors import TreeparseError, name_among
 from treeparse.model import Parser
 from treeparse.progress import parsing_bar

@@ -9,7 +9,7 @@ from treeparse.cli import corpora
 from treeparse.cli.common import add_decoder_argument, real
 from treeparse.cli.models import EXPECTED_TREE, SEVERAL
 from treeparse.corpus.trees import TreeRequest
-from treeparse.data.treebank import load_treebank
+from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, loa
 from treeparse.cli.tables import tsv_line
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
-from treeparse.data.conllu import ConlluSentence
+from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
-from treeparse.data.treebank import load_treebank
 from treeparse.progress import Announcer, parsing_bar
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from treeparse.data.batches.mixing import SmoothedDraw, TrainingMix
-from treeparse.data.conllu import ConlluSentence
+from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.features.indexer import PLAIN_LABELS, any_tree, has_tree, with_plain_labels
 from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
-from treeparse.data.treebank import load_treebank
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives import Objective
