@@ -13,8 +13,7 @@ from helpers.pretrained import bert_folder
 from helpers.sentences import learnable_sentences
 
 from treeparse.batch import Batch
-from treeparse.data.features.spelled import SpelledSubwords
-from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser, ParserConfig

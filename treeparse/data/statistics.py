@@ -45,14 +45,24 @@ class TreebankStatistics:
         lengths: Counter[int] = Counter()
         labels, upos, feats = Counter[str](), Counter[str](), Counter[str]()
         for sentence in sentences:
-            counts.update(_line_counts(sentence))
+            identifiers = [row[ID] for row in sentence.rows()]
+            counts.update(
+                sentences=1,
+                words=len(sentence.words),
+                multiword_tokens=sum("-" in identifier for identifier in identifiers),
+                empty_nodes=sum("." in identifier for identifier in identifiers),
+            )
             counts.update(_tree_counts(sentence.words.heads or ()))
             lengths[len(sentence.words)] += 1
             labels.update(sentence.words.labels or ())
             upos.update(sentence.words.upos or ())
             feats.update(sentence.words.feats or ())
         del upos[EMPTY], feats[EMPTY]
-        return cls(lengths=lengths, labels=labels, upos=upos, features=_single_features(feats), **counts)
+        features = Counter[str]()
+        for column, words in feats.items():
+            for feature in column.split("|"):
+                features[feature] += words
+        return cls(lengths=lengths, labels=labels, upos=upos, features=features, **counts)
 
     def __add__(self, other: Self) -> Self:
         return type(self)(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
@@ -74,25 +84,6 @@ class TreebankStatistics:
         counts = {each.name: getattr(self, each.name) for each in fields(self)}
         by_frequency = {name: dict(counts[name].most_common()) for name in ("labels", "upos", "features")}
         return counts | {"lengths": self.length_summary} | by_frequency
-
-
-def _single_features(feats: Counter[str]) -> Counter[str]:
-    """Return the counts of single features, from the counts of FEATS columns."""
-    features: Counter[str] = Counter()
-    for column, words in feats.items():
-        for feature in column.split("|"):
-            features[feature] += words
-    return features
-
-
-def _line_counts(sentence: ConlluSentence) -> dict[str, int]:
-    identifiers = [row[ID] for row in sentence.rows()]
-    return {
-        "sentences": 1,
-        "words": len(sentence.words),
-        "multiword_tokens": sum("-" in identifier for identifier in identifiers),
-        "empty_nodes": sum("." in identifier for identifier in identifiers),
-    }
 
 
 def _tree_counts(heads: Sequence[int]) -> dict[str, int]:

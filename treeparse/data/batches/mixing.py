@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch.utils.data import Sampler
 
-from treeparse.data.batches.batching import BucketBatchSampler, counted_nodes, cut_into_batches
+from treeparse.data.batches.batching import counted_nodes, cut_into_batches
 from treeparse.data.batches.loading import Item
 from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
 from treeparse.names import Mixing
@@ -126,24 +126,16 @@ class EpochSampler(Sampler[list[Item]]):
         self.unlabelled: Sequence[UnlabelledSentence] = [] if text is None else text.share(epoch)
         first = [self.lengths[index] for index in self.labelled]
         second = [self.length(sentence.words) for sentence in self.unlabelled]
-        if not second:
-            batches = self._alone(first)
-        elif self.mix.mixing == "turns":
-            shifted = [[len(first) + index for index in batch] for batch in self._alone(second)]
-            batches = spread_evenly(self._alone(first), shifted)
+        if second and self.mix.mixing == "turns":
+            shifted = [[len(first) + index for index in batch] for batch in self._shuffled(second)]
+            batches = spread_evenly(self._shuffled(first), shifted)
         else:
-            batches = self._together(first, second)
+            batches = self._shuffled(first, second)
         chosen: list[Item] = [*self.labelled, *self.unlabelled]
         self._batches = [[chosen[index] for index in batch] for batch in batches]
 
-    def _alone(self, lengths: Sequence[int]) -> list[list[int]]:
-        bounds = {"max_words": self.max_words, "max_squared": self.max_squared}
-        sampler = BucketBatchSampler(lengths, **bounds, shuffle=True, seed=self.seed)
-        sampler.set_epoch(self.epoch)
-        return list(sampler)
-
-    def _together(self, first: Sequence[int], second: Sequence[int]) -> list[list[int]]:
-        """Return batches of both kinds, as runs of one list by length; indices of the second follow the first.
+    def _shuffled(self, first: Sequence[int], second: Sequence[int] = ()) -> list[list[int]]:
+        """Return batches of one or both kinds, in random order, as runs of one list by length; indices of the second follow the first.
 
         Each stretch of that list has the ratio of the whole, so that the lengths in a batch are as similar as both
         kinds allow.
@@ -153,9 +145,9 @@ class EpochSampler(Sampler[list[Item]]):
         for order in orders:
             stream.shuffle(order)
             order.sort(key=nodes.__getitem__)
-        factor = 1 + self.mix.ratio
+        factor = 1 + self.mix.ratio if second else 1
         squared = None if self.max_squared is None else factor * self.max_squared
-        order = merged_evenly(*orders, weights=[*first, *second])
+        order = merged_evenly(*orders, weights=[*first, *second]) if second else orders[0]
         batches = cut_into_batches(order, nodes, max_words=factor * self.max_words, max_squared=squared)
         stream.shuffle(batches)
         return batches

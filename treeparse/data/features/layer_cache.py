@@ -12,8 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from treeparse.data.features.spelled import SpelledSubwords
-from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import Features
 from treeparse.data.outputs import atomic_write
 from treeparse.data.temporary_files import remove_all_leftovers

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
-from treeparse.data.features.spelled import SpelledSubwords
-from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.data.features.words import Features, LexicalFeatures
 from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError

@@ -15,8 +15,7 @@ from treeparse.batch import pick_device
 from treeparse.data.batches.batching import counted_nodes, cut_into_batches
 from treeparse.data.features.indexer import Indexer
 from treeparse.data.features.layer_cache import CachedSubwords, LayerCache
-from treeparse.data.features.spelled import SpelledSubwords
-from treeparse.data.features.subwords import SubwordFeatures
+from treeparse.data.features.subwords import SpelledSubwords, SubwordFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 from treeparse.model.scorers.scorer import encoder_of
