@@ -135,10 +135,10 @@ class EpochSampler(Sampler[list[Item]]):
         self._batches = [[chosen[index] for index in batch] for batch in batches]
 
     def _shuffled(self, first: Sequence[int], second: Sequence[int] = ()) -> list[list[int]]:
-        """Return batches of one or both kinds, in random order, as runs of one list by length; indices of the second follow the first.
+        """Return the batches of one or both kinds in random order; indices of the second follow those of the first.
 
-        Each stretch of that list has the ratio of the whole, so that the lengths in a batch are as similar as both
-        kinds allow.
+        A batch is a run of one list by length. Each stretch of that list has the ratio of the whole, so that
+        the lengths in a batch are as similar as both kinds allow.
         """
         nodes, stream = counted_nodes([*first, *second]), random.Random(f"{self.seed}/{self.epoch}")
         orders = [list(range(len(first))), list(range(len(first), len(nodes)))]
