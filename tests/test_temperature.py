@@ -98,7 +98,7 @@ def test_impossible_trees_are_left_out() -> None:
     found = fit_temperature(at(1.0), [odd, *sentences])
     assert (found.left_out, found.sentences) == (1, len(sentences))
     assert found.temperature == pytest.approx(fit_temperature(at(1.0), sentences).temperature)
-    with pytest.raises(TreeparseError, match="No tree of the sentences is possible"):
+    with pytest.raises(TreeparseError, match="The model must allow the tree of a sentence, but allows none"):
         fit_temperature(at(1.0), [odd])
 
 

@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_made_is_refused_first(capsys: pytest.CaptureFix
     ids=lambda command: command[0],
 )
 def test_a_model_takes_the_place_of_no_file(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
-    assert "there is a file of that name; name another folder" in refused(capsys, *command, "c.yaml")
+    assert "must be a folder, but a file has that name: name another folder" in refused(capsys, *command, "c.yaml")
     assert "missing does not exist; create it first" in refused(capsys, *command, "missing/model")
 
 

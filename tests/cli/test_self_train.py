@@ -197,7 +197,7 @@ def test_faults_are_sentences_and_come_before_training(
     untreed = ["\t".join([*line.split("\t")[:6], *"____"]) if "\t" in line else line for line in heads]
     (tmp_path / "untreed.conllu").write_text("\n".join(untreed), encoding="utf-8")
     faults = [
-        (["--data.unlabelled", "null"], "needs text without trees: name files as data.unlabelled"),
+        (["--data.unlabelled", "null"], "needs sentences without trees: name files as data.unlabelled"),
         (["--data.unlabelled", tmp_path / "no*.txt"], "no file matches"),
         (["--data.unlabelled", tmp_path / "empty.txt"], "the file holds no sentence"),
         (["--data.train", tmp_path / "no.conllu"], "there is no file"),

@@ -61,7 +61,7 @@ def test_tags_are_those_of_gold_where_lists_have_none(
     dev, tagged, reranker = tmp_path / "dev.conllu", tmp_path / "lists.conllu", tmp_path / "reranker"
     assert run("train-reranker", dev, lists, "-o", reranker, "--epochs", 1, "--upos", "-q") == 0
     assert run("rerank", lists, "--model", reranker, "-q") == 2
-    assert "JSONL keeps no tags" in capsys.readouterr().err
+    assert "JSONL has no tags" in capsys.readouterr().err
     assert run("sample", model, dev, "-k", 6, "-q", "-o", tagged) == 0
     assert run("train-reranker", dev, tagged, "-o", tmp_path / "other", "--epochs", 1, "--upos", "-q") == 0
     assert run("rerank", tagged, "--model", reranker, "--lists", "-q", "-o", tmp_path / "one.jsonl") == 0

@@ -174,7 +174,10 @@ def test_folder_is_replaced_behind_a_symbolic_link(tmp_path):
 
 def test_folder_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(TreeparseError, match="there is a file of that name"), atomic_folder(tmp_path / "file"):
+    with (
+        pytest.raises(TreeparseError, match="must be a folder, but a file has that name"),
+        atomic_folder(tmp_path / "file"),
+    ):
         pass
     with pytest.raises(TreeparseError, match="does not exist; create it first"), atomic_folder(tmp_path / "no" / "x"):
         pass

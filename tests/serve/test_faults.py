@@ -34,7 +34,7 @@ NAMED = b"--b\r\nContent-Disposition: form-data; name=data\r\n"
         ({"sample": "٣"}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '٣'."),
         ({"sample": "9" * 5000}, 400, "The parameter 'sample' must be a whole number from 1 to 100, got '999"),
         ({"sample": 1, "seed": 2**63}, 400, "'seed' must be a whole number from 0 to 9223372036854775807, got '92"),
-        ({"seed": 1}, 400, "The parameter 'seed' is for samples"),
+        ({"seed": 1}, 400, "The parameter 'seed' needs the parameter 'sample'"),
         ({"kbest": 2, "sample": 2}, 400, "ask for different lists: send one of them."),
         ({"probabilities": "perhaps"}, 400, "', got 'perhaps'."),
         ({"data": ""}, 400, "data: the file holds no sentence"),

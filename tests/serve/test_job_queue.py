@@ -91,7 +91,7 @@ def test_nothing_is_taken_in_after_the_end() -> None:
     queue = JobQueue(2)
     queue.put(one := job(1))
     queue.close()
-    with pytest.raises(RequestError, match="The server stops"):
+    with pytest.raises(RequestError, match="The server is shutting down: retry later"):
         queue.put(job(1))
     assert queue.take() == [Share(one, 1)]
     assert queue.take() == []

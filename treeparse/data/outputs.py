@@ -56,7 +56,7 @@ def check_output_folder(path: str | Path) -> None:
         OSError: the parent is not writable, or the name is invalid.
     """
     if not stat.S_ISDIR(_mode(path) or stat.S_IFDIR):
-        raise TreeparseError(f"cannot write the folder {path}: there is a file of that name; name another folder")
+        raise TreeparseError(f"The output {path} must be a folder, but a file has that name: name another folder.")
     _check_parent(path)
 
 

@@ -33,7 +33,7 @@ class Launcher(Protocol):
 
     @property
     def most_blocks(self) -> int:
-        """How many blocks to start if their working memory does not fit on the chip."""
+        """Return the number of blocks to start if their working memory does not fit on the chip."""
         ...
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:

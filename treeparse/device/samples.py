@@ -68,7 +68,7 @@ def sample_projective_trees(
 
 
 def _drawers(count: int, warps: int, launcher: Launcher) -> tuple[int, int]:
-    """A block's warps, at least so many, and how many trees of an item it draws at a time."""
+    """Return the number of a block's warps, and the number of trees of an item that it draws at a time."""
     warps = min(max(warps, min(-(-count // LANES), MOST_DRAWERS // LANES)), launcher.most_warps)
     return warps, min(LANES * warps, count)
 

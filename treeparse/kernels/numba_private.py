@@ -87,7 +87,7 @@ RELIED_ON: dict[Any, dict[str, tuple[str, ...] | None]] = {
 
 
 def _changes() -> Iterator[str]:
-    """What numba lacks of ``RELIED_ON``, or has with other parameters."""
+    """Return the names in ``RELIED_ON`` that numba lacks, or has with other parameters."""
     for owner, names in RELIED_ON.items():
         for name, expected in names.items():
             if not hasattr(owner, name):
@@ -234,7 +234,7 @@ class KernelCache(FunctionCache):
         LOG.log(level, message, {"kernel": self._kernel, "folder": folder})
 
     def _folders(self) -> list[str]:
-        """Numba's folders in its order: NUMBA_CACHE_DIR, the one beside the sources, the user's cache."""
+        """Numba's folders in its order: NUMBA_CACHE_DIR, the one next to the sources, the user's cache."""
         name = _Locator.get_suitable_cache_subpath(str(self._home / "kernels"))  # of any file there
         folders = [self._home / "__pycache__", Path(AppDirs("numba", appauthor=False).user_cache_dir, name)]
         if config.CACHE_DIR:  # pyright: ignore[reportAttributeAccessIssue]

@@ -60,7 +60,7 @@ def repeated(builder: Any, number: Any) -> Any:
 
 
 def constant(vector: Any, number: float) -> Any:
-    """Return a number repeated as often as a vector has numbers; NumPy repeats it by itself."""
+    """Return a vector of equal numbers; NumPy, which broadcasts, needs the number alone."""
     return ir.Constant(vector.type, [number] * vector.type.count) if hasattr(vector, "type") else number
 
 

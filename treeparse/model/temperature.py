@@ -58,7 +58,9 @@ def fit_temperature(parser: Parser, sentences: Sequence[Sentence], *, batch_word
     scored = sum(int(batch.possible.sum()) for batch in batches)
     words = sum(int(batch.p.lengths[batch.possible].sum()) for batch in batches)
     if not words:
-        raise TreeparseError("No tree of the sentences is possible for the model: are its labels those of the trees?")
+        raise TreeparseError(
+            "The model must allow the tree of a sentence, but allows none: are its labels those of the trees?"
+        )
 
     def loss(log_factor: float) -> float:
         return sum(batch.loss(math.exp(log_factor)) for batch in batches) / words

@@ -29,7 +29,9 @@ class NodeNames:
     def of(cls, sentence: Sentence, counts: Mapping[str, int], *, upos: bool) -> Self:
         """Return the names of the nodes; ``counts`` has the frequent words, lower-cased. Raise if UPOS are missing."""
         if upos and not {*(sentence.upos or ())} - {EMPTY}:
-            raise TreeparseError("The reranker reads UPOS, but the list has none: JSONL keeps no tags, CoNLL-U does.")
+            raise TreeparseError(
+                "The reranker reads UPOS, but the list has none: use a list in CoNLL-U, because JSONL has no tags."
+            )
         words, classes = [ROOT], [ROOT]
         for form in sentence.forms:
             word, kind = form.lower(), shape(form)

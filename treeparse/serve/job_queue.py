@@ -73,7 +73,7 @@ class JobQueue:
         """Add a job; raise if the queue is full or closed."""
         with self._changed:
             if self._closed:
-                raise RequestError(503, "The server stops.")
+                raise RequestError(503, "The server is shutting down: retry later.")
             self._drop_cancelled()
             if len(self._jobs) >= self._size:
                 raise RequestError(503, f"{self._size} requests wait already: retry later.")

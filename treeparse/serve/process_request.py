@@ -63,7 +63,7 @@ def read_request(parameters: Mapping[str, bytes], models: Collection[str], limit
     trees = _trees(values, limits)
     output = _one_of("output", values.get("output", OUTPUTS[0]), OUTPUTS)
     if "seed" in values and trees.method != "sample":
-        raise RequestError(400, "The parameter 'seed' is for samples: send sample=K, too, or leave it out.")
+        raise RequestError(400, "The parameter 'seed' needs the parameter 'sample': send sample=K, or leave out seed.")
     if output == "jsonl" and trees.method == "parse":
         raise RequestError(400, "The output jsonl is for lists: send kbest=K or sample=K, too, or output=conllu.")
     return ProcessRequest(

@@ -133,7 +133,7 @@ class Application:
 
     async def _process(self, request: web.Request) -> web.Response:
         if self._stopping:
-            raise RequestError(503, "The server stops.")
+            raise RequestError(503, "The server is shutting down: retry later.")
         body = await self._body(request)
         values = parameters(request.rel_url.raw_query_string.encode(), body, request.headers.get("Content-Type", ""))
         return web.Response(body=await self._service.process(values), content_type=JSON, charset="utf-8")

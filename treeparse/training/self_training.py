@@ -209,7 +209,7 @@ def _text(config: TrainConfig) -> UnlabelledText:
     """Return the text; raise if there is none, or if the objective learns from sentences without trees."""
     data = config.data
     if data.unlabelled is None:
-        raise TreeparseError("Self-training needs text without trees: name files as data.unlabelled.")
+        raise TreeparseError("Self-training needs sentences without trees: name files as data.unlabelled.")
     kinds = build_objective(config.objective).kinds()
     if others := [name for name, kind in kinds.items() if kind != "labelled"]:
         raise TreeparseError(

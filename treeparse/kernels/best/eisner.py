@@ -132,7 +132,7 @@ def _begin_row(j, chart, worst):
 
 @jit
 def _fill_row(j, scores, chart):
-    """For every i add the arcs between i and j, then append the spans from i to j to those that end at i or i - 1.
+    """Add the arcs between j and every i, then append the spans from i to j to those that end at i or i - 1.
 
     Spans with arcs into node 0, which are ignored, are never read.
     """

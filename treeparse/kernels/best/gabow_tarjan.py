@@ -146,7 +146,7 @@ def _choose(first, last, graph):
 
 @lent_jit
 def _contract_cycles(scores, n, keyed, count, graph):
-    """Contract cycles of chosen arcs until there are none; returns the number of nodes, or 0 if there is no tree."""
+    """Contract all cycles of chosen arcs; return the number of nodes, or 0 if no tree exists."""
     graph.walk[: 2 * n] = 0  # there will be no more nodes
     graph.walk[0] = -1
     first, node = 1, graph.top[1]
@@ -181,7 +181,7 @@ def _find_cycle(first, node, n, graph):
 
 @lent_jit
 def _cheapest_swap(n, graph):
-    """How many nodes hang from the root, and which loses least by its best arc from a word; 0 if none has one."""
+    """Return the number of nodes that hang from the root, and the one that loses least by an arc from a word, or 0."""
     roots, cheapest = 0, 0
     best, best_key = -np.inf, 0
     for word in range(1, n + 1):

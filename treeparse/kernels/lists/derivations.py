@@ -56,7 +56,7 @@ def clear(pool):
 
 @jit
 def has_room(n, links):
-    """Whether the pool has room for two spans' derivations and two more, the most that is added between two tests."""
+    """Return whether the pool can take two spans' derivations and two more, the most added between two tests."""
     return links[NONE, USED] + 2 * (n + 1) + 2 <= len(links)
 
 

@@ -207,7 +207,7 @@ def _make_tree(new, graph, keys, lists, tables):
 
 @part_jit
 def _close_class(graph, keys, lists, tables):
-    """Let the second-best tree of the class split off last wait, whose best is known; whether a tie needs keys."""
+    """Queue the second-best tree of the class that was split off last; return whether a tie needs keys."""
     new, tree = lists.facts[OPEN_CLASS], lists.facts[OPEN_TREE]
     heads = lists.heads[tree]
     found, owner = np.empty_like(heads), np.empty_like(heads)
@@ -252,7 +252,7 @@ def _contract_class(new, graph, keys, classes, tables):
 
 @part_jit
 def _wait_for_second(new, tree, graph, keys, owner, lists, tables):
-    """Put a class into the heap by the score of its second-best tree, if any; whether a tie needs keys."""
+    """Put a class into the heap by the score of its second-best tree, if any; return whether a tie needs keys."""
     n, heads = graph.words, lists.heads[tree]
     loss, key_loss, changed, tied = cheapest_change(graph.arcs, keys, n, graph.single_root, heads, owner, tables)
     if tied and keys is None:

@@ -8,7 +8,7 @@ from treeparse.kernels.compile import part_jit
 
 @part_jit
 def cheapest_change(arcs, keys, n, single_root, heads, owner, tables):
-    """Return the loss (score and key) of the cheapest change of an arc of the best tree, its dependent, and if tied.
+    """Return loss (score and key) and dependent of the cheapest change of an arc of the best tree, and whether it ties.
 
     An arc changes to the best other arc into the node that it was chosen for. That arc comes neither from below the
     dependent nor, with a single root, from the root instead of a word.

@@ -23,7 +23,7 @@ from treeparse.kernels.weights import column_maxima
 
 
 class Spans(NamedTuple):
-    """The log weights of the spans of head ``h`` up to ``m``, ``[h, m]``; empty where trees need not be projective."""
+    """Log weights ``[h, m]`` of the spans from a head h to a node m; empty for trees that need not be projective."""
 
     full: FloatArray  # (n+1, n+1)
     full_t: FloatArray  # (n+1, n+1) these transposed
@@ -142,7 +142,7 @@ def derive(row, at, n, stack):
 
 @part_jit
 def _descends(row, word, from_node, not_from):
-    """Which of two nodes a word descends from first; it does from one of them."""
+    """Return the first of two nodes on a word's path to the root; one of them is on it."""
     while word not in (from_node, not_from):
         word = row[word]
     return word == from_node

@@ -61,7 +61,7 @@ class Item(NamedTuple):
 
 @part_jit
 def new_trie(trees, levels):
-    """Return a trie with room for ``trees`` trees of ``levels`` levels, and for few entries."""
+    """Return a trie with capacity for ``trees`` trees of ``levels`` levels, and for few entries."""
     nodes = trees * levels + 1  # at most: a tree stands under every one of them
     return Trie(
         np.empty((0, 0), np.int64),
@@ -108,13 +108,13 @@ def _add_node(trie, entry, parent, level):
 
 @lent_part_jit
 def has_room(trie, more):
-    """Whether the trie has room for this many more entries."""
+    """Return whether the trie has capacity for ``more`` entries."""
     return trie.sizes[ENTRIES] + more <= len(trie.remaining)
 
 
 @part_jit
 def with_room(trie, more):
-    """Return the trie with room for this many more entries, doubled."""
+    """Return the trie with at least twice the capacity, enough for ``more`` entries."""
     used = trie.sizes[ENTRIES]
     entries, remaining = np.empty((2 * (used + more), 2), np.int64), np.empty(2 * (used + more))
     for entry in range(used):  # slices take numba seconds to compile, for the sake of an error message

@@ -35,7 +35,7 @@ LOG_SMALL = float(np.log(SMALL))
 
 
 class Half(NamedTuple):
-    """One half of some words, which leaves the other half.
+    """A half of some words that is eliminated, so that the other half remains.
 
     In the pool, its matrix follows the matrix of all these words; it has the remaining words first.
     """
@@ -114,7 +114,7 @@ def load(scores, n, in_logs, top, w):
 
 @vector_jit
 def _has_tiny_weights(scores, n, top):
-    """Whether an allowed arc's weight is below ``SMALL`` times that of its column's best."""
+    """Return whether an allowed arc's weight is below ``SMALL`` times the largest of its column."""
     count = 0
     for i in range(n + 1):
         for j in range(1, n + 1):

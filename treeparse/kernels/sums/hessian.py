@@ -125,7 +125,7 @@ def _recall(n, index, eliminated, memory, pivots):
 
 @part_jit
 def _multiply_plainly(vectors, n, way, root_word, values, changes, lines, tangents, product):
-    """One item with plain weights; returns whether that was safe: tangents may overflow where weights just do not."""
+    """Multiply for one item with plain weights; return whether that was safe, because tangents may overflow."""
     w, original, adjoint = matrices_of(values, n)
     v, w_t, adjoint_t = matrices_of(changes, n)
     pivots, pivots_t, in_panels = lines[PIVOTS], lines[PIVOT_TANGENTS], way == PANELS
@@ -143,7 +143,7 @@ def _multiply_plainly(vectors, n, way, root_word, values, changes, lines, tangen
 
 @part_jit
 def _multiply_logs(vectors, n, root_word, values, tangents, lines, product):
-    """One item in logs, slower and safe for any finite scores."""
+    """Multiply for one item in logs, which is slower, and safe for any finite scores."""
     w, original, adjoint = values
     v, w_tangent, adjoint_tangent = tangents
     scale = load_vectors(vectors, n, original, -np.inf, 0.0, v)
@@ -182,7 +182,7 @@ def _log_bound(n):
 
 @jit
 def _take_back_root(adjoint, n, root_word):
-    """Of the words before the root word, the adjoints of root arcs as they were until it went."""
+    """Restore the adjoints of root arcs into the words before the root word, as they were before its elimination."""
     if root_word <= n:
         for j in range(1, root_word):
             adjoint[j, 0] = adjoint[j, root_word]
@@ -190,7 +190,7 @@ def _take_back_root(adjoint, n, root_word):
 
 @vector_jit
 def _eliminate_log_tangents(w, n, root_word, lines, original, v, inverse, w_tangent):
-    """The tangents of ``item.eliminate_log``; ``inverse`` is working memory.
+    """Compute the tangents of ``item.eliminate_log``; ``inverse`` is working memory.
 
     The terms that add up to a weight are shares of it, so its tangent is the mean of theirs.
     """
@@ -228,7 +228,7 @@ def _exponentials(a, b, shift, result, count):
 
 @vector_jit
 def _differentiate_log_tangents(w, n, root_word, lines, w_tangent, adjoint, adjoint_tangent):
-    """The tangents of ``item._differentiate_log``."""
+    """Compute the tangents of ``item._differentiate_log``."""
     pivots, pivot_tangents = lines[PIVOTS], lines[PIVOT_TANGENTS]
     change, share, inverse = lines[WORK], lines[SHARES], lines[INVERSE]
     for k in range(1, n + 1):

@@ -161,7 +161,7 @@ def _eliminate(w, n, single_root, in_panels, pivots, panel):
 
 @part_jit
 def first_of(last, in_panels):
-    """The first word of the panel whose last is given, but for the root word."""
+    """Return the first word of the panel with this last word, the root word excepted."""
     return max(last + 1 - WORDS, 1) if in_panels else 1
 
 
@@ -205,7 +205,7 @@ def store_columns(columns, least, first, last, w):
 
 @part_jit
 def last_of(first, n, root_word, in_panels):
-    """The last word of the panel whose first is given."""
+    """Return the last word of the panel with this first word."""
     last = first + (n - first) % WORDS if in_panels else n
     return root_word if 1 < first <= root_word < last else last
 
@@ -259,6 +259,6 @@ def pack_lines(first, lines, line, packed):
 
 @part_jit
 def clear_lines(lines, words, last):
-    """Fill as many lines with 0 up to a word."""
+    """Fill lines with 0 up to a word."""
     for line in range(words):
         fill_row(lines, line * lines.shape[1], 0.0, last + 1)
