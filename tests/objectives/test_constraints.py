@@ -11,7 +11,7 @@ from helpers.gold_batches import LENGTHS
 from helpers.tree_cases import CASES, Case, every_labeled_case
 
 from treeparse import LabeledCRF, NonProjectiveCRF
-from treeparse.data.yaml.bounds import LONGEST
+from treeparse.data.yaml import LONGEST
 from treeparse.errors import DataError, TreeparseError
 from treeparse.objectives.constraints import (
     Constraint,

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from treeparse.corpus.sentences import fault_at
 from treeparse.data.conllu import ConlluSentence, scan_conllu
 from treeparse.data.files import expand_paths
 from treeparse.data.nbest.conllu import RANK, join_trees
@@ -55,7 +54,7 @@ def read_systems(
         indices.append(index)
         for sentence in sound[1:]:
             if problem := word_mismatch(sound[0].words, sentence.words):
-                raise fault_at(sentence, f"{problem}; {REMEDY}")
+                raise sentence.fault(f"{problem}; {REMEDY}")
     counts = [len(sentences) for sentences, _ in results]
     if len(set(counts)) > 1:
         sizes = ", ".join(f"{count:,} in {pattern}" for pattern, count in zip(patterns, counts, strict=True))
@@ -113,7 +112,7 @@ def _first_trees(nbest_lists: "Iterator[NBestList]", args: argparse.Namespace) -
     for nbest in nbest_lists:
         for rank, parse in enumerate(nbest.parses, 1):
             if problem := tree_problem(parse.heads, single_root=not args.multi_root):
-                raise fault_at(nbest.sentence, f"tree {rank}: {problem}")
+                raise nbest.sentence.fault(f"tree {rank}: {problem}")
         words = nbest.sentence.words.with_tree(nbest.parses[0].heads, nbest.parses[0].labels)
         sentences.append(replace(nbest.sentence, words=words))
         lists.append(nbest)

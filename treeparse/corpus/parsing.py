@@ -9,7 +9,7 @@ from itertools import chain
 
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
-from treeparse.corpus.sentences import OrderedSentence, SentenceOrEnd, check_tags, chunks_of, fault_at, read_parts
+from treeparse.corpus.sentences import OrderedSentence, SentenceOrEnd, check_tags, chunks_of, read_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import Writer, write_results
 from treeparse.data.mapping import Progress
@@ -110,7 +110,7 @@ class _CorpusParser:
                     self.summary.invalid_sentences += 1
                     chunk = chunk[:index] + chunk[index + 1 :]
                     continue
-                fault, chunk = fault_at(unfit.sentence, error.problem), chunk[:index]
+                fault, chunk = unfit.sentence.fault(error.problem), chunk[:index]
 
     def _progress(self, items: Sequence[OrderedSentence], reported: set[int]) -> Progress:
         """Return the function that reports batches of the items; an item that is parsed again is reported once."""

@@ -117,12 +117,7 @@ def check_sentence(sentence: ConlluSentence, model: "Parser | Ensemble") -> None
     try:
         model.check(sentence.words)
     except TreeparseError as error:
-        raise fault_at(sentence, str(error)) from error
-
-
-def fault_at(sentence: ConlluSentence, problem: str) -> DataError:
-    """Return the error for a problem of a sentence, with its file, line and id."""
-    return DataError(problem, source=sentence.source, line=sentence.line, sent_id=sentence.sent_id)
+        raise sentence.fault(str(error)) from error
 
 
 def chunks_of(items: Iterable[SentenceOrEnd], size: int, words: int) -> Iterator[list[SentenceOrEnd]]:

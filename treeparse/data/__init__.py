@@ -7,9 +7,9 @@ from treeparse.data.conllu import scan_conllu as scan_conllu
 from treeparse.data.conllu import write_conllu as write_conllu
 from treeparse.data.files import expand_paths as expand_paths
 from treeparse.data.files import open_input as open_input
-from treeparse.data.nbest import NBestList as NBestList
-from treeparse.data.nbest import read_nbest as read_nbest
-from treeparse.data.nbest import write_nbest as write_nbest
+from treeparse.data.nbest.files import NBestList as NBestList
+from treeparse.data.nbest.files import read_nbest as read_nbest
+from treeparse.data.nbest.files import write_nbest as write_nbest
 from treeparse.data.outputs import atomic_output as atomic_output
 from treeparse.data.outputs import atomic_write as atomic_write
 from treeparse.data.text.tokenised import read_text as read_text

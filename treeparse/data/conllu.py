@@ -100,6 +100,10 @@ class ConlluSentence:
         pairs = (key_and_value(line) for line in lines if line.startswith("#"))
         return [value for name, value in pairs if name == key]
 
+    def fault(self, problem: str) -> DataError:
+        """Return the error for a problem of the sentence, with its file, line and id."""
+        return DataError(problem, source=self.source, line=self.line, sent_id=self.sent_id)
+
     def alone(self) -> Self:
         """Return the sentence without a byte order mark, ending in one blank line, so that another may follow."""
         end = "\r\n" if "\r\n" in self.text else "\n"

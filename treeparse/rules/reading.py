@@ -18,7 +18,7 @@ from typing import Literal
 
 import yaml
 
-from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
+from treeparse.data.yaml import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
 from treeparse.rules.rules import Rules
 from treeparse.rules.violations import AtMostOne, ForbiddenPair, LabelSet, RootTags, Rule

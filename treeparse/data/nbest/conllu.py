@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from treeparse.data.annotations import (
@@ -86,9 +85,6 @@ class _Ranked:
     rank: int
     parse: Parse
 
-    def fault(self, problem: str) -> DataError:
-        return DataError(problem, source=self.block.source, line=self.block.line, sent_id=self.block.sent_id)
-
 
 def read(path: str | Path) -> Iterator[NBestList]:
     """Read lists, one at a time."""
@@ -104,7 +100,7 @@ def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:
             yield _joined(trees)
             trees.clear()
         if problem := _order_problem(trees, tree):
-            raise tree.fault(problem)
+            raise block.fault(problem)
         trees.append(tree)
     if trees:
         yield _joined(trees)
@@ -134,8 +130,7 @@ def _order_problem(before: Sequence[_Ranked], tree: _Ranked) -> str | None:
 
 def _ranked(block: ConlluSentence) -> _Ranked:
     """Return a tree with the values of its comments."""
-    fault = partial(DataError, source=block.source, line=block.line, sent_id=block.sent_id)
-    values = _figures(block, fault)
+    values, fault = _figures(block), block.fault
     if not _RANK.fullmatch(rank := values[RANK]):
         raise fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
     sent_id = (block.sent_id or "").removesuffix(f".{rank}")
@@ -144,20 +139,20 @@ def _ranked(block: ConlluSentence) -> _Ranked:
     words = block.words
     log_prob, score = (finite_number(values[key], key, fault) for key in (LOG_PROB, SCORE))
     parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
-    return _Ranked(block, sent_id, int(rank), _with_read_probabilities(parse, block, fault))
+    return _Ranked(block, sent_id, int(rank), _with_read_probabilities(parse, block))
 
 
-def _with_read_probabilities(parse: Parse, block: ConlluSentence, fault: Fault) -> Parse:
+def _with_read_probabilities(parse: Parse, block: ConlluSentence) -> Parse:
     """Return the parse with the probabilities and the entropy that the block has."""
     if not has_probabilities(block):
         return parse
     entries = misc_entries(block)
     arcs, labeled = (
-        tuple(_probability(each.get(key), f"{key} of word {word}", fault) for word, each in enumerate(entries, 1))
+        tuple(_probability(each.get(key), f"{key} of word {word}", block.fault) for word, each in enumerate(entries, 1))
         for key in (ARC_PROB, LABEL_PROB)
     )
     entropies = block.comments(ENTROPY)
-    entropy = finite_number(entropies[0], ENTROPY, fault) if entropies else None
+    entropy = finite_number(entropies[0], ENTROPY, block.fault) if entropies else None
     return replace(parse, arc_probs=arcs, label_probs=labeled, entropy=entropy)
 
 
@@ -175,12 +170,12 @@ def probability_number(text: str, name: str, fault: Fault) -> float:
     return number
 
 
-def _figures(block: ConlluSentence, fault: Fault) -> dict[str, str]:
+def _figures(block: ConlluSentence) -> dict[str, str]:
     """Return the values of the comments that every tree must have."""
     figures = {key: block.comments(key) for key in FIGURES}
     for key, values in figures.items():
         if len(values) != 1:
-            raise fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
+            raise block.fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
     return {key: value for key, [value] in figures.items()}
 
 

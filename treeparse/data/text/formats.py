@@ -62,14 +62,15 @@ def check_encoding(blocks: Iterator[tuple[int, bytes]], source: str) -> Iterator
     beyond_ascii = 0
     for number, block in blocks:
         if not block.isascii():
-            if is_utf8(block):
-                beyond_ascii += _beyond_ascii(block)
-            else:
+            try:
+                block.decode()
+            except UnicodeDecodeError:
                 ahead = [(number, block), *_first_bytes(blocks, _AHEAD - len(block))]
                 _check_share(ahead, beyond_ascii, source)
                 yield from ahead
                 yield from blocks
                 return
+            beyond_ascii += _beyond_ascii(block)
         yield number, block
 
 
@@ -87,15 +88,6 @@ def check_text(lines: Iterator[tuple[int, bytes]], source: str) -> Iterator[tupl
         if line.strip() and not line.startswith(b"#"):
             break
     yield from lines
-
-
-def is_utf8(data: bytes) -> bool:
-    """Return whether bytes are valid UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def undecodable_lines(block: bytes, first_line: int) -> list[LineFault]:

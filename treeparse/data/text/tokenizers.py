@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from treeparse.data.conllu import ConlluSentence
-from treeparse.errors import DataError, TreeparseError
+from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def tokenised(line: ConlluSentence, tokenizer: Tokenizer) -> Iterator[ConlluSent
     try:
         sentences = [spaced for tokens in tokenizer(text) if (spaced := [*_spaced_tokens(tokens, text)])]
     except Exception as error:  # every library has its own errors
-        where = {"source": line.source, "line": line.line, "sent_id": line.sent_id}
-        raise DataError(f"the tokenizer fails on the text ({type(error).__name__}: {error!s:.200})", **where) from error
+        raise line.fault(f"the tokenizer fails on the text ({type(error).__name__}: {error!s:.200})") from error
     for number, tokens in enumerate(sentences, 1):
         yield _sentence(tokens, line, number)
 

@@ -9,10 +9,9 @@ from typing import TypeVar, Unpack
 import torch
 
 from treeparse.data.features.vocabulary import Vocabulary
-from treeparse.data.mapping import Progress, Words, as_sentences, check_several, each_sentence
+from treeparse.data.mapping import Parsed, Progress, Words, as_sentences, check_several, each_sentence, with_trees
 from treeparse.data.parses import Parse
 from treeparse.data.prefetch import prefetched
-from treeparse.data.with_trees import Parsed, with_trees
 from treeparse.errors import TreeparseError
 from treeparse.model.inference.given import Given
 from treeparse.model.inference.lists import BestLists, GivenTrees

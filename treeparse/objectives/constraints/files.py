@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from treeparse.data.yaml.nodes import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
+from treeparse.data.yaml import at, compose, entries, line_of, read_yaml_text, scalar, shown, texts
 from treeparse.errors import DataError, TreeparseError
 
 from .constraint import ROOT, Constraint, Distance, Root, Target, WordSet, direction_named

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import yaml
 from jsonargparse import Namespace, get_loader, set_loader
 
-from treeparse.data.yaml.bounds import LONGEST, OutOfBoundsError, check_yaml
+from treeparse.data.yaml import LONGEST, OutOfBoundsError, check_yaml
 from treeparse.errors import TreeparseError
 from treeparse.upgrades import SETTING_KEYS, present_class_paths, upgraded_settings
 

@@ -1,1 +1,0 @@
-"""YAML that users write; errors name the line of every mistake."""
