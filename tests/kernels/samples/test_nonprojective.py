@@ -1,4 +1,4 @@
-"""Properties of every sampler of non-projective trees, those for comparison included, and of the choice between them."""
+"""Properties of all samplers of non-projective trees, those for comparison included, and of the choice between them."""
 
 import numpy as np
 import pytest
