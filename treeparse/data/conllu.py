@@ -337,19 +337,10 @@ def _words(rows: Sequence[Sequence[str]]) -> Sentence:
     """Return the words with their columns; a HEAD that is no node of the sentence becomes -1."""
     columns = list(zip(*rows, strict=True))
     nodes = {str(node): node for node in range(len(rows) + 1)}
-    return Sentence(
-        forms=_shared(columns[FORM]),
-        upos=_shared(columns[UPOS]),
-        xpos=_shared(columns[XPOS]),
-        feats=_shared(columns[FEATS]),
-        heads=tuple(nodes.get(head, -1) for head in columns[HEAD]),
-        labels=_shared(columns[DEPREL]),
-    )
-
-
-def _shared(strings: Iterable[str]) -> tuple[str, ...]:
-    """Return the strings interned, so that equal strings of a treebank share memory."""
-    return tuple(map(intern, strings))
+    heads = tuple(nodes.get(head, -1) for head in columns[HEAD])
+    # Interned, because equal strings of a treebank then share memory.
+    forms, upos, xpos, feats, labels = (tuple(map(intern, columns[i])) for i in (FORM, UPOS, XPOS, FEATS, DEPREL))
+    return Sentence(forms, upos, xpos, feats, heads, labels)
 
 
 def key_and_value(comment: str) -> tuple[str, str]:

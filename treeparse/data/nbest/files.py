@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from treeparse.data.compression import plain_name
@@ -39,9 +39,11 @@ def write_nbest(
 
 def nbest_texts(lists: Iterable[NBestList], format: ListFormat, *, drop_empty: bool = False) -> Iterator[str]:
     """Yield the text of each list, as `write_nbest` writes it; raise as it does."""
-    names = _Names()
-    for nbest in lists:
-        name = names.take(nbest.sent_id)
+    taken: set[str] = set()
+    for number, nbest in enumerate(lists, 1):
+        base = nbest.sent_id or f"sentence-{number}"
+        name = next(name for name in chain([base], (f"{base}+{copy}" for copy in count(2))) if name not in taken)
+        taken.add(name)
         _check(nbest, name)
         yield jsonl.line(nbest, name) if format == "jsonl" else conllu.blocks(nbest, name, drop_empty)
 
@@ -78,20 +80,3 @@ def _check(nbest: NBestList, name: str) -> None:
             raise TreeparseError(
                 f"The parse of rank {rank} of sentence {name} has a log_prob or score that is not finite."
             )
-
-
-class _Names:
-    """Gives every sentence a unique id."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._sentences = 0
-
-    def take(self, sent_id: str | None) -> str:
-        self._sentences += 1
-        name = base = sent_id or f"sentence-{self._sentences}"
-        numbers = count(2)
-        while name in self._taken:
-            name = f"{base}+{next(numbers)}"
-        self._taken.add(name)
-        return name

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from treeparse.data.compression import compression_of_content, compression_of_name, plain_name
+from treeparse.data.validation import Fault
 from treeparse.errors import DataError
-
-LineFault = tuple[int, str]
-"""A line number, and what is wrong in that line."""
 
 STDIN = "<stdin>"  # the name of standard input in messages
 
@@ -90,7 +88,7 @@ def check_text(lines: Iterator[tuple[int, bytes]], source: str) -> Iterator[tupl
     yield from lines
 
 
-def undecodable_lines(block: bytes, first_line: int) -> list[LineFault]:
+def undecodable_lines(block: bytes, first_line: int) -> list[Fault]:
     """Return the faults of the lines of a block that are not UTF-8: their first bad byte."""
     faults = []
     for number, line in enumerate(block.split(b"\n"), first_line):

@@ -3,14 +3,11 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from treeparse.data.conllu import ConlluSentence
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY
-
-if TYPE_CHECKING:
-    from spacy.language import Language
 
 SPACE_AFTER_NO = "SpaceAfter=No"
 UNKNOWN = [EMPTY] * 7  # the columns between FORM and MISC
@@ -118,7 +115,9 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
             f"spaCy has no pipeline or language {name!r} that it can load ({error!s:.300}): name a language such as "
             f"en, or install the pipeline, python -m spacy download {name}."
         ) from error
-    _add_sentences(nlp)
+    assigned = {name for pipe in nlp.pipe_names for name in nlp.get_pipe_meta(pipe).assigns}
+    if not assigned & {"doc.sents", "token.is_sent_start"}:
+        nlp.add_pipe("sentencizer")  # spaCy's rules for the ends of sentences
     from treeparse.data.docs import doc_sentences, word_tokens  # which needs numpy
 
     def tokenize(text: str) -> Iterator[list[Token]]:
@@ -126,13 +125,6 @@ def _spacy_tokenizer(name: str) -> Tokenizer:
             yield [Token((token.text,), token.idx, token.idx + len(token.text)) for token in word_tokens(span)]
 
     return tokenize
-
-
-def _add_sentences(nlp: "Language") -> None:
-    """Add spaCy's rules for the ends of sentences if no component of the pipeline finds them."""
-    assigned = {name for pipe in nlp.pipe_names for name in nlp.get_pipe_meta(pipe).assigns}
-    if not assigned & {"doc.sents", "token.is_sent_start"}:
-        nlp.add_pipe("sentencizer")
 
 
 def _stanza_tokenizer(language: str) -> Tokenizer:
