@@ -20,7 +20,7 @@ from treeparse.names import (
     device_named,
 )
 from treeparse.training.loop.optimization import learning_rate
-from treeparse.training.settings.resolved import ResolvedOptimization
+from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.trees.arc_crfs import DISTRIBUTIONS
 
 

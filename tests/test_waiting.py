@@ -17,7 +17,7 @@ from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
 from treeparse.training.loop.module import FiniteNumbers, ParserModule, Step
-from treeparse.training.settings.resolved import ResolvedOptimization
+from treeparse.training.settings.config import ResolvedOptimization
 
 FEW = TRAINING[:3]
 OBJECTIVE = WeightedSum([Weighted(TreeLikelihood()), Weighted(HeadSelection(), 0.5)])

@@ -17,8 +17,8 @@ import torch
 from helpers.drawn import read_drawn
 from udtools import udeval
 
+from treeparse.cli.common import aligned, percent
 from treeparse.cli.main import main
-from treeparse.cli.tables import aligned, percent
 from treeparse.data.conllu import ConlluSentence, read_conllu, write_conllu
 from treeparse.data.nbest.files import write_nbest
 from treeparse.data.parses import NBestList, Parse

@@ -21,9 +21,15 @@ from treeparse.nn import BiLSTMConfig, EncoderConfig, TransformerConfig
 from treeparse.objectives import TreeLikelihood
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.settings import batch_bounds
-from treeparse.training.settings.batch_bounds import GIGABYTE, BatchBounds, lower_bounds
-from treeparse.training.settings.step_memory import LiveStorage, StepMemory, measure_step_memory
+from treeparse.training.settings import step_memory
+from treeparse.training.settings.step_memory import (
+    GIGABYTE,
+    BatchBounds,
+    LiveStorage,
+    StepMemory,
+    lower_bounds,
+    measure_step_memory,
+)
 
 CPU = torch.device("cpu")
 
@@ -121,7 +127,7 @@ def test_a_run_within_a_budget(tiny_config: Path, tmp_path: Path, monkeypatch: p
     found = load_file(train(config, quiet=True) / "model.safetensors")
     data = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["data"]
     assert 10 < data["batch_words"] < 400 and 100 < data["batch_squared"] < 20000 and data["memory"] == 0.001
-    monkeypatch.setattr(batch_bounds, "measure_step_memory", None)
+    monkeypatch.setattr(step_memory, "measure_step_memory", None)
     train(config, resume=True, quiet=True)
     plain = replace(
         config,

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from treeparse.errors import TreeparseError
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.release.export import export_model
+from treeparse.training.release import export_model
 from treeparse.training.state.run_directory import RunDirectory
 
 Values = dict[str, Any]

@@ -15,7 +15,7 @@ from treeparse import Parser
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 from treeparse.training.loop.module import ParserModule
-from treeparse.training.release.export import export_model
+from treeparse.training.release import export_model
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_directory import RunDirectory
 

@@ -5,8 +5,7 @@ import torch
 from torch import nn
 
 from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.settings.config import OptimizationConfig
-from treeparse.training.settings.resolved import ResolvedOptimization
+from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
 
 EPOCH = {"epochs": 1, "steps": 9, "dev_every": 1, "patience": None, "average_decay": None}
 

@@ -9,10 +9,18 @@ from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.errors import TreeparseError
 from treeparse.names import Mixing
 from treeparse.shipped import shipped_files
-from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
+from treeparse.training.settings.config import (
+    DataConfig,
+    OptimizationConfig,
+    ResolvedConfig,
+    ResolvedData,
+    ResolvedOptimization,
+    ResolvedTrainer,
+    TrainConfig,
+    TrainerConfig,
+)
 from treeparse.training.settings.reading import load_config
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
-from treeparse.training.settings.resolved import ResolvedConfig, ResolvedData, ResolvedOptimization, ResolvedTrainer
 
 AUTO_OPTIMIZATION = OptimizationConfig()
 

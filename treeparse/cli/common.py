@@ -1,10 +1,11 @@
-"""Types of arguments, and arguments that several commands have."""
+"""Types of arguments, arguments that several commands have, and the text of numbers and tables that they print."""
 
 import argparse
 import math
 import os
+import re
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -20,6 +21,22 @@ INTERRUPTED = 128 + 2  # as the shell reports SIGINT
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, such as "2 files"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, with the first column left-aligned and the others right-aligned."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in rows]
+
+
+def percent(share: float, *, signed: bool = False) -> str:
+    """Return a share in [0, 1] as a percentage with two decimals, with its sign if ``signed``."""
+    return f"{100 * share:+z.2f}" if signed else f"{100 * share:.2f}"
+
+
+def tsv_line(values: Sequence[object]) -> str:
+    """Return values as a tab-separated line; tabs and line breaks in a value become spaces."""
+    return "\t".join(re.sub(r"[\t\n\r]", " ", str(value)) for value in values) + "\n"
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:

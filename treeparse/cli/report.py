@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from treeparse.cli.common import percent
 from treeparse.cli.scores import AHEAD, PARTS, ScoredSystem, Table, calibration_tables, oracle_table
 from treeparse.cli.sections import figure_of, section_of, tree_of
-from treeparse.cli.tables import percent
 from treeparse.data.conllu import ConlluSentence
 from treeparse.model.folder.files import RUN_MODEL
 from treeparse.pictures.charts import ShareBar, draw_bars, draw_curves

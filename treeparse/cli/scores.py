@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import counted
-from treeparse.cli.tables import aligned, percent
+from treeparse.cli.common import aligned, counted, percent
 from treeparse.data.conllu import ConlluSentence
 from treeparse.data.parses import Parse, with_parses
 from treeparse.sentence import Sentence

@@ -1,16 +1,81 @@
-"""The trees of a list as a forest of shared subtrees, without duplicates."""
+"""Trees of a list as sets of local configurations, and as a forest of subtrees; each shared part is computed once."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Self
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple, Self, TypeVar
 
 import torch
 from torch import Tensor
 
 from treeparse.data.parses import NBestList
-from treeparse.rerank.configurations import dependents_of, differing, post_order
 
 LEFT, RIGHT = 0, 1
 Key = tuple[int, int, tuple[int, ...]]  # a subtree: its top node, the label above it, the subtrees below
+T = TypeVar("T", bound=Hashable)
+
+
+class Configuration(NamedTuple):
+    """A node of a tree with its head, its dependents and the words below it.
+
+    ``left`` and ``right`` are the dependents on either side with their labels, nearest to the node first.
+    ``first``, ``last`` and ``size`` are of the subtree: its outermost words and how many it has. The root, node 0, has
+    the head -1 and the label "".
+    """
+
+    node: int
+    head: int
+    label: str
+    left: tuple[tuple[int, str], ...]
+    right: tuple[tuple[int, str], ...]
+    first: int
+    last: int
+    size: int
+
+
+def configurations(heads: Sequence[int], labels: Sequence[str]) -> list[Configuration]:
+    """Return the configurations of a tree, by node; heads as in CoNLL-U."""
+    dependents = dependents_of(heads)
+    heads, labels = (-1, *heads), ("", *labels)
+    first, last, size = [*range(len(heads))], [*range(len(heads))], [1] * len(heads)
+    for node in post_order(dependents)[:-1]:
+        head = heads[node]
+        first[head], last[head] = min(first[head], first[node]), max(last[head], last[node])
+        size[head] += size[node]
+    result = []
+    for node, own in enumerate(dependents):
+        pairs = [(each, labels[each]) for each in own]
+        left = tuple(pair for pair in reversed(pairs) if pair[0] < node)
+        right = tuple(pair for pair in pairs if pair[0] > node)
+        result.append(Configuration(node, heads[node], labels[node], left, right, first[node], last[node], size[node]))
+    return result
+
+
+def dependents_of(heads: Sequence[int]) -> list[list[int]]:
+    """Return the dependents of each node, node 0 first, in the order of the sentence."""
+    dependents: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for word, head in enumerate(heads, 1):
+        dependents[head].append(word)
+    return dependents
+
+
+def post_order(dependents: Sequence[Sequence[int]]) -> list[int]:
+    """Return the nodes of a tree in post-order."""
+    order = [0]
+    for node in order:  # the loop appends to the list
+        order.extend(dependents[node])
+    return order[::-1]
+
+
+def differing(trees: Sequence[Sequence[T]]) -> tuple[list[T], list[tuple[int, int]]]:
+    """Return the different parts that not all trees have, and pairs ``(tree, part)`` of indices of the parts of trees.
+
+    A tree has a part at most once.
+    """
+    counts = Counter(part for parts in trees for part in parts)
+    distinctive = [part for part, count in counts.items() if count < len(trees)]
+    indices = {part: index for index, part in enumerate(distinctive)}
+    members = [(tree, indices[part]) for tree, parts in enumerate(trees) for part in parts if part in indices]
+    return distinctive, members
 
 
 class Forest(NamedTuple):

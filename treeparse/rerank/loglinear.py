@@ -12,9 +12,8 @@ from torch.nn import functional
 from treeparse.data.features.vocabulary import Vocabulary
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
-from treeparse.rerank.configurations import configurations, differing
 from treeparse.rerank.features import NodeNames, features
-from treeparse.rerank.forests import columns, shifted
+from treeparse.rerank.forests import columns, configurations, differing, shifted
 from treeparse.sentence import Sentence
 
 

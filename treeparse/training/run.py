@@ -31,12 +31,11 @@ from treeparse.training.loop.fit import Training, fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.progress import without_notices
-from treeparse.training.release.export import export_model
-from treeparse.training.settings.batch_bounds import fit_batches_in_memory
-from treeparse.training.settings.config import TrainConfig
+from treeparse.training.release import export_model
+from treeparse.training.settings.config import ResolvedConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective
 from treeparse.training.settings.resolve import TreebankFacts, resolution_remarks, resolve_settings, workload
-from treeparse.training.settings.resolved import ResolvedConfig
+from treeparse.training.settings.step_memory import fit_batches_in_memory
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.identity import check_identity, run_identity, with_values_of_before
 from treeparse.training.state.provenance import Provenance

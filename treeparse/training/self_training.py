@@ -19,7 +19,7 @@ from treeparse.model import Parser
 from treeparse.model.folder.storage import file_digest
 from treeparse.progress import Console
 from treeparse.training.data.treebanks import listed
-from treeparse.training.release.export import export_model
+from treeparse.training.release import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
 from treeparse.training.settings.reading import build_objective, flattened

@@ -4,10 +4,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file
+from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
 from treeparse.cli.models import check_models, load_model
 from treeparse.cli.scores import PARTS, calibration_of, lines_of
-from treeparse.cli.tables import percent
 from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths

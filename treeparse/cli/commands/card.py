@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     check_folder(model)
     check_outputs([str(model / CARD)], inputs=args.tests, others=[args.run], overwrite_input=args.overwrite_input)
     check_models([args.run], args)
-    from treeparse.training.release.card import write_card
+    from treeparse.training.release import write_card
     from treeparse.training.state.run_directory import RunDirectory
 
     run = RunDirectory(args.run)

@@ -11,8 +11,7 @@ from itertools import chain, islice, permutations
 from pathlib import Path
 from typing import Any
 
-from treeparse.cli.common import add_overwrite_argument, counted, output_file
-from treeparse.cli.tables import aligned
+from treeparse.cli.common import add_overwrite_argument, aligned, counted, output_file
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.compression import plain_name
 from treeparse.data.conllu import ConlluSentence, scan_conllu

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_batch_words_argument, add_import_argument, add_output_argument, positive
+from treeparse.cli.common import add_batch_words_argument, add_import_argument, add_output_argument, aligned, positive
 from treeparse.cli.models import check_models, load_model
-from treeparse.cli.tables import aligned
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths

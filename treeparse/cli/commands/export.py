@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         check_output_folder(args.output)
     check_folder(args.run)
     check_modules(args)
-    from treeparse.training.release.export import export_model
+    from treeparse.training.release import export_model
     from treeparse.training.state.run_directory import RunDirectory
 
     import_modules(args)

@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Iterable, Iterator
 
 from treeparse.cli import corpora
-from treeparse.cli.common import add_decoder_argument, positive
+from treeparse.cli.common import add_decoder_argument, positive, tsv_line
 from treeparse.cli.models import SEVERAL
-from treeparse.cli.tables import tsv_line
 from treeparse.corpus.request import is_folder
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import Writer

@@ -4,8 +4,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import modules_of_current_folder, positive, real
-from treeparse.cli.tables import aligned, percent
+from treeparse.cli.common import aligned, modules_of_current_folder, percent, positive, real
 from treeparse.cli.training import add_config_arguments, read_config, stoppable
 from treeparse.shipped import file_or_shipped
 

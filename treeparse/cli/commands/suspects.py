@@ -4,9 +4,15 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from treeparse.cli.common import add_batch_words_argument, add_decoder_argument, add_output_argument, positive, real
+from treeparse.cli.common import (
+    add_batch_words_argument,
+    add_decoder_argument,
+    add_output_argument,
+    positive,
+    real,
+    tsv_line,
+)
 from treeparse.cli.models import SEVERAL, add_model_arguments, check_models, load_models, models_and_files
-from treeparse.cli.tables import tsv_line
 from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank

@@ -22,7 +22,7 @@ from treeparse.model.scorers.scorer import encoder_of
 from treeparse.nn import TransformerConfig, TransformerEncoder
 from treeparse.progress import Console
 from treeparse.sentence import Sentence
-from treeparse.training.settings.resolved import ResolvedConfig
+from treeparse.training.settings.config import ResolvedConfig
 
 FORMAT = 1  # of the cache, part of its keys
 PART = 2**27  # bytes of a file, about

@@ -16,8 +16,8 @@ from treeparse.data.batches.module import TreebankModule
 from treeparse.progress import Console
 from treeparse.training.loop.module import ParserModule
 from treeparse.training.loop.progress import Announcement, RunBar
+from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.resolve import Workload
-from treeparse.training.settings.resolved import ResolvedConfig
 from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory, RunState
 

@@ -19,7 +19,7 @@ from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
 from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.settings.resolved import ResolvedOptimization
+from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_state import RunState
 

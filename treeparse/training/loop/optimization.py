@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from treeparse.training.settings.config import OptimizationConfig
-from treeparse.training.settings.resolved import ResolvedOptimization
+from treeparse.training.settings.config import OptimizationConfig, ResolvedOptimization
 
 NO_RATES: Mapping[nn.Parameter, float] = MappingProxyType({})
 RATE = "rate"  # key of a group of parameters: its learning rate as a share of the run's, 1 by default

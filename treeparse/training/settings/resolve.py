@@ -10,8 +10,17 @@ from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMi
 from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
-from treeparse.training.settings.config import SECTIONS, DataConfig, OptimizationConfig, TrainConfig, TrainerConfig
-from treeparse.training.settings.resolved import ResolvedConfig, ResolvedData, ResolvedOptimization, ResolvedTrainer
+from treeparse.training.settings.config import (
+    SECTIONS,
+    DataConfig,
+    OptimizationConfig,
+    ResolvedConfig,
+    ResolvedData,
+    ResolvedOptimization,
+    ResolvedTrainer,
+    TrainConfig,
+    TrainerConfig,
+)
 
 EPOCHS, STEPS = 14, 3500  # at least, where a config sets neither
 LEAST_BATCH, MOST_BATCH = 200, 1000  # words

@@ -11,8 +11,8 @@ from typing import Any
 from treeparse.data.batches.mixing import ALL_LABELLED, TrainingMix
 from treeparse.errors import TreeparseError
 from treeparse.sentence import Sentence
+from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.reading import differing_settings
-from treeparse.training.settings.resolved import ResolvedConfig
 from treeparse.upgrades import values_of_before
 
 # Settings that change no bit of the outcome: a run may resume with other values.

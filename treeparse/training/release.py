@@ -1,20 +1,29 @@
-"""A model's card: what the model is, its scores and its training, as Markdown that the hub reads."""
+"""The model of a run as a folder of its own: the parser of the best epoch so far, and its card.
+
+The card says in Markdown, which the hub reads, what the model is, its scores and its training.
+"""
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from treeparse.data.features.words import TAG_COLUMNS
+from treeparse.data.files import check_folder
 from treeparse.data.outputs import atomic_write
+from treeparse.data.temporary_files import remove_all_leftovers
+from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.folder.files import CARD
+from treeparse.model.folder.files import CARD, FILES
 from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.provenance import Provenance, licence_tag
@@ -22,6 +31,70 @@ from treeparse.training.state.run_directory import RunDirectory
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
 TREES = {"nonprojective": "all trees", "projective": "trees without crossing arcs"}
+
+
+@dataclass(frozen=True)
+class Export:
+    """The result of an export.
+
+    Attributes:
+        best: the epoch of the model.
+        epochs: number of completed epochs.
+        folder: the model folder.
+        written: false if the folder held this model already and did not change.
+    """
+
+    best: EpochRecord
+    epochs: int
+    folder: Path
+    written: bool
+
+
+def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
+    """Write the model of the best epoch so far into ``folder``, by default the run's own ``model``.
+
+    The run may be finished, killed or still running, which does not change its own result. A model of other weights in
+    ``folder`` is replaced.
+
+    Raises:
+        TreeparseError: the run's folder is no run, has no complete epoch or has damaged files, or ``folder`` holds
+            other files than a model's.
+        OSError: a file cannot be read or written.
+    """
+    check_folder(run.path)
+    if not run.checkpoints.is_dir():
+        raise TreeparseError(f"{run.path} is no run: it has no folder {run.checkpoints.name}. Name a run's folder.")
+    target = run.model if folder is None else folder
+    parser, written = run.read_parser(), False
+    while True:
+        history = run.load_best(parser)
+        if not _holds(target, parser):
+            _check_replaceable(target)
+            parser.save_pretrained(target)
+            write_card(target, run, parser, history)
+            written = True
+        # Training may have continued, even to its own export: the written model must not be older than that one.
+        latest = run.read_history()
+        if best_record(latest) == best_record(history):
+            return Export(best_record(history), len(latest), target, written)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Raise if the folder holds other files than a model's."""
+    remove_all_leftovers(folder)
+    others = sorted(set(os.listdir(folder)) - {*FILES, CARD}) if folder.is_dir() else []
+    if others:
+        raise TreeparseError(f"{folder} holds other things than a model, {others[0]} is one: name a new folder.")
+
+
+def _holds(folder: Path, parser: Parser) -> bool:
+    """Return whether the folder holds a model of these weights."""
+    try:
+        weights = Parser.from_pretrained(folder).state_dict()
+    except (TreeparseError, OSError):
+        return False
+    own = parser.merged_weights()
+    return own.keys() == weights.keys() and all(torch.equal(own[name], weights[name]) for name in own)
 
 
 def write_card(

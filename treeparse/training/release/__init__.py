@@ -1,1 +1,0 @@
-"""The model of a run as a folder of its own, with its card."""
