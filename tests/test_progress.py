@@ -12,7 +12,7 @@ from helpers.sentences import learnable_sentences
 from helpers.terminal import terminal
 
 from treeparse.model import Ensemble
-from treeparse.progress import Announcer, Bar
+from treeparse.progress import Bar, Console
 
 SENTENCES = learnable_sentences(9, seed=3)
 
@@ -52,18 +52,18 @@ def test_a_bar_fits_a_terminal_of_any_width(columns: int, widest: int, monkeypat
 
 def test_work_that_takes_long_is_announced_once(monkeypatch: pytest.MonkeyPatch) -> None:
     with terminal(monkeypatch, "stderr", silence=0) as screen:
-        announcer = Announcer(quiet=False)
+        console = Console(quiet=False)
         for work in ("reading", "loading"):
-            with announcer.during(work):
+            with console.during(work):
                 screen.wait_for(f"{work} ...")
     assert screen.lines == ["treeparse: reading ...", "treeparse: loading ..."]
 
 
 def test_short_work_and_quiet_commands_are_not_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    with terminal(monkeypatch, "stderr", silence=3600) as screen, Announcer(quiet=False).during("reading"):
+    with terminal(monkeypatch, "stderr", silence=3600) as screen, Console(quiet=False).during("reading"):
         pass
     assert screen.text == ""
-    with terminal(monkeypatch, "stderr", silence=0) as screen, Announcer(quiet=True).during("reading"):
+    with terminal(monkeypatch, "stderr", silence=0) as screen, Console(quiet=True).during("reading"):
         time.sleep(0.05)  # in which it would be announced
     assert screen.text == ""
 
@@ -73,6 +73,6 @@ def test_nothing_is_announced_where_nobody_looks(
 ) -> None:
     monkeypatch.setattr("treeparse.progress.SILENCE", 0)
     monkeypatch.setattr("treeparse.progress.SHORT", 0)
-    with Announcer(quiet=False).during("reading"):
+    with Console(quiet=False).during("reading"):
         time.sleep(0.05)
     assert capsys.readouterr() == ("", "")

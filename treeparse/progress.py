@@ -91,37 +91,12 @@ def parsing_bar(
         yield advance
 
 
-class Announcer:
-    """Announces slow work on a terminal when a command has been silent for `SILENCE` seconds."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        self.hidden = quiet or not sys.stderr.isatty()
-        self.last_output = time.monotonic()
-
-    @contextmanager
-    def during(self, work: str) -> Iterator[None]:
-        """Announce the work of the block, such as "loading the model", if it takes long."""
-        timer = Timer(max(SHORT, self.last_output + SILENCE - time.monotonic()), self._announce, [work])
-        timer.daemon = True
-        if not self.hidden:
-            timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-
-    def _announce(self, work: str) -> None:
-        tqdm.write(f"treeparse: {work} ...", file=sys.stderr)
-        sys.stderr.flush()
-        self.last_output = time.monotonic()
-
-
 class Console:
     """Writes lines above the progress bar of a long command; a quiet console writes nothing."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.quiet = quiet
-        self.during = Announcer(quiet=quiet).during
+        self._last_announced = time.monotonic()
 
     @property
     def shows_bars(self) -> bool:
@@ -142,3 +117,20 @@ class Console:
         if not self.quiet:
             tqdm.write(line)
             sys.stdout.flush()
+
+    @contextmanager
+    def during(self, work: str) -> Iterator[None]:
+        """Announce the work of the block, such as "loading the model", on a terminal that was silent for `SILENCE`."""
+        timer = Timer(max(SHORT, self._last_announced + SILENCE - time.monotonic()), self._announce, [work])
+        timer.daemon = True
+        if not self.quiet and sys.stderr.isatty():
+            timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _announce(self, work: str) -> None:
+        self.remark(f"{work} ...")
+        sys.stderr.flush()
+        self._last_announced = time.monotonic()

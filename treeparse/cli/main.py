@@ -19,7 +19,7 @@ from treeparse.cli.common import INTERRUPTED, whole
 from treeparse.cli.stopping import Stopped, signals_exit
 from treeparse.errors import TreeparseError, did_you_mean
 from treeparse.names import device_named
-from treeparse.progress import Announcer
+from treeparse.progress import Console
 from treeparse.version import installed_version
 
 COMMANDS = (
@@ -185,7 +185,7 @@ def _messages_of_kernels(*, quiet: bool) -> Iterator[None]:
 
 def _set_threads(threads: int | None, *, quiet: bool) -> None:
     if threads is not None:
-        with Announcer(quiet=quiet).during("loading PyTorch"):
+        with Console(quiet=quiet).during("loading PyTorch"):
             import torch
 
         torch.set_num_threads(threads)

@@ -17,7 +17,7 @@ from treeparse.names import (
     listing_combination_named,
     precision_named,
 )
-from treeparse.progress import Announcer
+from treeparse.progress import Console
 
 if TYPE_CHECKING:
     from treeparse.model import Ensemble, Parser
@@ -77,7 +77,7 @@ def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
 
 def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
     """Return the parser of a folder, on the device of the arguments."""
-    with Announcer(quiet=args.quiet).during("loading the model"):
+    with Console(quiet=args.quiet).during("loading the model"):
         from treeparse.batch import pick_device
         from treeparse.model import Parser
 

@@ -35,7 +35,7 @@ from treeparse.data.outputs import atomic_write
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
 from treeparse.names import TAGS
-from treeparse.progress import Announcer, parsing_bar
+from treeparse.progress import Console, parsing_bar
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _evaluate(args: argparse.Namespace) -> _Evaluation:
             raise TreeparseError("--combine says how several models parse as one: name them by --model DIR DIR.")
         if args.calibration:
             raise TreeparseError("--calibration is of a model's probabilities: name one by --model DIR.")
-    with Announcer(quiet=args.quiet).during("reading the files"):
+    with Console(quiet=args.quiet).during("reading the files"):
         (gold_file, *files), _, left_out = read_systems([args.gold, *args.systems], args, has_gold=True)
     gold = [sentence.words for sentence in gold_file.sentences]
     systems = [_scored_models(directories, gold, args) for directories in args.model]

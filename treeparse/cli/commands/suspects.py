@@ -17,7 +17,7 @@ from treeparse.corpus.output_checks import check_outputs
 from treeparse.data.annotations import figure
 from treeparse.data.conllu import ConlluSentence, load_treebank
 from treeparse.data.outputs import atomic_output
-from treeparse.progress import Announcer, parsing_bar
+from treeparse.progress import Console, parsing_bar
 
 if TYPE_CHECKING:
     from treeparse.model import Parse
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     models, files = models_and_files([*args.models, *args.gold])
     check_outputs([args.output], inputs=files, others=models, overwrite_input=args.overwrite_input)
     check_models(models, args)
-    with Announcer(quiet=args.quiet).during("reading the files"):
+    with Console(quiet=args.quiet).during("reading the files"):
         sentences = load_treebank(files, single_root=not args.multi_root)
     model, words = load_models(models, args), [sentence.words for sentence in sentences]
     options = {"batch_words": args.batch_words}
