@@ -4,6 +4,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -150,13 +151,9 @@ def parse_files(
 ) -> int:
     """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
 
-    Args:
-        args: the command's arguments, :func:`add_arguments`'s among them.
-        trees: the trees of every sentence, without the options that the arguments hold.
-        output_format: a format, a class path or a writer; None chooses by the name of the output.
-        tags: whether the tags that the model predicts are written.
-        also_read: further files and globs that the command reads.
-        prepare: completes the trees once the model is loaded.
+    ``trees`` lacks the options that the arguments of `add_arguments` hold; ``prepare`` completes it once the model is
+    loaded. ``output_format`` is a format, a class path or a writer; None chooses by the name of the output.
+    ``also_read`` are further files and globs that the command reads.
     """
     models, inputs = models_and_files([*args.models, *args.inputs])
     request = CorpusRequest(
@@ -179,7 +176,7 @@ def parse_files(
 
     trees = prepare(model, replace(request.trees, rules=rules))
     request = replace(request, trees=trees, tokenizer=tokenizer)
-    with _Progress(args) as observer:
+    with closing(_Progress(args)) as observer:
         summary = parse_parts(model, request, parts, observer=observer)
     Console(quiet=args.quiet).remark(closing_line(summary, request))
     return 0
@@ -209,10 +206,7 @@ class _Progress(CorpusObserver):
         self._hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
         self._bar = ParsingBar(None, hidden=True)  # until the size of the input is known
 
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __exit__(self, *error: Any) -> None:
+    def close(self) -> None:
         self._bar.close()
 
     def start(self, size: int | None) -> None:

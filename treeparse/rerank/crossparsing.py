@@ -54,11 +54,7 @@ class Listing:
 
 
 def fold_indices(sentences: int, folds: int, fold: int) -> range:
-    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``.
-
-    Raises:
-        TreeparseError: if a fold would have all sentences or none.
-    """
+    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``; raise for an empty fold."""
     if not 2 <= folds <= sentences:
         raise TreeparseError(f"{sentences:,} sentences make from 2 to {sentences:,} folds, got {folds:,} folds.")
     return range(fold, sentences, folds)

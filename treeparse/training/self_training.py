@@ -101,12 +101,7 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
 
     Round 0 learns the trees alone. Later rounds also learn the previous round's best trees (`SilverTrees`), with the
     same weight. They take 1,600 steps if the config sets neither steps nor epochs, and have no patience if it is
-    ``auto``.
-
-    Args:
-        config: the settings of self-training.
-        number: number of the round.
-        selected: whether the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
+    ``auto``. If ``selected``, the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
     """
     folder = Path(config.output)
     output = str(_run(folder, number))
@@ -125,11 +120,7 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
 
 
 def read_rounds(folder: Path) -> list[Round]:
-    """Read the finished rounds of a folder.
-
-    Raises:
-        TreeparseError: the file of rounds is damaged.
-    """
+    """Read the finished rounds of a folder; raise if the file of rounds is damaged."""
     path = folder / ROUNDS
     if not path.is_file():
         return []
@@ -180,10 +171,9 @@ class _SelfTraining:
             return self.sentences
         path = _silver(self.folder, number)
         if not path.is_file():
-            parser = Parser.from_pretrained(_run(self.folder, number - 1))
-            write_conllu(
-                path, self._sure_parses(parser.to(pick_device(self.config.trainer.device)), self.least_log_prob)
-            )
+            device = pick_device(self.config.trainer.device)
+            parser = Parser.from_pretrained(_run(self.folder, number - 1)).to(device)
+            write_conllu(path, self._sure_parses(parser, self.least_log_prob))
         return sum(1 for _ in UnlabelledText([path], words=1, max_words=self.text.max_words).once())
 
     def _sure_parses(self, parser: Parser, least: float) -> Iterator[ConlluSentence]:

@@ -14,16 +14,14 @@ from treeparse.upgrades import upgraded_settings
 def begin_runs(path: Path, settings: Mapping[str, Any], what: str, *, replaceable: Collection[str] = ()) -> None:
     """Write the settings of all runs of a folder to a file in it, or compare them with the settings in that file.
 
-    The function also removes the half-written files of killed processes, in the folder and the folders in it.
+    The function creates the folder and removes the half-written files of killed processes, also in the folders in it.
+    It raises if the folder was begun with other settings, holds other files, or its file is damaged.
 
     Args:
-        path: the file; its folder is created.
+        path: the file.
         settings: plain data. Settings that the file lacks are not compared, because later versions added them.
         what: the purpose of the runs in messages: "cross-parsing".
         replaceable: settings that may change, because nothing in the folder depends on them yet.
-
-    Raises:
-        TreeparseError: the folder was begun with other settings, holds other files, or its file is damaged.
     """
     for folder in (path.parent, *path.parent.glob("*/")):
         remove_all_leftovers(folder)

@@ -59,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lists", nargs="+", metavar="LISTS", help="n-best files, also compressed; globs; - for stdin")
     add_output_argument(parser, "the parses; .gz compresses")
     parser.add_argument("--mbr", choices=("las", "uas"), help="choose by the expected LAS or UAS (default: las)")
-    parser.add_argument(
-        "--model", metavar="DIR", help="choose by the reranker in this folder, as train-reranker wrote it"
-    )
+    parser.add_argument("--model", metavar="DIR", help="choose by the reranker in DIR, as train-reranker wrote it")
     parser.add_argument("--scorer", metavar="PATH", help="choose by your own function or class, such as mine.flat")
     parser.add_argument(
         "--weights",

@@ -38,9 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("lists", metavar="LISTS", help="n-best lists of these sentences, CoNLL-U or JSONL; a glob")
     parser.add_argument("-o", "--output", type=output_file, required=True, metavar="DIR", help="the reranker's folder")
     parser.add_argument("--kind", choices=("global", "neural"), default="global", help="see below (default: global)")
-    parser.add_argument(
-        "--dev", nargs=2, metavar=("GOLD", "LISTS"), help="held-out trees and lists, to choose an epoch"
-    )
+    parser.add_argument("--dev", nargs=2, metavar=("GOLD", "LISTS"), help="held-out trees and lists to choose an epoch")
     parser.add_argument("--tune", metavar="DIR", help="only fit the base weight of this reranker to LISTS")
     parser.add_argument(
         "--target", choices=("expected", "best"), default="expected", help="see below (default: expected)"

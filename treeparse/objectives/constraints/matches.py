@@ -74,9 +74,7 @@ class ConstraintMatches:
     def expectations(self, marginals: Tensor, kind_log_probs: Tensor) -> Tensor:
         """Return the expected numbers of words ``(B, R)`` that match each constraint.
 
-        Args:
-            marginals: probabilities of arcs ``(B, n+1, n+1)``.
-            kind_log_probs: ``(A, G)``, given the arcs.
+        ``marginals`` ``(B, n+1, n+1)`` are of arcs, ``kind_log_probs`` ``(A, G)`` of kinds of labels given the arcs.
         """
         column, item, head, dependent = torch.cat([self.plain, self.labelled], 1)
         probs = kind_log_probs.exp()[self.rows]
@@ -105,11 +103,7 @@ class ConstraintMatches:
 
 
 def label_sets(constraints: Sequence[Constraint], names: Sequence[str], count: int) -> Tensor:
-    """Return which labels each constraint allows, ``(R, L)`` bool; all labels if it names none.
-
-    Raises:
-        TreeparseError: for labels that are not in ``names``.
-    """
+    """Return which labels each constraint allows, ``(R, L)`` bool: all if it names none; raise for unknown names."""
     labels = {label for constraint in constraints for label in constraint.label}
     if labels and len(names) != count:
         raise TreeparseError(
@@ -180,11 +174,8 @@ def _tags(sentence: Sentence) -> Sequence[str]:
 def _arcs(constraint: Constraint, heads: Tensor, dependents: Tensor, is_arc: Tensor) -> Tensor:
     """Return item, head and dependent ``(3, arcs)`` of the arcs that match a constraint, whatever their labels.
 
-    Args:
-        constraint: its direction and distance count here.
-        heads: the nodes ``(B, n+1)`` bool that may be heads.
-        dependents: the nodes ``(B, n+1)`` bool that may be dependents.
-        is_arc: the entries that are arcs, ``(B, n+1, n+1)`` bool.
+    ``heads`` and ``dependents``, ``(B, n+1)`` bool, are the nodes that the constraint allows; ``is_arc``,
+    ``(B, n+1, n+1)`` bool, has the entries that are arcs.
     """
     position = torch.arange(is_arc.shape[-1], device=is_arc.device)
     apart = position.unsqueeze(-1) - position  # head less dependent

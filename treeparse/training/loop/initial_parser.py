@@ -85,10 +85,9 @@ def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> 
     here, there = _sizes(config), _sizes(source)
     differing = {name: value for name, value in there.items() if here.get(name, value) != value}
     if differing:
-        values = "; ".join(
-            f"{name} is {_shown(value)} there and {_shown(here[name])} here" for name, value in differing.items()
-        )
-        options = " ".join(shlex.quote(f"--{name}={_shown(value)}") for name, value in differing.items())
+        shown = {name: json.dumps(value) for name, value in differing.items()}
+        values = "; ".join(f"{name} is {text} there and {json.dumps(here[name])} here" for name, text in shown.items())
+        options = " ".join(shlex.quote(f"--{name}={text}") for name, text in shown.items())
         raise TreeparseError(
             f"The weights in {directory} do not fit the model that the config describes: {values}. "
             f"Give the config's model section the values of the other ({options}), or train without init_from."
@@ -98,11 +97,7 @@ def _check_sizes(config: ParserConfig, source: ParserConfig, directory: str) -> 
 def _sizes(config: ParserConfig) -> dict[str, Any]:
     """Return the settings that fix the weights' shapes and meaning, by the names of their options."""
     sizes = scorer_kind(config).shaping().items()
-    return {f"model.{name}": json.loads(_shown(value)) for name, value in sizes}  # with lists for tuples
-
-
-def _shown(value: Any) -> str:
-    return json.dumps(value)
+    return {f"model.{name}": json.loads(json.dumps(value)) for name, value in sizes}  # with lists for tuples
 
 
 @torch.no_grad()
@@ -120,12 +115,10 @@ def _added(old: Indexer, new: Indexer, words: int) -> str:
         more = f" and {len(labels) - NAMED_LABELS} more" if len(labels) > NAMED_LABELS else ""
         share = sum(counts) / words
         parts.append(f"labels new to the model: {', '.join(labels[:NAMED_LABELS])}{more} ({share:.1%} of the words)")
-    old_tables = _vocabularies(old)
-    sizes = [
-        (noun, len(_new_items(old_tables.get(noun, EMPTY), table)[0])) for noun, table in _vocabularies(new).items()
-    ]
-    if any(size for _, size in sizes):
-        parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes if size))
+    before, now = _vocabularies(old), _vocabularies(new)
+    sizes = {noun: len(_new_items(before.get(noun, EMPTY), table)[0]) for noun, table in now.items()}
+    if any(sizes.values()):
+        parts.append(", ".join(f"{size:,} new {noun}{'s' * (size != 1)}" for noun, size in sizes.items() if size))
     if lost := [TAG_COLUMNS[column] for column in old.tags if column not in new.tags]:
         parts.append(f"it will not predict {' and '.join(lost)}, of which model.tags has no weight")
     return "; ".join(parts) or "it knows all labels, words and characters of data.train"

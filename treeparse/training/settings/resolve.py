@@ -72,10 +72,7 @@ def resolve_settings(
 ) -> ResolvedConfig:
     """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
 
-    Args:
-        config: the settings of the user.
-        facts: facts about the run's sentences.
-        earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
+    ``earlier`` has the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
     """
     if earlier is not None:
         config = _with_earlier_values(config, earlier)

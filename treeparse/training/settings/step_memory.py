@@ -62,19 +62,10 @@ def fit_batches_in_memory(
     mix: TrainingMix = ALL_LABELLED,
     earlier: Mapping[str, Any] | None = None,
 ) -> TrainConfig:
-    """Return the config with batches small enough for ``data.memory``.
+    """Return the config with batches small enough for ``data.memory``; raise if the longest sentence needs more.
 
-    Args:
-        config: the settings of the user.
-        parser: the parser that will be trained.
-        objective: the loss.
-        sentences: the training sentences.
-        say: called with a line that says what memory a step takes.
-        mix: what an epoch consists of.
-        earlier: the settings of the run to resume, as plain data; its bounds are taken without a measurement.
-
-    Raises:
-        TreeparseError: the longest sentence needs more memory.
+    A line to ``say`` tells the memory of a step. ``earlier`` has the settings of the run to resume, as plain data; its
+    bounds are taken without a measurement.
     """
     data = config.data
     if data.memory is None:
@@ -105,17 +96,10 @@ def fit_batches_in_memory(
 def lower_bounds(
     bounds: BatchBounds, budget: float, memory: StepMemory, longest: int, batch_factor: float = 1.0
 ) -> BatchBounds:
-    """Lower both bounds by one factor, as far as the largest batch that they allow exceeds the budget.
+    """Lower both bounds by one factor, as far as the largest batch that they allow exceeds the budget, in gigabytes.
 
-    Args:
-        bounds: the bounds of the settings.
-        budget: gigabytes.
-        memory: the memory of a step.
-        longest: nodes of the longest sentence, which may exceed the bounds as a batch of its own.
-        batch_factor: how many times the bounds a batch may hold.
-
-    Raises:
-        TreeparseError: the longest sentence needs more than the budget.
+    The longest sentence, of ``longest`` nodes, may exceed the bounds as a batch of its own: the function raises if it
+    needs more than the budget. A batch may hold ``batch_factor`` times the bounds.
     """
     alone = memory.bytes(longest, longest**2)
     if alone > budget * GIGABYTE:
