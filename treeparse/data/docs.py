@@ -6,7 +6,6 @@ label "ROOT".
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -35,14 +34,6 @@ def _is_a(value: object, module: str, name: str) -> bool:
     return any((kind.__module__, kind.__name__) == (module, name) for kind in type(value).__mro__)
 
 
-@dataclass(frozen=True, slots=True)
-class DocTree:
-    """A tree over all tokens of a Doc's sentence; heads are token indices in the Doc, the root's its own."""
-
-    heads: tuple[int, ...]
-    labels: tuple[str, ...]
-
-
 def doc_sentences(doc: "Doc") -> "list[Span]":
     """Return the spans of a Doc's sentences that have words."""
     return [span for span in _spans(doc) if word_tokens(span)]
@@ -68,8 +59,11 @@ def span_words(span: "Span") -> Sentence:
     return Sentence(tuple(word.text for word in words), upos, xpos, feats)
 
 
-def doc_tree(span: "Span", parse: Parse) -> DocTree:
-    """Return the tree over all tokens of a sentence from the parse of its words."""
+def doc_arcs(span: "Span", parse: Parse) -> list[tuple[int, str]]:
+    """Return the head and label of each token of a sentence from the parse of its words.
+
+    Heads are indices of tokens in the Doc; the head of the root is the root.
+    """
     indices = [word.i for word in word_tokens(span)]
     if len(indices) != len(parse.heads):
         raise TreeparseError(f"A sentence of {len(indices)} words cannot have a tree of {len(parse.heads)}.")
@@ -78,9 +72,7 @@ def doc_tree(span: "Span", parse: Parse) -> DocTree:
         for index, head, label in zip(indices, parse.heads, parse.labels, strict=True)
     }
     of_space = [indices[0], *range(span.start, span.end - 1)]
-    arcs = [of_words.get(index) or (head, SPACE_LABEL) for index, head in enumerate(of_space, span.start)]
-    heads, labels = zip(*arcs, strict=True)
-    return DocTree(heads, labels)
+    return [of_words.get(index) or (head, SPACE_LABEL) for index, head in enumerate(of_space, span.start)]
 
 
 def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
@@ -90,14 +82,17 @@ def fill_doc(doc: "Doc", parses: Sequence[Parse]) -> None:
     """
     if (count := len(doc_sentences(doc))) != len(parses):
         raise TreeparseError(f"A Doc of {count} sentences with words cannot have {len(parses)} trees.")
-    remaining, trees, starts = iter(parses), list[DocTree](), set[int]()
+    remaining, arcs, starts = iter(parses), list[tuple[int, str]](), set[int]()
     for span in _spans(doc):
         starts.add(span.start)
-        trees.append(doc_tree(span, next(remaining)) if word_tokens(span) else _space_tree(span))
-    if not trees:
+        if word_tokens(span):
+            arcs += doc_arcs(span, next(remaining))
+        else:  # a chain of white space
+            arcs += [(span.start, ROOT_IN_DOCS), *((head, SPACE_LABEL) for head in range(span.start, span.end - 1))]
+    if not arcs:
         return
-    heads = [head - index for index, head in enumerate(head for tree in trees for head in tree.heads)]
-    labels = [doc.vocab.strings.add(label) for tree in trees for label in tree.labels]
+    heads = [head - index for index, (head, _) in enumerate(arcs)]
+    labels = [doc.vocab.strings.add(label) for _, label in arcs]
     doc.from_array(["HEAD", "DEP"], _as_array(heads, labels))
     # spaCy has guessed the sentences from the trees, wrongly where arcs cross much or there are several roots.
     doc.from_array(["SENT_START"], _as_array([1 if index in starts else -1 for index in range(len(doc))]))
@@ -118,9 +113,3 @@ def _column(tags: Iterable[str]) -> tuple[str, ...] | None:
     """Return a column of tags; None if no word has one."""
     column = tuple(tag or EMPTY for tag in tags)
     return None if set(column) == {EMPTY} else column
-
-
-def _space_tree(span: "Span") -> DocTree:
-    """Return the tree of a sentence without words: a chain."""
-    heads = [span.start, *range(span.start, span.end - 1)]
-    return DocTree(tuple(heads), (ROOT_IN_DOCS, *[SPACE_LABEL] * (len(heads) - 1)))

@@ -27,7 +27,7 @@ from spacy.tokens import Doc, Span, Token
 from spacy.util import minibatch
 
 from treeparse.batch import pick_device
-from treeparse.data.docs import doc_sentences, doc_tree, fill_doc, span_words, word_tokens
+from treeparse.data.docs import doc_arcs, doc_sentences, fill_doc, span_words, word_tokens
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
@@ -209,8 +209,8 @@ class ParserComponent(Pipe):
                 token._.arc_prob, token._.label_prob = arc, labeled
             span._.tree_log_prob, span._.tree_entropy = parse.log_prob, parse.entropy
         if best:
-            trees = [(each, doc_tree(span, each)) for each in best]
+            trees = [(each, *map(list, zip(*doc_arcs(span, each), strict=True))) for each in best]
             span._.kbest = [
-                {"heads": list(tree.heads), "deps": list(tree.labels), "log_prob": each.log_prob, "score": each.score}
-                for each, tree in trees
+                {"heads": heads, "deps": labels, "log_prob": each.log_prob, "score": each.score}
+                for each, heads, labels in trees
             ]
