@@ -45,7 +45,13 @@ def with_misc(sentence: ConlluSentence, entries: Sequence[Mapping[str, str | Non
     words = iter(entries)
     for index, line in enumerate(lines):
         if is_word_row(line):
-            lines[index] = _with_entries(line, next(words))
+            values, body = next(words), line.removesuffix("\r")
+            columns = body.split("\t")
+            old = [] if columns[MISC] == EMPTY else columns[MISC].split("|")
+            others = [item for item in old if item.partition("=")[0] not in values]
+            added = (f"{key}={value}" for key, value in values.items() if value is not None)
+            columns[MISC] = "|".join([*others, *added]) or EMPTY
+            lines[index] = "\t".join(columns) + line[len(body) :]
     return replace(sentence, text=mark + "\n".join(lines))
 
 
@@ -90,13 +96,3 @@ def with_head_sets(sentence: ConlluSentence, parse: Parse) -> ConlluSentence:
     if parse.head_sets is None:
         raise ValueError("The parse has no sets of heads: request them by head_threshold in parse.")
     return with_misc(sentence, [{HEADS: ",".join(map(str, heads))} for heads in parse.head_sets])
-
-
-def _with_entries(line: str, entries: Mapping[str, str | None]) -> str:
-    body = line.removesuffix("\r")
-    columns = body.split("\t")
-    old = [] if columns[MISC] == EMPTY else columns[MISC].split("|")
-    others = [item for item in old if item.partition("=")[0] not in entries]
-    added = (f"{key}={value}" for key, value in entries.items() if value is not None)
-    columns[MISC] = "|".join([*others, *added]) or EMPTY
-    return "\t".join(columns) + line[len(body) :]

@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from treeparse.data.annotations import (
     ARC_PROB,
@@ -22,7 +21,7 @@ from treeparse.data.annotations import (
     with_probabilities,
     without_probabilities,
 )
-from treeparse.data.conllu import ConlluSentence, key_and_value, read_conllu
+from treeparse.data.conllu import ConlluSentence, key_and_value
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.validation import shown
 from treeparse.errors import DataError
@@ -84,11 +83,6 @@ class _Ranked:
     sent_id: str  # of the sentence
     rank: int
     parse: Parse
-
-
-def read(path: str | Path) -> Iterator[NBestList]:
-    """Read lists, one at a time."""
-    return join_trees(read_conllu(path, require_trees=True, single_root=False))
 
 
 def join_trees(blocks: Iterable[ConlluSentence]) -> Iterator[NBestList]:

@@ -6,6 +6,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from treeparse.data.compression import plain_name
+from treeparse.data.conllu import read_conllu
 from treeparse.data.nbest import conllu, jsonl
 from treeparse.data.outputs import atomic_output
 from treeparse.data.parses import NBestList
@@ -60,7 +61,9 @@ def read_nbest(path: str | Path, *, format: ListFormat | None = None) -> Iterato
             order, missing or wrong numbers, mixed sentences, or no sentence; with file, line and ``sent_id``.
         OSError: the file cannot be read.
     """
-    return jsonl.read(path) if format_of(path, format) == "jsonl" else conllu.read(path)
+    if format_of(path, format) == "jsonl":
+        return jsonl.read(path)
+    return conllu.join_trees(read_conllu(path, require_trees=True, single_root=False))
 
 
 def format_of(path: str | Path, form: ListFormat | None = None) -> ListFormat:
