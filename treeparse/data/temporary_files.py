@@ -11,7 +11,7 @@ import secrets
 import shutil
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -71,15 +71,11 @@ def remove_leftovers(targets: Iterable[str | Path]) -> None:
         path = Path(os.path.realpath(target))
         names[path.parent].add(_shortened(path.name))
     for folder, own_names in names.items():
-        _remove_leftovers(folder, own_names)
+        remove_all_leftovers(folder, own_names)
 
 
-def remove_all_leftovers(folder: Path) -> None:
-    """Remove the temporary files that killed processes left in a folder, of any output."""
-    _remove_leftovers(folder, None)
-
-
-def _remove_leftovers(folder: Path, names: set[str] | None) -> None:
+def remove_all_leftovers(folder: Path, names: Container[str] | None = None) -> None:
+    """Remove the temporary files that killed processes left in a folder, of all outputs or of those with some names."""
     try:
         matches = list(filter(None, map(_TEMPORARY_NAME.fullmatch, os.listdir(folder))))
     except OSError:  # the folder does not exist or cannot be read
