@@ -124,14 +124,18 @@ def _order_problem(before: Sequence[_Ranked], tree: _Ranked) -> str | None:
 
 def _ranked(block: ConlluSentence) -> _Ranked:
     """Return a tree with the values of its comments."""
-    values, fault = _figures(block), block.fault
-    if not _RANK.fullmatch(rank := values[RANK]):
-        raise fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
+    figures = {key: block.comments(key) for key in FIGURES}
+    for key, values in figures.items():
+        if len(values) != 1:
+            raise block.fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
+    [rank] = figures[RANK]
+    if not _RANK.fullmatch(rank):
+        raise block.fault(f"the rank must be an integer of at least 1, got {shown(rank)}")
     sent_id = (block.sent_id or "").removesuffix(f".{rank}")
     if sent_id in ("", block.sent_id):
-        raise fault(f"the sent_id of a tree of rank {rank} must be the sentence's, followed by .{rank}")
+        raise block.fault(f"the sent_id of a tree of rank {rank} must be the sentence's, followed by .{rank}")
     words = block.words
-    log_prob, score = (finite_number(values[key], key, fault) for key in (LOG_PROB, SCORE))
+    log_prob, score = (finite_number(figures[key][0], key, block.fault) for key in (LOG_PROB, SCORE))
     parse = Parse(words.forms, words.heads or (), words.labels or (), log_prob, score)
     return _Ranked(block, sent_id, int(rank), _with_read_probabilities(parse, block))
 
@@ -162,15 +166,6 @@ def probability_number(text: str, name: str, fault: Fault) -> float:
     if not 0 <= number <= 1:
         raise fault(f"the {name} must be from 0 to 1, got {shown(text)}")
     return number
-
-
-def _figures(block: ConlluSentence) -> dict[str, str]:
-    """Return the values of the comments that every tree must have."""
-    figures = {key: block.comments(key) for key in FIGURES}
-    for key, values in figures.items():
-        if len(values) != 1:
-            raise block.fault(f"every tree of an n-best list must have one comment # {key}, got {len(values)}")
-    return {key: value for key, [value] in figures.items()}
 
 
 def finite_number(text: str, name: str, fault: Fault) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from treeparse.data.annotations import ENTROPY
-from treeparse.data.conllu import ConlluSentence
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence
 from treeparse.data.files import display_name, numbered_lines, open_input
 from treeparse.data.nbest.conllu import (
     LOG_PROB,
@@ -58,7 +58,7 @@ def read(path: str | Path) -> Iterator[NBestList]:
                 empty = False
                 yield _list(content, source, number)
     if empty:
-        raise DataError("the file holds no sentence", source=source)
+        raise DataError(NO_SENTENCE, source=source)
 
 
 def _list(content: bytes, source: str, number: int) -> NBestList:

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from treeparse.data.compression import plain_name
@@ -99,9 +98,11 @@ class UnlabelledText:
         Raises:
             DataError: a sentence is faulty and ``on_invalid`` is not given.
         """
-        for sentence in chain.from_iterable(map(self._sentences, self.paths)):
-            if len(sentence.words) <= self.max_words:
-                yield sentence
+        for path in self.paths:
+            read = read_text if plain_name(path).endswith(TEXT_SUFFIXES) else read_conllu
+            for sentence in read(path, on_invalid=self.on_invalid):
+                if len(sentence.words) <= self.max_words:
+                    yield sentence
 
     def _rewind(self) -> None:
         self._done = self._before = 0  # words of the endless text, to here and to the start of this pass
@@ -129,7 +130,3 @@ class UnlabelledText:
             words = sentence.words
             bare = Sentence(words.forms, words.upos, words.xpos, words.feats)
             yield UnlabelledSentence(bare, index, f"{sentence.source}:{sentence.line}")
-
-    def _sentences(self, path: Path) -> Iterator[ConlluSentence]:
-        read = read_text if plain_name(path).endswith(TEXT_SUFFIXES) else read_conllu
-        return read(path, on_invalid=self.on_invalid)
