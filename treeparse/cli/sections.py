@@ -61,9 +61,8 @@ def compared_sections(args: argparse.Namespace, most: int) -> Sections:
     systems, indices, _ = read_systems([path for path in (args.input, args.system) if path], args)
     sentences = systems[0].sentences
     chosen, has_more = choose(range(len(indices)), lambda number: sentences[number].sent_id, args.sentence, most)
-    return [
-        section_of(sentences[number], indices[number], _compared(systems, number, args)) for number in chosen
-    ], has_more
+    figures = {number: _compared(systems, number, args) for number in chosen}
+    return [section_of(sentences[number], indices[number], each) for number, each in figures.items()], has_more
 
 
 def _compared(systems: Sequence[System], number: int, args: argparse.Namespace) -> list[Figure]:

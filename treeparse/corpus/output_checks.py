@@ -8,8 +8,8 @@ from itertools import pairwise, product
 from pathlib import Path
 
 from treeparse.data.files import STANDARD_STREAM, expand_paths
-from treeparse.data.outputs import check_output, check_output_folder
-from treeparse.data.temporary_files import remove_all_leftovers, remove_leftovers
+from treeparse.data.outputs import check_output
+from treeparse.data.temporary_files import remove_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.model.folder.files import FILES, RUN_MODEL
 
@@ -65,21 +65,6 @@ def check_new_folder(path: str | Path) -> None:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(above))
     if not os.access(above, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(above))
-
-
-def check_model_folder(path: str, kind: str, *others: str) -> None:
-    """Raise if no model can be written to a folder, or if the folder holds other files than a model's.
-
-    Args:
-        path: the folder.
-        kind: of model, for the message.
-        others: names of further files that the folder may hold.
-    """
-    check_output_folder(path)
-    remove_all_leftovers(Path(path))
-    foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
-    if foreign:
-        raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")
 
 
 def _identity(path: str | Path) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from treeparse.batch import pick_device
 from treeparse.data.conllu import ConlluSentence, load_treebank, write_conllu
@@ -23,7 +23,7 @@ from treeparse.training.settings.config import TrainConfig
 from treeparse.training.several_runs import begin_runs
 
 Method = Literal["best", "samples", "different_samples"]
-METHODS: tuple[Method, ...] = ("best", "samples", "different_samples")
+METHODS: tuple[Method, ...] = get_args(Method)
 SETTINGS, TRAIN, RUN = "crossparsing.json", "train.conllu", "run"
 CHUNK = 500  # sentences whose lists are in memory at once
 
@@ -54,7 +54,7 @@ class Listing:
 
 
 def fold_indices(sentences: int, folds: int, fold: int) -> range:
-    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``; raise for an empty fold."""
+    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``; raise if one is empty."""
     if not 2 <= folds <= sentences:
         raise TreeparseError(f"{sentences:,} sentences make from 2 to {sentences:,} folds, got {folds:,} folds.")
     return range(fold, sentences, folds)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,6 @@ from treeparse.sentence import EMPTY, Sentence
 BASE_WEIGHTS = tuple(2 ** (power / 4) for power in range(-12, 29))  # the candidates: from 1/8 to 128
 ListModel = LogLinear | TreeNetwork  # scores trees of lists
 Target = Literal["expected", "best"]
-TARGETS: tuple[Target, ...] = ("expected", "best")
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class LearningConfig:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        name_among(self.target, TARGETS, f"Unknown target {self.target!r:.60}")
+        name_among(self.target, get_args(Target), f"Unknown target {self.target!r:.60}")
         if min(self.epochs, self.batch_lists) < 1 or not self.learning_rate > 0 or self.weight_decay < 0:
             raise TreeparseError(
                 "epochs and batch_lists must be 1 or more, learning_rate above 0, and weight_decay 0 or more, got "

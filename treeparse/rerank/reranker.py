@@ -40,7 +40,7 @@ class NeuralSettings:
     model: TreeNetworkConfig
 
 
-SETTINGS = {"global": GlobalSettings, "neural": NeuralSettings}
+KINDS = {"global": (GlobalSettings, LogLinear), "neural": (NeuralSettings, TreeNetwork)}  # settings and model
 
 
 class Reranker:
@@ -123,16 +123,13 @@ class Reranker:
         kind = config.get(KIND)
         if kind is None:
             raise TreeparseError(f"{directory} is the folder of a parser, not of a reranker.")
-        if not isinstance(kind, str) or kind not in SETTINGS:
-            raise TreeparseError(f"{directory}/{CONFIG}: Unknown reranker {kind!r:.60}. Kinds: {', '.join(SETTINGS)}.")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise TreeparseError(f"{directory}/{CONFIG}: Unknown reranker {kind!r:.60}. Kinds: {', '.join(KINDS)}.")
         _drop_parser_vectors(config.get("model"), directory)
-        settings = from_plain(SETTINGS[kind], config, f"{directory}/{CONFIG}")
+        kind_of_settings, network = KINDS[kind]
+        settings: Any = from_plain(kind_of_settings, config, f"{directory}/{CONFIG}")
         with restoring(KIND, directory):
-            model = (
-                LogLinear.restore(settings.model, vocabulary)
-                if isinstance(settings, GlobalSettings)
-                else TreeNetwork.restore(settings.model, vocabulary)
-            )
+            model = network.restore(settings.model, vocabulary)
         load_weights(model, weights, str(directory))
         return cls(model, settings.base_weight)
 

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal, SupportsFloat, cast
+from typing import Any, Literal, SupportsFloat, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,7 @@ from treeparse.metrics.counts import universal_label
 from treeparse.user_code import import_code
 
 Metric = Literal["las", "uas"]
-METRICS: tuple[Metric, ...] = ("las", "uas")
 Weighting = Literal["auto", "probabilities", "draws"]
-WEIGHTINGS: tuple[Weighting, ...] = ("auto", "probabilities", "draws")
 
 Scorer = Callable[[NBestList], Iterable[SupportsFloat]]
 """Returns the scores of a list's parses, in order: the higher, the better."""
@@ -110,8 +108,8 @@ class ExpectedAccuracy:
     scorer: Scorer | None = None
 
     def __post_init__(self) -> None:
-        name_among(self.metric, METRICS, f"Unknown metric {self.metric!r:.60}")
-        name_among(self.weights, WEIGHTINGS, f"Unknown weighting {self.weights!r:.60}")
+        name_among(self.metric, get_args(Metric), f"Unknown metric {self.metric!r:.60}")
+        name_among(self.weights, get_args(Weighting), f"Unknown weighting {self.weights!r:.60}")
         if self.weights == "draws" and self.scorer is not None:
             raise TreeparseError(
                 "weights='draws' cannot be combined with a scorer, because draws have equal weights: leave one out."

@@ -4,7 +4,6 @@ The card says in Markdown, which the hub reads, what the model is, its scores an
 """
 
 import json
-import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +17,11 @@ import yaml
 from treeparse.data.features.words import TAG_COLUMNS
 from treeparse.data.files import check_folder
 from treeparse.data.outputs import atomic_write
-from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 from treeparse.metrics import AttachmentReport
 from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
-from treeparse.model.folder.files import CARD, FILES
+from treeparse.model.folder.files import CARD, check_model_folder
 from treeparse.model.scorers import scorer_kind
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.provenance import Provenance, licence_tag
@@ -69,7 +67,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
     while True:
         history = run.load_best(parser)
         if not _holds(target, parser):
-            _check_replaceable(target)
+            check_model_folder(target, "model", CARD)
             parser.save_pretrained(target)
             write_card(target, run, parser, history)
             written = True
@@ -77,14 +75,6 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
         latest = run.read_history()
         if best_record(latest) == best_record(history):
             return Export(best_record(history), len(latest), target, written)
-
-
-def _check_replaceable(folder: Path) -> None:
-    """Raise if the folder holds other files than a model's."""
-    remove_all_leftovers(folder)
-    others = sorted(set(os.listdir(folder)) - {*FILES, CARD}) if folder.is_dir() else []
-    if others:
-        raise TreeparseError(f"{folder} holds other things than a model, {others[0]} is one: name a new folder.")
 
 
 def _holds(folder: Path, parser: Parser) -> bool:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from treeparse.cli.common import add_batch_words_argument, add_import_argument, output_file, percent
 from treeparse.cli.models import check_models, load_model
 from treeparse.cli.scores import PARTS, calibration_of, lines_of
-from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import load_treebank
 from treeparse.data.files import expand_paths
 from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
-from treeparse.model.folder.files import CARD, model_folder
+from treeparse.model.folder.files import CARD, check_model_folder, model_folder
 from treeparse.sentence import Sentence
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from treeparse.cli.common import add_import_argument, import_modules, output_file, positive, seed
-from treeparse.corpus.output_checks import check_model_folder
 from treeparse.data import NBestList, expand_paths, load_treebank, read_nbest
 from treeparse.errors import TreeparseError
+from treeparse.model.folder.files import check_model_folder
 from treeparse.sentence import Sentence
 
 HELP = "train a reranker from lists and gold trees"

@@ -3,11 +3,14 @@
 This module imports no torch, so that commands refuse a wrong folder at once.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from treeparse.data.files import check_folder
+from treeparse.data.outputs import check_output_folder
+from treeparse.data.temporary_files import remove_all_leftovers
 from treeparse.errors import TreeparseError
 
 CONFIG, VOCABULARY, WEIGHTS = "config.json", "vocabulary.json", "model.safetensors"
@@ -74,3 +77,15 @@ def snapshot(
 def first_line(error: Exception) -> str:
     """The first line of the hub's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")[:300]
+
+
+def check_model_folder(path: str | Path, kind: str, *others: str) -> None:
+    """Raise if no model can be written to a folder, or if the folder holds other files than a model's.
+
+    The message names the kind of model; the folder may hold ``others``, too.
+    """
+    check_output_folder(path)
+    remove_all_leftovers(Path(path))
+    foreign = sorted(set(os.listdir(path)).difference(FILES, others)) if os.path.isdir(path) else []
+    if foreign:
+        raise TreeparseError(f"{path} holds other things than a {kind}, {foreign[0]} is one: name a new folder.")

@@ -87,10 +87,8 @@ class ConstraintMatches:
     def lowered(self, arcs: Tensor, kind_log_probs: Tensor, multipliers: Tensor) -> tuple[FlatTrees, Tensor]:
         """Lower scores where constraints match; return the trees and log probabilities of kinds of labels.
 
-        Args:
-            arcs: scores ``(B, n+1, n+1)``, labels summed over.
-            kind_log_probs: ``(A, G)``, given the arcs.
-            multipliers: the amount by which each constraint lowers scores, ``(R,)``.
+        ``arcs`` are scores ``(B, n+1, n+1)``, labels summed over; ``kind_log_probs`` ``(A, G)`` are given the arcs;
+        ``multipliers`` ``(R,)`` are the amounts by which the constraints lower scores.
         """
         column, *matching = self.plain
         arcs = arcs.index_put(tuple(matching), -multipliers[column], accumulate=True)
