@@ -5,7 +5,7 @@ from the token before it, or the first from the word after it, with the label "d
 label "ROOT".
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -37,11 +37,6 @@ def _is_a(value: object, module: str, name: str) -> bool:
 def doc_sentences(doc: "Doc") -> "list[Span]":
     """Return the spans of a Doc's sentences that have words."""
     return [span for span in _spans(doc) if word_tokens(span)]
-
-
-def doc_words(doc: "Doc") -> "Iterator[Sentence]":
-    """Return the words of a Doc's sentences that have words."""
-    return map(span_words, doc_sentences(doc))
 
 
 def word_tokens(span: "Span") -> "list[Token]":

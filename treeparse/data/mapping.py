@@ -10,7 +10,7 @@ import torch
 
 from treeparse.data.batches.batching import BucketBatchSampler
 from treeparse.data.conllu import ConlluSentence
-from treeparse.data.docs import doc_words, fill_doc, is_doc, is_span, span_words
+from treeparse.data.docs import doc_sentences, fill_doc, is_doc, is_span, span_words
 from treeparse.data.parses import Parse
 from treeparse.errors import TreeparseError
 from treeparse.sentence import EMPTY, Sentence
@@ -102,7 +102,7 @@ def check_several(sentences: object) -> None:
 def each_sentence(sentences: Iterable[Words]) -> Iterator[Words]:
     """Yield the sentences; a spaCy Doc is replaced by its sentences that have words."""
     for sentence in sentences:
-        yield from doc_words(sentence) if is_doc(sentence) else (sentence,)
+        yield from map(span_words, doc_sentences(sentence)) if is_doc(sentence) else (sentence,)
 
 
 def as_sentences(sentences: Iterable[Words], first: int = 0) -> list[Sentence]:
