@@ -206,9 +206,8 @@ def possible_head_faults(column: Sequence[str], heads: Sequence[int], lines: Seq
             problem = f"write the possible heads of word {word} once, as Heads=2,5, not {shown('|'.join(items))}"
             faults.append((line, problem))
         elif named and (max(named) > len(heads) or word in named):
-            faults.append(
-                (line, f"word {word} may have the heads {choice}, one of which is no other node of the sentence")
-            )
+            problem = f"word {word} may have the heads {choice}, one of which is no other node of the sentence"
+            faults.append((line, problem))
         elif named and head >= 0 and head not in named:
             faults.append((line, f"word {word} has head {head}, which is not among its possible heads {choice}"))
     return faults

@@ -48,9 +48,8 @@ class SmoothedDraw:
         indices: list[int] = []
         offset = 0
         for treebank, (size, count) in enumerate(zip(self.sizes, self.counts(), strict=True)):
-            indices += (
-                offset + index for index in self._taken(treebank, size, range(epoch * count, (epoch + 1) * count))
-            )
+            span = range(epoch * count, (epoch + 1) * count)
+            indices += (offset + index for index in self._taken(treebank, size, span))
             offset += size
         return indices
 

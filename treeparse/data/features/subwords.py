@@ -151,9 +151,8 @@ class SubwordFeatures(Features):
 
     def _spans(self, ends: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield the first word of each window and the one after its last; windows are as long as possible."""
-        overlap = min(
-            self.overlap, self._capacity // 2
-        )  # a word fits into the other half, so each window has a new one
+        # A word fits into the other half, so each window has a new one.
+        overlap = min(self.overlap, self._capacity // 2)
         start = end = 0
         while end < len(ends) - 1:
             while start < end and ends[end] - ends[start] > overlap:
