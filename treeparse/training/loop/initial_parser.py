@@ -45,8 +45,7 @@ def initial_parser(
 
 def _seen_forms(sentences: Sequence[Sentence]) -> set[str]:
     """Return the forms of the sentences, also lower-cased: vectors are looked up by both."""
-    forms = {form for sentence in sentences for form in sentence.forms}
-    return forms | {form.lower() for form in forms}
+    return {each for sentence in sentences for form in sentence.forms for each in (form, form.lower())}
 
 
 def _continued(

@@ -96,13 +96,12 @@ def read_csv(path: Path) -> list[EpochRecord]:
 
 def _record(row: Mapping[str, str]) -> EpochRecord:
     """Return the record of a row; empty cells are None or absent."""
-    known = {each.name for each in fields(EpochRecord)}
-    values = {name: float(text) if text else None for name, text in row.items()}
+    values = {name: float(text) for name, text in row.items() if text}
     terms = {name.removeprefix("term/"): value for name, value in values.items() if name.startswith("term/")}
-    tags = {name: value for name in TAG_SCORES if (value := values.get(f"dev_{name}")) is not None}
-    columns: dict[str, Any] = {name: value for name, value in values.items() if name in known}
-    columns |= {"epoch": int(row["epoch"]), "terms": {name: v for name, v in terms.items() if v is not None}}
-    return EpochRecord(**columns, dev_tags=tags)
+    tags = {name: values[f"dev_{name}"] for name in TAG_SCORES if f"dev_{name}" in values}
+    known = {each.name for each in fields(EpochRecord)} & row.keys()
+    columns: dict[str, Any] = {name: values.get(name) for name in known}
+    return EpochRecord(**columns | {"epoch": int(row["epoch"]), "terms": terms, "dev_tags": tags})
 
 
 class TensorBoardLog:
@@ -121,9 +120,8 @@ class TensorBoardLog:
         values = record.columns()
         epoch = values.pop("epoch")
         for name, value in values.items():
-            if value is None:
-                continue
-            self._writer.add_scalar(name.replace("dev_", "dev/"), value, epoch)
+            if value is not None:
+                self._writer.add_scalar(name.replace("dev_", "dev/"), value, epoch)
         self._writer.flush()
 
     def close(self) -> None:
