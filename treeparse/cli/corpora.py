@@ -4,7 +4,6 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +150,13 @@ def parse_files(
 ) -> int:
     """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
 
-    ``trees`` lacks the options that the arguments of `add_arguments` hold; ``prepare`` completes it once the model is
-    loaded. ``output_format`` is a format, a class path or a writer; None chooses by the name of the output.
-    ``also_read`` are further files and globs that the command reads.
+    Args:
+        args: the command's arguments, :func:`add_arguments`'s among them.
+        trees: the trees of every sentence, without the options that the arguments hold.
+        output_format: a format, a class path or a writer; None chooses by the name of the output.
+        tags: whether the tags that the model predicts are written.
+        also_read: further files and globs that the command reads.
+        prepare: completes the trees once the model is loaded.
     """
     models, inputs = models_and_files([*args.models, *args.inputs])
     request = CorpusRequest(

@@ -39,7 +39,8 @@ def choose(
 ) -> tuple[list[T], bool]:
     """Return at most ``most`` items of some ids or numbers (from 1), of all if None, and whether there are more.
 
-    The function raises for a name without a sentence.
+    Raises:
+        TreeparseError: a name has no sentence.
     """
     missing, chosen = set(names or ()), list[T]()
     for number, item in enumerate(items, 1):
@@ -57,7 +58,12 @@ def choose(
 
 
 def compared_sections(args: argparse.Namespace, most: int) -> Sections:
-    """Draw the trees of a file, or all trees of its lists; with a system, gold trees and the system's trees."""
+    """Draw the trees of a file, or all trees of its lists; with a system, gold trees and the system's trees.
+
+    Raises:
+        DataError: a sentence is faulty, or its words differ from gold's.
+        TreeparseError: the files do not fit each other, or a chosen sentence does not exist.
+    """
     systems, indices, _ = read_systems([path for path in (args.input, args.system) if path], args)
     sentences = systems[0].sentences
     chosen, has_more = choose(range(len(indices)), lambda number: sentences[number].sent_id, args.sentence, most)
@@ -100,7 +106,12 @@ def figure_of(tree: Tree, reference: Tree | None, caption: str, wrap: float | No
 
 
 def modelled_sections(args: argparse.Namespace, most: int) -> Sections:
-    """Draw the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs."""
+    """Draw the parses of a model, below the gold trees of the sentences if any, and the probabilities of arcs.
+
+    Raises:
+        DataError: a sentence is faulty.
+        TreeparseError: a chosen sentence or the model does not exist, or a sentence lacks tags that the model reads.
+    """
     parser = load_model(args.model, args)
     read = read_text if args.format == "text" else read_conllu
     sentences = chain.from_iterable(map(read, expand_paths([args.input])))

@@ -35,9 +35,13 @@ def read_systems(
 ) -> tuple[list[System], list[int], int]:
     """Read systems and restrict each to the sentences that are sound in all of them.
 
-    The function returns the systems, the indices of these sentences in the files, and the number of other sentences.
-    It raises for a faulty sentence that must not be left out, for systems that differ in the words or in the number of
-    sentences, if no sentence is sound in all, and for a glob of which only some files are n-best files.
+    Returns:
+        the systems, the indices of these sentences in the files, and the number of other sentences.
+
+    Raises:
+        DataError: a sentence is faulty and must not be left out, or its words differ from those of the first system.
+        TreeparseError: the systems differ in their number of sentences, no sentence is sound in all of them, or some
+            of the files of a glob are n-best files and others are not.
     """
     from treeparse.metrics import REMEDY, word_mismatch
 

@@ -28,7 +28,11 @@ def read_config(
 ) -> "PendingConfig":
     """Read a config with its dotted options; raise, before torch is loaded, for an impossible file or folder.
 
-    ``is_of_run`` tells whether a run wrote the file. Further settings that are None are left out.
+    Args:
+        path: the file.
+        args: the arguments of the command, with ``overrides``.
+        is_of_run: whether the file is the config of a run.
+        settings: further settings, by key; those that are None are left out.
     """
     from treeparse.training.settings.reading import check_inputs, read_settings
 

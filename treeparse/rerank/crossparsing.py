@@ -54,7 +54,11 @@ class Listing:
 
 
 def fold_indices(sentences: int, folds: int, fold: int) -> range:
-    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``; raise if one is empty."""
+    """Return the indices of a fold's sentences: index ``i`` belongs to fold ``i % folds``.
+
+    Raises:
+        TreeparseError: if a fold would have all sentences or none.
+    """
     if not 2 <= folds <= sentences:
         raise TreeparseError(f"{sentences:,} sentences make from 2 to {sentences:,} folds, got {folds:,} folds.")
     return range(fold, sentences, folds)

@@ -80,9 +80,10 @@ class Example:
 
 
 def example(model: ListModel, gold: Sentence, nbest: NBestList) -> Example:
-    """Return a list with its trees' right words; raise if the gold tree is missing, or has other words.
+    """Return a list with its trees' right words; a list without UPOS, as from JSONL, gets the gold sentence's tags.
 
-    A list without UPOS, as from JSONL, gets the gold sentence's tags.
+    Raises:
+        TreeparseError: if the gold tree is missing, or has other words.
     """
     if gold.heads is None or gold.labels is None:
         raise TreeparseError(f"The gold sentence of the list of {nbest.sent_id} has no tree.")

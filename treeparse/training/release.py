@@ -98,8 +98,16 @@ def write_card(
 ) -> Path:
     """Write the card of a run's model into the model's folder and return its path.
 
-    ``tests`` are scores of the model by the names of the files. The title is by default the name of the run's folder.
-    The function raises a ``TreeparseError`` if one of the run's files is damaged.
+    Args:
+        folder: the folder of the model.
+        run: the run, whose config and provenance the card shows.
+        parser: the run's model.
+        history: the run's epochs, at least one.
+        tests: scores of the model by the names of the files.
+        title: the name of the model; by default the name of the run's folder.
+
+    Raises:
+        TreeparseError: one of the run's files is damaged.
     """
     provenance = run.read_provenance()
     parts = [

@@ -101,7 +101,12 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
 
     Round 0 learns the trees alone. Later rounds also learn the previous round's best trees (`SilverTrees`), with the
     same weight. They take 1,600 steps if the config sets neither steps nor epochs, and have no patience if it is
-    ``auto``. If ``selected``, the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
+    ``auto``.
+
+    Args:
+        config: the settings of self-training.
+        number: number of the round.
+        selected: whether the text is a file of selected sentences in the folder, instead of ``data.unlabelled``.
     """
     folder = Path(config.output)
     output = str(_run(folder, number))
@@ -120,7 +125,11 @@ def round_config(config: TrainConfig, number: int, selected: bool = False) -> Tr
 
 
 def read_rounds(folder: Path) -> list[Round]:
-    """Read the finished rounds of a folder; raise if the file of rounds is damaged."""
+    """Read the finished rounds of a folder.
+
+    Raises:
+        TreeparseError: the file of rounds is damaged.
+    """
     path = folder / ROUNDS
     if not path.is_file():
         return []

@@ -31,8 +31,10 @@ def extract_constraints(sentences: Iterable[Sentence], count: int = 20, *, exact
     The ``count`` most frequent combinations of a word's UPOS, its head's UPOS and the side of the head (or a word's
     UPOS and the root) are chosen; ties are in the order of names. A target is the share of the words of that UPOS that
     have such a head on this side, rounded to the nearest of 0.1, 0.25, 0.5, 0.75 and 1, because a few sentences
-    determine no more digits. ``exact`` gives four digits instead. Words of unknown head are skipped. The function
-    raises a ``TreeparseError`` for a count below 1, for words without UPOS, and if no head is known.
+    determine no more digits. ``exact`` gives four digits instead. Words of unknown head are skipped.
+
+    Raises:
+        TreeparseError: for a count below 1, for words without UPOS, and if no head is known.
     """
     if count < 1:
         raise TreeparseError(f"The number of constraints to extract must be at least 1, got {count}.")

@@ -33,8 +33,10 @@ def cached_indexer(config: ResolvedConfig, parser: Parser, sentences: Sequence[S
     """Return the parser's indexer, whose batches hold cached vectors of frozen layers if ``data.cache`` is set.
 
     The function computes the vectors of the sentences that the cache lacks, and tells the console their size before.
-    It raises if the disk lacks space for them, or if a file of the cache is damaged. The parser does not change and
-    does not need the cache.
+    The parser does not change and does not need the cache.
+
+    Raises:
+        TreeparseError: the disk lacks space for the vectors, or a file of the cache is damaged.
     """
     encoder, features, path = encoder_of(parser.scorer), parser.indexer.features, config.data.cache
     if path is None:

@@ -123,7 +123,10 @@ def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> Tr
 def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabelled: bool) -> None:
     """Raise if an objective, or a term of it, finds no sentences to learn from, or if some sentences have no objective.
 
-    ``unlabelled`` tells whether there is unlabelled text beside the training sentences.
+    Args:
+        objective: the loss.
+        train: the training sentences.
+        unlabelled: whether there is unlabelled text, too.
     """
     kinds, have_tree = objective.kinds(), [has_tree(sentence) for sentence in train]
     learns = {kind: [name for name, each in kinds.items() if each == kind] for kind in ("labelled", "unlabelled")}

@@ -65,7 +65,13 @@ class FiniteNumbers:
 class ParserModule(pl.LightningModule):
     """Trains a parser; all randomness of an epoch derives from (seed, epoch).
 
-    ``name_of`` returns what messages call the sentence of an index of a batch.
+    Args:
+        parser: the parser.
+        objective: the loss.
+        config: how the loss is minimised.
+        dev: the sentences of the dev set.
+        name_of: returns what messages call the sentence of an index of a batch.
+        seed: seed of dropout.
     """
 
     def __init__(

@@ -72,7 +72,10 @@ def resolve_settings(
 ) -> ResolvedConfig:
     """Replace every ``auto`` by a value, and the epochs by the number that the steps need.
 
-    ``earlier`` has the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
+    Args:
+        config: the settings of the user.
+        facts: facts about the run's sentences.
+        earlier: the resolved settings of the run to resume, as plain data; their values replace ``auto`` first.
     """
     if earlier is not None:
         config = _with_earlier_values(config, earlier)

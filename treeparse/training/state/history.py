@@ -87,7 +87,12 @@ def write_csv(path: Path, history: Sequence[EpochRecord]) -> None:
 
 
 def read_csv(path: Path) -> list[EpochRecord]:
-    """Read the history that `write_csv` wrote; raise a ``TreeparseError`` if the file holds something else."""
+    """Read the history that `write_csv` wrote.
+
+    Raises:
+        TreeparseError: the file holds something else.
+        OSError: it cannot be read.
+    """
     try:
         return [_record(row) for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
     except (KeyError, TypeError, ValueError) as error:

@@ -98,7 +98,9 @@ def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path
 def with_values_of_before(settings: Mapping[str, Any], config: Any) -> dict[str, Any]:
     """Add the settings that are newer than a run, with the values of its time.
 
-    ``settings`` are those of the run as plain data, ``config`` the present ones; both may be a section of them.
+    Args:
+        settings: the settings of the run, or a section of them, as plain data.
+        config: the present settings, or the same section of them.
     """
     nested = {name: value for name, value in vars(config).items() if is_dataclass(value)}
     before = json.dumps(values_of_before(config), default=asdict)
