@@ -37,10 +37,19 @@ class MinimumRisk(Objective):
         return distribution.risk(heads, labels) * ((heads >= 0) & (labels >= 0)).sum(-1)
 
 
-class SampledRisk(Objective):
-    """An unbiased estimate of ``MinimumRisk`` and its gradient from sampled trees, for any cost of a tree.
+class ListedRisk(Objective):
+    """A base of objectives over listed trees; override ``cost_of`` for a custom cost of whole trees."""
 
-    Override ``cost_of`` for a custom cost of whole trees.
+    data = "labelled"
+    cost: Cost
+
+    def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
+        """Return the costs ``(S, B)`` of heads and labels ``(S, B, n+1)``; any number for an empty slot."""
+        return wrong_words(heads, labels, batch, self.cost)
+
+
+class SampledRisk(ListedRisk):
+    """An unbiased estimate of ``MinimumRisk`` and its gradient from sampled trees, for any cost of a tree.
 
     Args:
         samples: the number of trees of a sentence.
@@ -48,12 +57,10 @@ class SampledRisk(Objective):
         cost: as for ``MinimumRisk``.
     """
 
-    data = "labelled"
-
     def __init__(self, samples: int = 8, replacement: bool = False, cost: Cost = "las") -> None:
         super().__init__()
         self.samples, self.replacement = check_trees(samples), replacement
-        self.cost: Cost = check_choice("cost", cost, Cost)
+        self.cost = check_choice("cost", cost, Cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words; trees are drawn with torch's default generator."""
@@ -65,15 +72,9 @@ class SampledRisk(Objective):
         estimate = sample_mean if self.replacement else unordered_set
         return estimate(distribution.log_prob(*trees).T, self.cost_of(*trees, batch).T)
 
-    def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
-        """Return the costs ``(S, B)`` of heads and labels ``(S, B, n+1)``; any number for an empty slot."""
-        return wrong_words(heads, labels, batch, self.cost)
 
-
-class KBestRisk(Objective):
+class KBestRisk(ListedRisk):
     """The expected cost among the K best trees, whose probabilities are normalised to 1 (Smith and Eisner 2006).
-
-    Override ``cost_of`` for a custom cost of whole trees.
 
     Args:
         trees: K, the number of trees of a sentence.
@@ -82,15 +83,13 @@ class KBestRisk(Objective):
         cost: as for ``MinimumRisk``.
     """
 
-    data = "labelled"
-
     def __init__(self, trees: int = 8, scale: Schedule = 1.0, cost: Cost = "las") -> None:
         super().__init__()
         ends = (scale.start, scale.end) if isinstance(scale, Ramp) else (scale,)
         if not all(0 < end < torch.inf for end in ends):
             raise TreeparseError(f"scale must be a number above 0, or a ramp of such numbers, got {scale}.")
         self.trees, self.scale = check_trees(trees), scale
-        self.cost: Cost = check_choice("cost", cost, Cost)
+        self.cost = check_choice("cost", cost, Cost)
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` words."""
@@ -98,10 +97,6 @@ class KBestRisk(Objective):
         trees = heads.transpose(0, 1), labels.transpose(0, 1)
         probs = (value_at(self.scale, self.progress) * distribution.score(*trees)).softmax(0)
         return (probs * self.cost_of(*trees, batch)).sum(0)
-
-    def cost_of(self, heads: Tensor, labels: Tensor, batch: Batch) -> Tensor:
-        """Return the costs ``(K, B)`` of heads and labels ``(K, B, n+1)``; any number for an empty slot."""
-        return wrong_words(heads, labels, batch, self.cost)
 
 
 def wrong_words(heads: Tensor, labels: Tensor, batch: Batch, cost: Cost) -> Tensor:
