@@ -30,12 +30,7 @@ KEYS = ("dependent", "head", "direction", "label", "distance", *TARGETS)
 
 
 def read_constraints(path: str | Path) -> tuple[Constraint, ...]:
-    """Read the constraints of a file.
-
-    Raises:
-        DataError: for every mistake, with its line.
-        OSError: the file cannot be read.
-    """
+    """Read the constraints of a file; raise a ``DataError`` with its line for a mistake."""
     return parse_constraints(read_yaml_text(path, "constraints"), str(path))
 
 
