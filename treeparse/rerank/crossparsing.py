@@ -69,10 +69,17 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
 
     In the folder ``config.output`` each fold has a folder with its training file, run and lists; a file beside them
     has the lists of all folds, in the order of the training data. Existing files are used again: the same call resumes
-    where it was interrupted, and the same parsers make other lists. There must be 2 or more folds.
+    where it was interrupted, and the same parsers make other lists.
 
-    The function raises a ``TreeparseError`` if other folds, training data or settings of training were begun there, and
-    as `treeparse.training.train`.
+    Args:
+        config: the settings of training.
+        folds: 2 or more.
+        listing: the settings of lists.
+        quiet: whether training prints nothing.
+
+    Raises:
+        TreeparseError: other folds, training data or settings of training were begun there; or as in
+            `treeparse.training.train`.
     """
     folder = Path(config.output)
     if config.data.temperature is not None:

@@ -60,8 +60,10 @@ def list_loss(scores: Tensor, right: Tensor, target: Target) -> Tensor:
     For "expected" the loss is the expected number of right words that a tree has less than the best tree of its list;
     for "best" it is the negative log probability, in nats, of all trees with the most right words together.
 
-    ``scores`` ``(B, K)`` are log weights of the trees of a list, -inf past the last; ``right`` ``(B, K)`` are the right
-    words of each, -1 past the last.
+    Args:
+        scores: ``(B, K)``, log weights of the trees of a list; -inf past the last.
+        right: ``(B, K)``, right words of each; -1 past the last.
+        target: "expected" or "best".
     """
     log_probs, most = scores.log_softmax(-1), right.amax(-1, keepdim=True)
     if target == "best":

@@ -113,7 +113,8 @@ class Reranker:
     def from_pretrained(cls, directory: str | Path) -> Self:
         """Return the reranker of a folder; no code in the folder is run.
 
-        The function raises a ``TreeparseError`` if a file is missing, is damaged or does not fit the others.
+        Raises:
+            TreeparseError: if a file is missing, is damaged or does not fit the others.
         """
         check_folder(directory)
         if not (Path(directory) / CONFIG).is_file():

@@ -24,8 +24,10 @@ Scorer = Callable[[NBestList], Iterable[SupportsFloat]]
 def rerank(lists: Iterable[NBestList], scorer: Scorer) -> Iterator[NBestList]:
     """Yield the lists with parses sorted by score, the highest first; parses of equal score stay in order.
 
-    A parse's ``score`` becomes the scorer's; its ``log_prob`` stays. The function raises a ``TreeparseError`` if the
-    scorer does not return a finite number for each parse.
+    A parse's ``score`` becomes the scorer's; its ``log_prob`` stays.
+
+    Raises:
+        TreeparseError: if the scorer does not return a finite number for each parse.
     """
     return (reranked(nbest, scorer) for nbest in lists)
 
@@ -59,8 +61,10 @@ def checked_scores(nbest: NBestList, scorer: Scorer) -> list[float]:
 def scorer_named(path: str) -> Scorer:
     """Return the scorer of a dotted path, ``mine.flat``: a function, or a class without constructor arguments.
 
-    Its module is imported, which runs what is in it. The function raises a ``TreeparseError`` if there is no such
-    module, or if it has no callable of that name.
+    Its module is imported, which runs what is in it.
+
+    Raises:
+        TreeparseError: if there is no such module, or it has no callable of that name.
     """
     module, _, name = path.rpartition(".")
     if not module or not name:

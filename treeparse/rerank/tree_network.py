@@ -51,11 +51,15 @@ class TreeNetworkConfig:
 
 
 class TreeLSTM(nn.Module):
-    """Computes a vector of each subtree of a forest from the input of its top node.
+    """Computes a vector of each subtree of a forest.
 
     This is a child-sum Tree-LSTM (Tai et al. 2015) with different weights for dependents on the left and on the right.
     The gates' input from below is the sum over dependents of a function of the dependent and its neighbour towards the
     head.
+
+    Args:
+        input_size: size of the input of a subtree's top node.
+        size: size of the vectors.
     """
 
     def __init__(self, input_size: int, size: int) -> None:
@@ -102,7 +106,11 @@ class TreeNetwork(nn.Module):
 
     A `TreeLSTM` makes the vector of each subtree from the encoder's vector of its top node and the label of the arc
     above. An arc's score comes from the subtree's vector, the encoder's vector of the head, direction and length.
-    The encoder reads ``features``; ``labels`` have vectors of their own.
+
+    Args:
+        config: the settings.
+        features: the features that the encoder reads.
+        labels: the labels with vectors of their own.
     """
 
     def __init__(self, config: TreeNetworkConfig, features: Features, labels: Vocabulary) -> None:

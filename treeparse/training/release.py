@@ -52,8 +52,12 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
     """Write the model of the best epoch so far into ``folder``, by default the run's own ``model``.
 
     The run may be finished, killed or still running, which does not change its own result. A model of other weights in
-    ``folder`` is replaced. The function raises a ``TreeparseError`` if the run's folder is no run, has no complete
-    epoch or has damaged files, or if ``folder`` holds other files than a model's.
+    ``folder`` is replaced.
+
+    Raises:
+        TreeparseError: the run's folder is no run, has no complete epoch or has damaged files, or ``folder`` holds
+            other files than a model's.
+        OSError: a file cannot be read or written.
     """
     check_folder(run.path)
     if not run.checkpoints.is_dir():

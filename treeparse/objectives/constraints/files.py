@@ -30,7 +30,12 @@ KEYS = ("dependent", "head", "direction", "label", "distance", *TARGETS)
 
 
 def read_constraints(path: str | Path) -> tuple[Constraint, ...]:
-    """Read the constraints of a file; raise a ``DataError`` with its line for a mistake."""
+    """Read the constraints of a file.
+
+    Raises:
+        DataError: for every mistake, with its line.
+        OSError: the file cannot be read.
+    """
     return parse_constraints(read_yaml_text(path, "constraints"), str(path))
 
 

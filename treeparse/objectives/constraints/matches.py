@@ -28,8 +28,9 @@ class ConstraintMatches:
         distribution: the distribution of the trees; values are float64 and differentiable in its scores.
         batch: the batch with its sentences and, if a constraint is on labels, the names of labels.
 
-    Errors are raised for a batch without sentences, for a sentence without UPOS that a constraint reads, and for labels
-    that the model does not have.
+    Raises:
+        TreeparseError: for a batch without sentences, for a sentence without UPOS that a constraint reads, and for
+            labels that the model does not have.
     """
 
     def __init__(self, constraints: Sequence[Constraint], distribution: LabeledCRF, batch: Batch) -> None:

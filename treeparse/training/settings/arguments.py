@@ -118,7 +118,9 @@ class Keys:
 def file_settings(path: str | Path) -> dict[Any, Any]:
     """Read the settings of a file, with the present names of settings and of the package's classes.
 
-    The function raises a ``yaml.YAMLError`` for a file that is no YAML, or beyond the bounds of `check_yaml`.
+    Raises:
+        TreeparseError: the file does not exist or holds no settings.
+        yaml.YAMLError: the file is no YAML, or beyond the bounds of `check_yaml`.
     """
     if not Path(path).is_file():
         raise TreeparseError(f"There is no config file {str(path)!r}; treeparse config lists the shipped ones.")
