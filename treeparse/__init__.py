@@ -22,14 +22,10 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_HOMES = {
-    **dict.fromkeys(("DataError", "NoTreeError", "TreeparseError"), "treeparse.errors"),
-    **dict.fromkeys(("LabeledCRF", "NonProjectiveCRF", "ProjectiveCRF"), "treeparse.trees"),
-    **dict.fromkeys(("Parse", "Parser"), "treeparse.model"),
-    "Sentence": "treeparse.sentence",
-}
+_load = names_on_demand(__name__, __file__)
 
-__all__ = [*_HOMES, "metrics", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = ["DataError", "LabeledCRF", "NoTreeError", "NonProjectiveCRF", "Parse", "Parser", "ProjectiveCRF", "Sentence"]
+__all__ += ["TreeparseError", "__version__", "metrics"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:
@@ -37,7 +33,7 @@ def __getattr__(name: str) -> object:
         return import_module("treeparse.metrics")
     if name == "__version__":
         return import_module("treeparse.version").installed_version()
-    return names_on_demand(__name__, _HOMES)(name)
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -16,17 +16,4 @@ if TYPE_CHECKING:
     from treeparse.model.scorers.scorer import ScorerOutput as ScorerOutput
     from treeparse.model.teacher import Teacher as Teacher
 
-_HOMES = {
-    "Ensemble": "treeparse.model.ensemble",
-    "OwnEncoder": "treeparse.model.encoders.own",
-    "OwnEncoderConfig": "treeparse.model.encoders.own",
-    "OwnScorer": "treeparse.model.scorers.own",
-    "OwnScorerConfig": "treeparse.model.scorers.own",
-    "Parse": "treeparse.data.parses",
-    "Parser": "treeparse.model.parser",
-    "ParserConfig": "treeparse.model.config",
-    "ScorerOutput": "treeparse.model.scorers.scorer",
-    "Teacher": "treeparse.model.teacher",
-}
-
-__getattr__ = names_on_demand(__name__, _HOMES)
+__getattr__ = names_on_demand(__name__, __file__)

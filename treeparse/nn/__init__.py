@@ -16,17 +16,4 @@ if TYPE_CHECKING:
     from treeparse.nn.encoder import Encoder as Encoder
     from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
 
-_HOMES = {
-    "ArcBiaffine": "treeparse.nn.biaffine",
-    "BiLSTMConfig": "treeparse.nn.config",
-    "BiLSTMEncoder": "treeparse.nn.bilstm",
-    "Encoder": "treeparse.nn.encoder",
-    "EncoderConfig": "treeparse.nn.config",
-    "LabelBiaffine": "treeparse.nn.biaffine",
-    "SharedDropout": "treeparse.nn.dropout",
-    "TagScorer": "treeparse.nn.biaffine",
-    "TransformerConfig": "treeparse.nn.config",
-    "TransformerEncoder": "treeparse.nn.transformer",
-}
-
-__getattr__ = names_on_demand(__name__, _HOMES)
+__getattr__ = names_on_demand(__name__, __file__)

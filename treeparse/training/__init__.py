@@ -9,10 +9,4 @@ if TYPE_CHECKING:
     from treeparse.training.settings.config import TrainConfig as TrainConfig
     from treeparse.training.settings.reading import load_config as load_config
 
-_HOMES = {
-    "TrainConfig": "treeparse.training.settings.config",
-    "load_config": "treeparse.training.settings.reading",
-    "train": "treeparse.training.run",
-}
-
-__getattr__ = names_on_demand(__name__, _HOMES)
+__getattr__ = names_on_demand(__name__, __file__)
