@@ -1,4 +1,4 @@
-"""The interface of an encoder."""
+"""The interfaces of an encoder, and of any module whose weights training treats in its own way."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,7 +14,27 @@ def weights_with(module: nn.Module, part: str, weights: Mapping[str, Tensor]) ->
     return own | {f"{part}{name}": tensor for name, tensor in weights.items()}
 
 
-class Encoder(nn.Module, ABC):
+class Learner(nn.Module):
+    """A module that can have adapters, learning rates of its own, and weights that start to learn late."""
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """Return the weights without adapters, named as in a module without adapters; not copies."""
+        return self.state_dict()
+
+    def merged_weights(self) -> dict[str, Tensor]:
+        """Return the weights of a module without adapters that computes the same: those that are saved."""
+        return self.state_dict()
+
+    def rates(self) -> Mapping[nn.Parameter, float]:
+        """Return a factor of the learning rate for each parameter whose factor is not 1."""
+        return {}
+
+    def advance(self, progress: float) -> None:
+        """Note the share of training steps that are done; training calls this before every step."""
+        return
+
+
+class Encoder(Learner, ABC):
     """A module that computes a contextual vector for every node of a sentence, the root included.
 
     ``output_size`` is the vectors' size. An encoder reads ``batch.features`` and ``batch.lengths``. The vectors of a
@@ -26,19 +46,3 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """Return the nodes' vectors (B, n+1, output_size), with any finite values at padding."""
-
-    def base_weights(self) -> dict[str, Tensor]:
-        """Return the weights without adapters, named as in an encoder without adapters; not copies."""
-        return self.state_dict()
-
-    def merged_weights(self) -> dict[str, Tensor]:
-        """Return the weights of an encoder without adapters that computes the same vectors."""
-        return self.state_dict()
-
-    def rates(self) -> Mapping[nn.Parameter, float]:
-        """Return a factor of the learning rate for each parameter whose factor is not 1."""
-        return {}
-
-    def advance(self, progress: float) -> None:
-        """Note the share of training steps that are done; training calls this before every step."""
-        return

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from treeparse.batch import Batch
 from treeparse.errors import TreeparseError
 from treeparse.nn import Encoder
-from treeparse.nn.encoder import weights_with
+from treeparse.nn.encoder import Learner, weights_with
 from treeparse.trees import LabelSource
 
 
@@ -32,7 +32,7 @@ class ScorerOutput:
     others: tuple[Tensor, ...] = ()
 
 
-class Scorer(nn.Module, ABC):
+class Scorer(Learner, ABC):
     """A module that scores sentences.
 
     A sentence's scores must not depend on the rest of the batch, except for rounding. Outside training, scores have the
@@ -42,22 +42,6 @@ class Scorer(nn.Module, ABC):
     @abstractmethod
     def forward(self, batch: Batch) -> ScorerOutput:
         """Score a batch with the features of the scorer's kind."""
-
-    def base_weights(self) -> dict[str, Tensor]:
-        """Return the weights without adapters, named as in a scorer without adapters; not copies."""
-        return self.state_dict()
-
-    def merged_weights(self) -> dict[str, Tensor]:
-        """Return the weights of an equivalent scorer without adapters: what a saved model holds."""
-        return self.state_dict()
-
-    def rates(self) -> Mapping[nn.Parameter, float]:
-        """Return a factor of the learning rate for each parameter whose factor is not 1."""
-        return {}
-
-    def advance(self, progress: float) -> None:
-        """Note the share of training steps that are done; training calls this before every step."""
-        return
 
 
 class EncoderScorer(Scorer):
