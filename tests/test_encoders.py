@@ -175,7 +175,7 @@ def test_an_option_names_another_encoder_than_the_file(tmp_path: Path) -> None:
         assert (model.encoder, model.arc_size) == (LengthConfig(), 9)
     kept = load_config(path, ["--model.encoder.type=bilstm", "--model.encoder.layers=2"]).model.encoder
     assert kept == BiLSTMConfig(hidden_size=7, layers=2)
-    with pytest.raises(TreeparseError, match=r"There is no setting --model.encoder.longst .*mean --model.encoder.long"):
+    with pytest.raises(TreeparseError, match=r"Unknown setting --model.encoder.longst .*mean --model.encoder.long"):
         load_config(path, ["--model.encoder.type=length", "--model.encoder.longst=3"])
 
 
@@ -281,10 +281,10 @@ def test_the_settings_of_ones_own_encoder(tmp_path: Path) -> None:
     [
         (
             ["init_args.sise=3"],
-            "There is no setting --model.encoder.init_args.sise .*mean --model.encoder.init_args.size",
+            "Unknown setting --model.encoder.init_args.sise .*mean --model.encoder.init_args.size",
         ),
         (["init_args.size=big"], "model.encoder.init_args.size.*int.*big"),
-        (["init_args.features=3"], "There is no setting --model.encoder.init_args.features"),
+        (["init_args.features=3"], "Unknown setting --model.encoder.init_args.features"),
         (
             ["class_path=own_encoder.Doors"],
             "'own_encoder.Doors' must be the name of a subclass of treeparse.model.OwnEncoder",

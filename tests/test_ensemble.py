@@ -218,7 +218,7 @@ def test_what_cannot_be_asked_of_an_ensemble() -> None:
     parser = random_parser()
     with pytest.raises(TreeparseError, match="at least one model"):
         Ensemble([])
-    with pytest.raises(TreeparseError, match="no way 'means' to combine models"):
+    with pytest.raises(TreeparseError, match="Unknown way to combine models 'means'"):
         Ensemble([parser], "means")
     with pytest.raises(TreeparseError, match="the first has trees: nonprojective, single_root: true, model 2 has"):
         Ensemble([parser, other_parser(single_root=False)])

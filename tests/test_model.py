@@ -306,10 +306,10 @@ def test_the_configs_decoder_is_the_default(tmp_path: Path) -> None:
 def test_impossible_decoders_and_lists_are_refused() -> None:
     parser = random_parser(replace(CONFIG, decoder="minimum_risk"))
     unknown: Any = "finest"
-    with pytest.raises(TreeparseError, match="There is no decoder 'finest': choose one of best, nonprojective, proj"):
+    with pytest.raises(TreeparseError, match="Unknown decoder 'finest': choose one of best, nonprojective, proj"):
         replace(CONFIG, decoder=unknown)
     for call in (parser.parse, lambda sentences, decoder: parser.kbest(sentences, 1, decoder=decoder)):
-        with pytest.raises(TreeparseError, match="There is no decoder 'finest'"):
+        with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):
             call([["a"]], decoder=unknown)
     with pytest.raises(TreeparseError, match="minimum_risk chooses one tree, it has no list"):
         parser.kbest([["a"]], 1)

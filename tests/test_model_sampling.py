@@ -188,7 +188,7 @@ def test_scores_are_the_models_at_every_temperature() -> None:
 def test_impossible_wishes_are_refused() -> None:
     parser = random_parser()
     unknown: Any = "finest"
-    with pytest.raises(TreeparseError, match="There is no decoder 'finest'"):
+    with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):
         parser.sample([["a"]], 1, decoder=unknown)
     for k in (0, -1):
         with pytest.raises(TreeparseError, match=f"k must be 1 or more, not {k}"):

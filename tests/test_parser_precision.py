@@ -52,7 +52,7 @@ def test_training_has_its_own_precision() -> None:
 def test_all_parsers_of_an_ensemble_take_it_and_names_are_checked() -> None:
     ensemble = Ensemble([random_parser(), random_parser()]).use_precision("bf16")
     assert [parser.precision for parser in ensemble.parsers] == ["bf16", "bf16"]
-    with pytest.raises(TreeparseError, match="no precision '16'"):
+    with pytest.raises(TreeparseError, match="Unknown precision '16'"):
         ensemble.use_precision("16")
 
 

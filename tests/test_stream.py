@@ -107,7 +107,7 @@ def test_faults_come_behind_the_parses_before_them() -> None:
         next(stream)
     with pytest.raises(TypeError, match="ruls"):
         parser.stream([["a"]], ruls=None)  # pyright: ignore[reportCallIssue]
-    with pytest.raises(TreeparseError, match="no decoder 'finest'"):
+    with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):
         parser.stream([["a"]], decoder="finest")  # pyright: ignore[reportArgumentType]
     with pytest.raises(TreeparseError, match="got one sentence"):
         parser.stream("They saw her")

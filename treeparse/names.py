@@ -45,7 +45,7 @@ _DEVICE = re.compile(r"(\w+?)(:\d+)?", re.ASCII)
 
 def decoder_named(name: str) -> Decoder:
     """Return the decoder of a name, with hyphen or underscore; raise for an unknown name."""
-    return name_among(name, DECODERS, f"There is no decoder {name!r}")
+    return name_among(name, DECODERS, f"Unknown decoder {name!r}")
 
 
 def listing_decoder_named(name: str) -> Decoder:
@@ -61,7 +61,7 @@ def listing_decoder_named(name: str) -> Decoder:
 
 def combination_named(name: str) -> Combination:
     """Return the way to combine models of a name, with hyphen or underscore; raise for an unknown name."""
-    return name_among(name, COMBINATIONS, f"There is no way {name!r} to combine models")
+    return name_among(name, COMBINATIONS, f"Unknown way to combine models {name!r}")
 
 
 def listing_combination_named(name: str) -> Combination:
@@ -77,7 +77,7 @@ def listing_combination_named(name: str) -> Combination:
 
 def precision_named(name: str) -> Precision:
     """Return the precision of a name; raise for an unknown name."""
-    return name_among(name, PRECISIONS, f"There is no precision {name!r}")
+    return name_among(name, PRECISIONS, f"Unknown precision {name!r}")
 
 
 def device_named(name: str) -> str:

@@ -26,7 +26,7 @@ def shipped_file(name: str, kind: str = "config") -> Path:
     files = shipped_files(kind) if kind in KINDS else {}
     if stem not in files:
         known = list(files) if kind in KINDS else every_name()
-        problem = f"There is no {KINDS.get(kind, 'shipped file')} {name!r}; there are: {', '.join(known)}"
+        problem = f"Unknown {KINDS.get(kind, 'shipped file')} {name!r}: choose one of {', '.join(known)}"
         raise TreeparseError(problem + (did_you_mean(stem, known) or "."))
     return files[stem]
 

@@ -175,7 +175,7 @@ def test_rules_that_ship_go_by_name(
     assert by_name.read_bytes() == by_path.read_bytes()
     capsys.readouterr()
     assert run("predict", model, source, "-o", by_name, "--rules", "usd") == 2
-    assert "There is no file of rules 'usd'; there are: ud; did you mean ud?" in capsys.readouterr().err
+    assert "Unknown file of rules 'usd': choose one of ud; did you mean ud?" in capsys.readouterr().err
     written(tmp_path / "ud", RULES)
     assert read_rules("ud") == read_rules(tmp_path / "ud") != read_rules(UD)
 

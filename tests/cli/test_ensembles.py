@@ -90,7 +90,7 @@ def test_what_is_refused(
     model: str, second: str, parser: Parser, source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert f"There is no input after the folders {model}, {second}" in error_of(capsys, "predict", model, second)
-    assert "no way 'mean' to combine models" in error_of(capsys, "predict", model, source, "--combine", "mean")
+    assert "Unknown way to combine models 'mean'" in error_of(capsys, "predict", model, source, "--combine", "mean")
     problem = error_of(capsys, "kbest", "-k", 2, model, second, source, "--combine", "marginals")
     assert "models combined by marginals have one best tree, but no list of the best: choose scores or" in problem
     options = ["--combine", "marginals", "--temperature", 2]

@@ -142,7 +142,7 @@ def test_usage_faults(model: str, source: str, tmp_path: Path, capsys: pytest.Ca
     for spelling in ("minimum-risk", "minimum_risk"):
         problem = usage_error(capsys, model, source, *chosen, spelling)
         assert "minimum_risk chooses one tree, it has no list of" in problem
-    assert "There is no decoder 'finest'" in usage_error(capsys, model, source, *chosen, "finest")
+    assert "Unknown decoder 'finest'" in usage_error(capsys, model, source, *chosen, "finest")
     assert kbest(tmp_path, source, "-k", 2) == 2
     assert "is no model folder" in capsys.readouterr().err
     assert kbest(model, tmp_path / "missing.conllu", "-k", 2) == 2

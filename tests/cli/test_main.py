@@ -222,8 +222,8 @@ def test_config_prints_rules_and_constraints(name: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("rules/udd", "There is no file of rules 'rules/udd'; there are: ud; did you mean ud?"),
-        ("rule/ud", "There is no shipped file 'rule/ud'; there are: "),
+        ("rules/udd", "Unknown file of rules 'rules/udd': choose one of ud; did you mean ud?"),
+        ("rule/ud", "Unknown shipped file 'rule/ud': choose one of "),
     ],
 )
 def test_config_says_what_there_is(name: str, problem: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -240,7 +240,7 @@ def test_a_configs_name_may_end_in_yaml(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_unknown_config_names_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["config", "fastest"]) == 2
-    assert "There is no configuration 'fastest'; there are: " in capsys.readouterr().err
+    assert "Unknown configuration 'fastest': choose one of " in capsys.readouterr().err
 
 
 COMMAND = """

@@ -20,7 +20,7 @@ REFUSALS = {
     "command": (["trian", "--config", "tiny"], "did you mean train?"),
     "config": (["train", "--config", "tniy", "--output", "run"], "did you mean tiny?"),
     "key": (["train", "--config", "tiny", "--data.trian", "x"], "did you mean --data.train?"),
-    "key in a file": ([*TRAIN[:1], "--config", "wrong.yaml", *TRAIN[3:]], "There is no setting data.trian"),
+    "key in a file": ([*TRAIN[:1], "--config", "wrong.yaml", *TRAIN[3:]], "Unknown setting data.trian"),
     "class of an objective": ([*TRAIN, "--objective", "nosuch.MyLoss"], "No module named 'nosuch'"),
     "class of an encoder": ([*TRAIN, "--model.encoder.class_path", "nosuch.Mine"], "No module named 'nosuch'"),
     "class of a scorer": (["rerank", "in.conllu", "--scorer", "nosuch.flat"], "No module named 'nosuch'"),

@@ -206,7 +206,7 @@ def test_faults_are_sentences_and_come_before_training(
         (["--model.encoder.tags", "upos"], "text.txt:1: The model reads UPOS"),
         (["--objective", "Entropy"], "The objective Entropy is not for trees alone"),
         (["--output", tmp_path / "full"], "holds other things than self-training's"),
-        (["--config", "no-such"], "There is no configuration 'no-such'"),
+        (["--config", "no-such"], "Unknown configuration 'no-such'"),
         (["--optimization.stps", 3], "did you mean --optimization.steps?"),
     ]
     for options, problem in faults:

@@ -88,7 +88,7 @@ def test_faults_are_sentences(lists: Path, tmp_path: Path, capsys: pytest.Captur
         ),
         (["rerank", lists, "--model", tmp_path, "-q"], "is not the folder of a reranker"),
         (["rerank", lists, "--model", tmp_path, "--scorer", "math.sin", "-q"], "give one of them"),
-        (["crossparse", "--config", "no-such", "--output", target, "-q"], "There is no configuration 'no-such'"),
+        (["crossparse", "--config", "no-such", "--output", target, "-q"], "Unknown configuration 'no-such'"),
         (["crossparse", "--config", tmp_path / "config.yaml", "--output", target, "--folds", 99, "-q"], "99"),
     ]
     for arguments, problem in faults:

@@ -31,6 +31,6 @@ def test_auto_asks_for_the_instructions(instructions: dict[str, bool], monkeypat
 def test_names() -> None:
     assert [precision_named(name) for name in PRECISIONS] == list(PRECISIONS)
     with pytest.raises(
-        TreeparseError, match="no precision 'bf61': choose one of 32, bf16, int8, auto; did you mean bf16"
+        TreeparseError, match="Unknown precision 'bf61': choose one of 32, bf16, int8, auto; did you mean bf16"
     ):
         precision_named("bf61")

@@ -212,7 +212,7 @@ def test_faults(path: str) -> None:
     for memory in (-0.1, 1.0, float("nan")):
         with pytest.raises(TreeparseError, match="memory must be a number that is at least 0 and below 1, got"):
             GeneralizedExpectation(path, memory=memory)
-    with pytest.raises(TreeparseError, match="There is no file of constraints 'missing'; there are: ud"):
+    with pytest.raises(TreeparseError, match="Unknown file of constraints 'missing': choose one of ud"):
         GeneralizedExpectation("missing")
     with pytest.raises(OSError, match="missing"):
         GeneralizedExpectation("folder/missing.yaml")

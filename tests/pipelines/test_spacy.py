@@ -211,7 +211,7 @@ def test_mistakes_become_sentences(model: str, tmp_path: Path) -> None:
     for config, problem in (
         ({"kbest": -1}, "kbest must be 0 or more"),
         ({"batch_words": 0}, "batch_words 1 or more"),
-        ({"decoder": "finest"}, "There is no decoder 'finest'"),
+        ({"decoder": "finest"}, "Unknown decoder 'finest'"),
         ({"kbest": 2, "decoder": "minimum_risk"}, "it has no list of"),
     ):
         with pytest.raises(TreeparseError, match=problem):

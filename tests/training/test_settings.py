@@ -224,13 +224,13 @@ SUGGESTED = [
 def test_a_misspelt_setting_gets_a_suggestion(tmp_path: Path, wrong: str, right: str) -> None:
     path = write(tmp_path / "c.yaml")
     for options in ([f"--{wrong}", "3"], [f"--{wrong}=3"]):
-        with pytest.raises(TreeparseError, match=rf"There is no setting --{wrong} .*; did you mean --{right}\?$"):
+        with pytest.raises(TreeparseError, match=rf"Unknown setting --{wrong} .*; did you mean --{right}\?$"):
             load_config(path, options)
     values: object = 3
     for name in reversed(wrong.split(".")):
         values = {name: values}
     write(path, **values)  # type: ignore[arg-type]
-    with pytest.raises(TreeparseError, match=r"There is no setting .*; did you mean .*\?$"):
+    with pytest.raises(TreeparseError, match=r"Unknown setting .*; did you mean .*\?$"):
         load_config(path)
 
 
@@ -296,8 +296,8 @@ LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("data: 7\n", "data is a section of settings, got 7: set its keys, such as data.batch_squared"),
         ("data: /dev/zero\n", "data is a section of settings, got '/dev/zero'"),
         ("objective: /dev/zero\n", "objective must be the name or dotted path of a class, got '/dev/zero'"),
-        ("config: other.yaml\n", "There is no setting config"),
-        ("1: 2\n", "There is no setting 1"),
+        ("config: other.yaml\n", "Unknown setting config"),
+        ("1: 2\n", "Unknown setting 1"),
     ],
 )
 def test_files_beyond_all_bounds(tmp_path: Path, text: str, words: str) -> None:

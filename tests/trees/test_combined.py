@@ -216,6 +216,6 @@ def test_what_cannot_be_combined() -> None:
         product([p, many])
     with pytest.raises(TreeparseError, match="different numbers of labels, 2 and 3"):
         Mixture([p, p.relabelled([0, 1, -1])])
-    with pytest.raises(TreeparseError, match=r"no way 'mark' to combine models: choose one of scores, log_probs"):
+    with pytest.raises(TreeparseError, match=r"Unknown way to combine models 'mark': choose one of scores, log_probs"):
         combination_named("mark")
     assert combination_named("log-probs") == "log_probs"

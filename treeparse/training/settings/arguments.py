@@ -80,7 +80,7 @@ class Keys:
         outer = {".".join(parts[:end]) for end in range(1, len(parts))}
         if key in self.leaves | self.sections or outer & self.leaves or parts[0] == "objective":
             return
-        problem = f"There is no setting {dashes}{key} ({HELP})"
+        problem = f"Unknown setting {dashes}{key} ({HELP})"
         close = self._closest(key.replace("-", "_").lower())
         raise TreeparseError(problem + (f"; did you mean {dashes}{close[0]}?" if close else "."))
 
