@@ -44,14 +44,17 @@ class BucketBatchSampler(Sampler[list[int]]):
         """Fix the batches of an epoch, counted from 0."""
         self.epoch = epoch
         order = list(range(len(self.nodes)))
-        stream = random.Random(f"{self.seed}/{epoch}")  # a string seeds by SHA-512, whatever the process's hash seed is
         if self.shuffle:
+            # A string seeds through SHA-512 whatever the process's hash seed is.
+            stream = random.Random(f"{self.seed}/{epoch}")
             stream.shuffle(order)
-        sign = 1 if self.shuffle else -1
-        order.sort(key=lambda index: sign * self.nodes[index])
-        self._batches = cut_into_batches(order, self.nodes, max_words=self.max_words, max_squared=self.max_squared)
-        if self.shuffle:
+            self._batches = self._fill(sorted(order, key=self.nodes.__getitem__))
             stream.shuffle(self._batches)
+        else:
+            self._batches = self._fill(sorted(order, key=lambda index: -self.nodes[index]))
+
+    def _fill(self, order: list[int]) -> list[list[int]]:
+        return cut_into_batches(order, self.nodes, max_words=self.max_words, max_squared=self.max_squared)
 
     def __iter__(self) -> Iterator[list[int]]:
         return iter(self._batches)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torch.utils.data import Sampler
 
-from treeparse.data.batches.batching import counted_nodes, cut_into_batches
+from treeparse.data.batches.batching import BucketBatchSampler, counted_nodes, cut_into_batches
 from treeparse.data.batches.loading import Item
 from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
 from treeparse.names import Mixing
@@ -125,28 +125,36 @@ class EpochSampler(Sampler[list[Item]]):
         self.unlabelled: Sequence[UnlabelledSentence] = [] if text is None else text.share(epoch)
         first = [self.lengths[index] for index in self.labelled]
         second = [self.length(sentence.words) for sentence in self.unlabelled]
-        if second and self.mix.mixing == "turns":
-            shifted = [[len(first) + index for index in batch] for batch in self._shuffled(second)]
-            batches = spread_evenly(self._shuffled(first), shifted)
+        if not second:
+            batches = self._alone(first)
+        elif self.mix.mixing == "turns":
+            shifted = [[len(first) + index for index in batch] for batch in self._alone(second)]
+            batches = spread_evenly(self._alone(first), shifted)
         else:
-            batches = self._shuffled(first, second)
+            batches = self._together(first, second)
         chosen: list[Item] = [*self.labelled, *self.unlabelled]
         self._batches = [[chosen[index] for index in batch] for batch in batches]
 
-    def _shuffled(self, first: Sequence[int], second: Sequence[int] = ()) -> list[list[int]]:
-        """Return the batches of one or both kinds in random order; indices of the second follow those of the first.
+    def _alone(self, lengths: Sequence[int]) -> list[list[int]]:
+        bounds = {"max_words": self.max_words, "max_squared": self.max_squared}
+        sampler = BucketBatchSampler(lengths, **bounds, shuffle=True, seed=self.seed)
+        sampler.set_epoch(self.epoch)
+        return list(sampler)
 
-        A batch is a run of one list by length. Each stretch of that list has the ratio of the whole, so that
-        the lengths in a batch are as similar as both kinds allow.
+    def _together(self, first: Sequence[int], second: Sequence[int]) -> list[list[int]]:
+        """Return batches of both kinds, as runs of one list by length; indices of the second follow the first.
+
+        Each stretch of that list has the ratio of the whole, so that the lengths in a batch are as similar as both
+        kinds allow.
         """
         nodes, stream = counted_nodes([*first, *second]), random.Random(f"{self.seed}/{self.epoch}")
         orders = [list(range(len(first))), list(range(len(first), len(nodes)))]
         for order in orders:
             stream.shuffle(order)
             order.sort(key=nodes.__getitem__)
-        factor = 1 + self.mix.ratio if second else 1
+        factor = 1 + self.mix.ratio
         squared = None if self.max_squared is None else factor * self.max_squared
-        order = merged_evenly(*orders, weights=[*first, *second]) if second else orders[0]
+        order = merged_evenly(*orders, weights=[*first, *second])
         batches = cut_into_batches(order, nodes, max_words=factor * self.max_words, max_squared=squared)
         stream.shuffle(batches)
         return batches
