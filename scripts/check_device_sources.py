@@ -23,7 +23,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the emulator 
 from helpers.hostile_scores import prefer_each_other
 from support.device.sanitizer import Sanitizer
 
-from treeparse.device import best, compiler, nonprojective, projective, samples, sources
+from treeparse.device import best, compiler, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
 from treeparse.errors import TreeparseError
 
@@ -71,15 +71,15 @@ def find_races(programs: Path) -> None:
     for most_shared_bytes in MEMORIES:
         launcher = Sanitizer(programs, most_shared_bytes=most_shared_bytes)
         run_all(launcher)
-        if missing := sources.kernels().keys() - set(launcher.runs):
+        if missing := compiler.kernels().keys() - set(launcher.runs):
             raise TreeparseError(f"Kernels that this script does not run: {', '.join(sorted(missing))}.")
-    print(f"ThreadSanitizer: nothing in {', '.join(sources.kernels())}")
+    print(f"ThreadSanitizer: nothing in {', '.join(compiler.kernels())}")
 
 
 def plant(programs: Path, wanted: str) -> bool:
     """Take out each barrier in turn, say whether that was found, and return whether all were."""
     found_all = True
-    for path in sorted(sources.FOLDER.glob(f"*{wanted}*")):
+    for path in sorted(compiler.FOLDER.glob(f"*{wanted}*")):
         text = path.read_text(encoding="utf-8")
         for barrier in BARRIER.finditer(text):
             found = _race_without(programs, path.name, text[: barrier.start()] + ";" + text[barrier.end() :])
@@ -93,7 +93,7 @@ def _race_without(programs: Path, name: str, text: str) -> str:
     """What is wrong with such a text in the place of one of the sources; nothing if nothing is found."""
     with tempfile.TemporaryDirectory() as folder:
         changed = Path(folder, "sources")
-        shutil.copytree(sources.FOLDER, changed)
+        shutil.copytree(compiler.FOLDER, changed)
         (changed / name).write_text(text, encoding="utf-8")
         try:
             for most_shared_bytes in MEMORIES:
@@ -106,7 +106,7 @@ def _race_without(programs: Path, name: str, text: str) -> str:
 def compile_all() -> Iterator[str]:
     """A line for every kernel and architecture: its registers and what it spills."""
     for architecture in ARCHITECTURES:
-        for source in sorted(set(sources.kernels().values())):
+        for source in sorted(set(compiler.kernels().values())):
             code, said = compiler.compile_and_report(source, architecture, "--ptxas-options=-v")
             yield f"{source.name} for {architecture}: {len(code) / 1024:.0f} KiB"
             for kernel, spilled, registers in ENTRY.findall(said):

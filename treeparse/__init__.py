@@ -22,10 +22,14 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_load = names_on_demand(__name__, __file__)
-
-__all__ = ["DataError", "LabeledCRF", "NoTreeError", "NonProjectiveCRF", "Parse", "Parser", "ProjectiveCRF", "Sentence"]
-__all__ += ["TreeparseError", "__version__", "metrics"]  # pyright: ignore[reportUnsupportedDunderAll]
+_MODULES = {
+    "treeparse.errors": "DataError NoTreeError TreeparseError",
+    "treeparse.model": "Parse Parser",
+    "treeparse.sentence": "Sentence",
+    "treeparse.trees": "LabeledCRF NonProjectiveCRF ProjectiveCRF",
+}
+_load = names_on_demand(__name__, _MODULES)
+__all__ = [*" ".join(_MODULES.values()).split(), "metrics", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> object:

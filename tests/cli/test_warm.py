@@ -12,7 +12,7 @@ from helpers.forked import COMMAND, Forks
 
 from treeparse.cli import main as cli
 from treeparse.cli.commands import warm
-from treeparse.device import compiler, sources
+from treeparse.device import compiler
 
 LAST_LINE = r"treeparse: (\d+) kernels compiled, (\d+) were there already, in (.*kernels.*); \d+ s\n"
 
@@ -102,7 +102,7 @@ def test_kernels_of_devices_are_compiled_once(
     calls: None, devices: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["warm"]) == 0
-    files = {path.name for path in sources.kernels().values()}
+    files = {path.name for path in compiler.kernels().values()}
     assert sorted(devices) == sorted(f"{name} for sm_{kind}" for name in files for kind in (80, 90))
     assert len(list((tmp_path / "treeparse").iterdir())) == len(devices)
     output, _ = capsys.readouterr()

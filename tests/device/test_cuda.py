@@ -15,7 +15,7 @@ import torch
 from helpers.emulator import Emulator
 
 from treeparse import NonProjectiveCRF, TreeparseError
-from treeparse.device import compiler, cuda, nonprojective, sources
+from treeparse.device import compiler, cuda, nonprojective
 from treeparse.device.launcher import Shape, words_of
 from treeparse.trees import families
 from treeparse.trees.families.nonprojective import NonprojectiveInTorch
@@ -64,7 +64,7 @@ class Driver:
         return self.status, code
 
     def cuModuleGetFunction(self, module: bytes, name: bytes) -> tuple[Status, str]:
-        assert module.decode() == f"{sources.kernels()[name.decode()].stem} for sm_90"
+        assert module.decode() == f"{compiler.kernels()[name.decode()].stem} for sm_90"
         return self.status, name.decode()
 
     def cuFuncSetAttribute(self, function: str, attribute: str, value: int) -> tuple[Status]:
@@ -81,7 +81,7 @@ class Driver:
         self.streams.append(stream)
         self.shapes.append(Shape(blocks, threads // LANES, shared_bytes))
         count = (
-            sources.kernels()[function].read_text(encoding="utf-8").split(f"{function}(")[1].split(")")[0].count(",")
+            compiler.kernels()[function].read_text(encoding="utf-8").split(f"{function}(")[1].split(")")[0].count(",")
         )
         pointers = (ctypes.c_void_p * (count + 1)).from_address(places)
         words = [ctypes.c_uint64.from_address(pointer or 0).value for pointer in pointers]
@@ -124,7 +124,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 def test_kernels_are_launched_with_their_arguments(driver: Driver) -> None:
     launcher = cuda.CudaLauncher(3, driver)
-    assert len(driver.loaded) == len(set(sources.kernels().values()))
+    assert len(driver.loaded) == len(set(compiler.kernels().values()))
     scores = torch.randn(20, 9, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     lengths = torch.arange(20) % 8 + 1
     options: Any = {"single_root": True}
@@ -196,7 +196,7 @@ def test_scores_elsewhere_cannot_take_them() -> None:
 
 
 def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    source, compiled = next(iter(sources.kernels().values())), []
+    source, compiled = next(iter(compiler.kernels().values())), []
 
     def compile_source(source: Path, architecture: str) -> bytes:
         compiled.append(architecture)
@@ -209,7 +209,7 @@ def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert compiler.machine_code(source, "sm_80") == b"sm_80, 2"
     monkeypatch.setattr(compiler, "version", lambda: (13, 1))
     assert compiler.machine_code(source, "sm_90") == b"sm_90, 3"
-    monkeypatch.setattr(sources, "digest", lambda: "other sources")
+    monkeypatch.setattr(compiler, "sources_digest", lambda: "other sources")
     assert compiler.machine_code(source, "sm_90") == b"sm_90, 4"
     assert len(list((tmp_path / "cache" / "treeparse").iterdir())) == 4
     (tmp_path / "file").touch()
@@ -218,13 +218,13 @@ def test_machine_code_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_the_digest_depends_on_every_source(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for path in sources.FOLDER.iterdir():
+    for path in compiler.FOLDER.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
-    monkeypatch.setattr(sources, "FOLDER", tmp_path)
-    digests = {sources.digest.__wrapped__()}
+    monkeypatch.setattr(compiler, "FOLDER", tmp_path)
+    digests = {compiler.sources_digest.__wrapped__()}
     for path in sorted(tmp_path.iterdir()):
         path.write_bytes(path.read_bytes() + b" ")
-        digests.add(sources.digest.__wrapped__())
+        digests.add(compiler.sources_digest.__wrapped__())
     assert len(digests) == 1 + len(list(tmp_path.iterdir())) > 5
 
 

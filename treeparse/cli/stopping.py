@@ -12,7 +12,7 @@ class Stopped(SystemExit):
     """The exception for a signal to end, which lets files be closed and incomplete files be removed.
 
     Attributes:
-        exit_code: the exit code by which shells report the signal.
+        exit_code: the exit code of a process that the signal ended, 128 + its number.
         word: the event in one word, for messages.
     """
 

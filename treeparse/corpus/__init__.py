@@ -29,4 +29,4 @@ if TYPE_CHECKING:
     from treeparse.corpus.parsing import parse_corpus as parse_corpus
     from treeparse.corpus.parsing import parse_parts as parse_parts
 
-__getattr__ = names_on_demand(__name__, __file__)
+__getattr__ = names_on_demand(__name__, {"treeparse.corpus.parsing": "parse_corpus parse_parts"})

@@ -13,3 +13,4 @@ from treeparse.data.nbest.files import write_nbest as write_nbest
 from treeparse.data.outputs import atomic_output as atomic_output
 from treeparse.data.outputs import atomic_write as atomic_write
 from treeparse.data.text.tokenised import read_text as read_text
+from treeparse.data.validation import TreeCheck as TreeCheck

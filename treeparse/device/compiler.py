@@ -1,18 +1,41 @@
-"""Compilation of CUDA sources by NVRTC, with machine code cached in the user's cache folder."""
+"""The CUDA sources, and their compilation by NVRTC, with machine code cached in the user's cache folder."""
 
 import hashlib
 import os
+import re
 import sys
 import tempfile
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from treeparse.device import sources
 from treeparse.errors import TreeparseError
 
+FOLDER = Path(__file__).parent / "sources"
+KERNEL = re.compile(r"^KERNEL (\w+)\(", re.MULTILINE)
 # No contraction: a product is rounded before it is added to, unless a source says fma. So results are the CPU's bits.
 OPTIONS = ("--std=c++17", "--fmad=false")
+
+
+@cache
+def kernels() -> dict[str, Path]:
+    """Return the file of every kernel, by the kernel's name."""
+    files: dict[str, Path] = {}
+    for path in sorted(FOLDER.glob("*.cu")):
+        for name in KERNEL.findall(path.read_text(encoding="utf-8")):
+            assert name not in files, f"two kernels have the name {name}"
+            files[name] = path
+    return files
+
+
+@cache
+def sources_digest() -> str:
+    """Return the digest of all sources, names included."""
+    result = hashlib.sha256()
+    for path in sorted(FOLDER.iterdir()):
+        result.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return result.hexdigest()
 
 
 def machine_code(source: Path, architecture: str) -> bytes:
@@ -72,7 +95,7 @@ def _checked(result: tuple[Any, ...]) -> Any:
 
 
 def _digest() -> str:
-    return hashlib.sha256(repr((sources.digest(), OPTIONS, version())).encode()).hexdigest()
+    return hashlib.sha256(repr((sources_digest(), OPTIONS, version())).encode()).hexdigest()
 
 
 def _folder() -> Path:

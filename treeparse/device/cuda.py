@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treeparse.device import compiler, sources
+from treeparse.device import compiler
 from treeparse.device.launcher import Shape, words_of
 from treeparse.errors import TreeparseError
 
@@ -90,12 +90,12 @@ class CudaLauncher:
     def _load(self, architecture: str) -> dict[str, Any]:
         """Load all kernels; each may take all shared memory."""
         most = self._driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        files = sorted(set(sources.kernels().values()))
+        files = sorted(set(compiler.kernels().values()))
         with ThreadPoolExecutor() as pool:  # compiling takes seconds a file
             codes = pool.map(lambda file: compiler.machine_code(file, architecture), files)
         modules = {file: self._call("cuModuleLoadData", code) for file, code in zip(files, codes, strict=True)}
         functions = {}
-        for name, file in sources.kernels().items():
+        for name, file in compiler.kernels().items():
             functions[name] = self._call("cuModuleGetFunction", modules[file], name.encode())
             self._call("cuFuncSetAttribute", functions[name], most, self.most_shared_bytes)
         return functions

@@ -16,4 +16,14 @@ if TYPE_CHECKING:
     from treeparse.model.scorers.scorer import ScorerOutput as ScorerOutput
     from treeparse.model.teacher import Teacher as Teacher
 
-__getattr__ = names_on_demand(__name__, __file__)
+_MODULES = {
+    "treeparse.data.parses": "Parse",
+    "treeparse.model.config": "ParserConfig",
+    "treeparse.model.encoders.own": "OwnEncoder OwnEncoderConfig",
+    "treeparse.model.ensemble": "Ensemble",
+    "treeparse.model.parser": "Parser",
+    "treeparse.model.scorers.own": "OwnScorer OwnScorerConfig",
+    "treeparse.model.scorers.scorer": "ScorerOutput",
+    "treeparse.model.teacher": "Teacher",
+}
+__getattr__ = names_on_demand(__name__, _MODULES)

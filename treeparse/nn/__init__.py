@@ -16,4 +16,12 @@ if TYPE_CHECKING:
     from treeparse.nn.encoder import Encoder as Encoder
     from treeparse.nn.transformer import TransformerEncoder as TransformerEncoder
 
-__getattr__ = names_on_demand(__name__, __file__)
+_MODULES = {
+    "treeparse.nn.biaffine": "ArcBiaffine LabelBiaffine TagScorer",
+    "treeparse.nn.bilstm": "BiLSTMEncoder",
+    "treeparse.nn.config": "BiLSTMConfig EncoderConfig TransformerConfig",
+    "treeparse.nn.dropout": "SharedDropout",
+    "treeparse.nn.encoder": "Encoder",
+    "treeparse.nn.transformer": "TransformerEncoder",
+}
+__getattr__ = names_on_demand(__name__, _MODULES)

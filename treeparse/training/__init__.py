@@ -9,4 +9,9 @@ if TYPE_CHECKING:
     from treeparse.training.settings.config import TrainConfig as TrainConfig
     from treeparse.training.settings.reading import load_config as load_config
 
-__getattr__ = names_on_demand(__name__, __file__)
+_MODULES = {
+    "treeparse.training.run": "train",
+    "treeparse.training.settings.config": "TrainConfig",
+    "treeparse.training.settings.reading": "load_config",
+}
+__getattr__ = names_on_demand(__name__, _MODULES)

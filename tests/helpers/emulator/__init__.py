@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from torch import Tensor
 
-from treeparse.device import sources
+from treeparse.device import compiler
 from treeparse.device.launcher import Shape, words_of
 
 HERE = Path(__file__).parent
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
 LANES = 4  # of a warp
-OPTIONS = (f"-DWARP={LANES}", f"-I{sources.FOLDER}", "-std=c++17", "-O1", "-ffp-contract=off", "-pthread")
+OPTIONS = (f"-DWARP={LANES}", f"-I{compiler.FOLDER}", "-std=c++17", "-O1", "-ffp-contract=off", "-pthread")
 LIBRARY = "-shared", "-fPIC"
 
 
@@ -35,7 +35,7 @@ class Emulator:
     most_blocks: int = 2
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
-        run(sources.kernels()[kernel], kernel, shape, *arguments)
+        run(compiler.kernels()[kernel], kernel, shape, *arguments)
 
 
 def run(source: Path, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
@@ -63,7 +63,7 @@ def compiled(source: Path) -> Path:
     """The library of a file of kernels, compiled if it is not there."""
     needs_compiler()
     code, texts = program(source), [path.read_bytes() for path in (source, HERE / "emulator.h")]
-    key = [sources.digest(), *texts, code, COMPILER, *OPTIONS]
+    key = [compiler.sources_digest(), *texts, code, COMPILER, *OPTIONS]
     digest = hashlib.sha256(repr(key).encode()).hexdigest()
     path = _folder() / f"{source.stem}-{digest[:16]}.so"
     if not path.exists():
@@ -79,7 +79,7 @@ def compiled(source: Path) -> Path:
 
 def program(source: Path) -> str:
     """A file of kernels on top of the emulator, and for every kernel a function that runs it."""
-    names = sources.KERNEL.findall(source.read_text(encoding="utf-8"))
+    names = compiler.KERNEL.findall(source.read_text(encoding="utf-8"))
     launches = [
         f'extern "C" const char* launch_{name}(int grid, int threads, int bytes, const std::uint64_t* values) '
         f"{{ return emulator::launch({name}, grid, threads, bytes, values); }}"

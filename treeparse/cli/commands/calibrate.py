@@ -30,8 +30,9 @@ and lists of best trees stay the same, except with the decoder minimum_risk; pro
 second temperature only changes P(label | arc) in written probabilities of labels; it fits best which labels of the
 model's parses of DEV are right, given right arcs.
 
-The command prints the losses before and after, of trees (minus the mean log probability of a word) and of labels (minus
-that of whether the label is right), and expected calibration errors on DEV (see treeparse evaluate --calibration).
+The command prints the losses before and after, in nats a word: the negative log likelihood of trees, and the log loss
+of probabilities of labels as predictions that the labels are right. Expected calibration errors on DEV follow (see
+treeparse evaluate --calibration).
 
 DEV is a treebank that the model was not trained on. The model in its folder is changed, or with -o a new one is
 written; calibrating again changes nothing. To undo it, set temperature to 1 and label_temperature to null in its

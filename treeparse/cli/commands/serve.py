@@ -16,7 +16,7 @@ LONGEST_TIME = 86_400  # seconds
 _seconds = real(f"a number of seconds above 0 and up to {LONGEST_TIME}", lambda value: 0 < value <= LONGEST_TIME)
 LIMITS = {  # the type, default, metavar and meaning of each option
     "--max-megabytes": (positive, 4, "N", "megabytes of a request"),
-    "--max-words": (positive, 100_000, "N", "words of a request; of lists, those of all trees"),
+    "--max-words": (positive, 100_000, "N", "words of a request; a list counts the words of all its trees"),
     "--max-sentence-words": (positive, 1000, "N", "words of a sentence"),
     "--max-trees": (positive, 100, "K", "trees of a list"),
     "--waiting": (positive, 128, "N", "requests that wait for the parser"),
@@ -40,7 +40,7 @@ folder is called model; NAME=FOLDER gives another name. Clients of UDPipe's serv
 parameter tokenizer, and get that service's JSON: model, acknowledgements, result. help("treeparse.serve") lists all
 parameters.
 
-Simultaneous requests are parsed in batches, long requests in turn with short ones; the trees are those of predict.
+Simultaneous requests are parsed in batches, long requests in turn with short ones; predict gives the same trees.
 Faulty requests get a sentence: 400, 404 (unknown model), 413 (too long), 503 with Retry-After (too many requests wait,
 or --seconds are over); connections that are idle for --client-seconds are closed. /health answers 200 while the parser
 works, /metrics has counts for Prometheus. After Ctrl-C or SIGTERM the server finishes the requests in progress and

@@ -127,7 +127,7 @@ def _device_sources() -> list[tuple[Path, str]]:
 
     if not torch.cuda.is_available():
         return []
-    from treeparse.device import compiler, cuda, sources
+    from treeparse.device import compiler, cuda
 
     try:
         compiler.version()
@@ -135,7 +135,7 @@ def _device_sources() -> list[tuple[Path, str]]:
         print(f"treeparse: warning: {cuda.why_not(0, error)}", file=sys.stderr)
         return []
     architectures = {cuda.architecture_of(index) for index in range(torch.cuda.device_count())}
-    return list(product(sorted(set(sources.kernels().values())), sorted(architectures)))
+    return list(product(sorted(set(compiler.kernels().values())), sorted(architectures)))
 
 
 def _kernels_of_device(source_and_architecture: tuple[Path, str]) -> Kernels:
