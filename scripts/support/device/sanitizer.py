@@ -14,7 +14,7 @@ import torch
 from helpers.emulator import COMPILER, HERE, LANES, OPTIONS
 from torch import Tensor
 
-from treeparse.device import sources
+from treeparse.device import compiler
 from treeparse.device.launcher import Shape, words_of
 from treeparse.errors import TreeparseError
 
@@ -59,7 +59,7 @@ class Sanitizer:
     """
 
     programs: Path
-    sources: Path = sources.FOLDER
+    sources: Path = compiler.FOLDER
     most_shared_bytes: int = 1 << 18
     most_warps: int = 2
     most_blocks: int = 2
@@ -67,7 +67,7 @@ class Sanitizer:
     runs: list[str] = field(default_factory=list)
 
     def launch(self, kernel: str, shape: Shape, *arguments: Tensor | float | None) -> None:
-        texts = texts_of(self.sources / sources.kernels()[kernel].name)
+        texts = texts_of(self.sources / compiler.kernels()[kernel].name)
         if self.changed is not None and self.changed not in texts:
             return
         self.runs.append(kernel)
@@ -86,7 +86,7 @@ class Sanitizer:
             _read_back(file.read_bytes(), arguments)
 
     def _program(self, kernel: str, text: str) -> Path:
-        source = self.sources / sources.kernels()[kernel].name
+        source = self.sources / compiler.kernels()[kernel].name
         digest = hashlib.sha256(text.encode()).hexdigest()
         path = self.programs / f"{kernel}-{digest[:16]}"
         if not path.exists():
