@@ -1,5 +1,7 @@
 """Functions of rows in whole vectors against numpy, compiled and as plain Python."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,11 +16,13 @@ from treeparse.kernels.rows import (
     dot,
     dots,
     fill_row,
+    over_rows,
     raise_row,
     row_sum,
     share_row,
     whole,
 )
+from treeparse.kernels.vectors import constant, multiply_add
 
 
 @jit
@@ -104,3 +108,52 @@ def test_weights_of_a_row(count: int) -> None:
     assert total == pytest.approx(expected.sum(), rel=1e-14)
     for weights in (scores[2 : 2 + end], copy[5 : 5 + end]):
         np.testing.assert_allclose(weights, [*expected, *np.zeros(end - count)], rtol=1e-15, atol=0)
+
+
+@over_rows(2, 1, sums=2)
+def _dual_sums(builder: Any, first: Any, second: Any, x: Any, y: Any, factor: Any, inside: Any) -> Any:
+    zeros = constant(x, 0.0)
+    products = builder.select(inside, builder.fmul(builder.fmul(x, y), factor), zeros)
+    fused = builder.select(inside, multiply_add(builder, x, factor, y), zeros)
+    return builder.fadd(first, products), builder.fadd(second, fused), multiply_add(builder, x, y, factor)
+
+
+@over_rows(1, maxima=1)
+def _maximum(builder: Any, best: Any, x: Any, inside: Any) -> Any:
+    x = builder.select(inside, x, constant(x, -np.inf))
+    return (builder.select(builder.fcmp_ordered(">", x, best), x, best),)
+
+
+@jit
+def _use_dual_rows(x, y, factor, count):
+    return _dual_sums(x, 2, y, 5, factor, count)
+
+
+@jit
+def _use_maximum(x, count):
+    return _maximum(x, 3, count)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [0, 1, 8, 13])
+def test_rows_of_dual_numbers(count: int) -> None:
+    """Complex numbers of imaginary parts so small that their squares are below rounding."""
+    stream = np.random.default_rng(3)
+    x, y = (stream.normal(size=40) + 1e-13j * stream.normal(size=40) for _ in range(2))
+    factor = 1.7 + 2e-13j
+    left, right, end = x[2:][:count].copy(), y[5:][:count].copy(), count + -count % 8
+    expected_row = x[2:][:end] * y[5:][:end] + factor
+    sums = _use_dual_rows(x, y, factor, count)
+    for found, expected in zip(sums, ((left * right * factor).sum(), (left * factor + right).sum()), strict=True):
+        np.testing.assert_allclose(found.real, expected.real, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(found.imag, expected.imag, rtol=0, atol=1e-25)
+    np.testing.assert_allclose(x[2:][:end].real, expected_row.real, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(x[2:][:end].imag, expected_row.imag, rtol=0, atol=1e-26)
+
+
+@pytest.mark.nojit
+@pytest.mark.parametrize("count", [0, 1, 8, 13])
+def test_maxima_of_rows(count: int) -> None:
+    x = np.random.default_rng(4).normal(size=40)
+    x[3 + count :] = np.nan
+    assert _use_maximum(x, count) == x[3 : 3 + count].max(initial=-np.inf)

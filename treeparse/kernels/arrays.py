@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
+AnyFloatArray = NDArray[np.floating]  # float32 or float64
 IntArray = NDArray[np.int64]
 
 LINE = 64  # bytes of a line of cache, which is a vector's length

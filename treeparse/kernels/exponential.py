@@ -93,3 +93,9 @@ def weigh_row(builder: Any, total: Any, scores: Any, copy: Any, tops: Any, insid
     weights = _exponential(builder, builder.fsub(scores, tops))
     weights = builder.select(inside, weights, constant(scores, 0.0))
     return builder.fadd(total, weights), weights, weights
+
+
+@over_rows(1, 1)
+def exponentiate_row(builder: Any, row: Any, tops: Any, inside: Any) -> Any:
+    """``exponentiate_row(row, at, top, count)``: replace numbers by ``exp(number - top)``; what follows stays."""
+    return (builder.select(inside, _exponential(builder, builder.fsub(row, tops)), row),)

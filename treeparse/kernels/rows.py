@@ -22,6 +22,8 @@ from treeparse.kernels.vectors import (
     INDEX,
     LANES,
     NUMBERS,
+    DualBuilder,
+    DualVector,
     NumpyBuilder,
     by_llvm,
     constant,
@@ -42,45 +44,56 @@ def whole(count):
     return count + (-count) % LANES
 
 
-def over_rows(rows: int, numbers: int = 0, *, sums: bool = False) -> Callable[[Callable[..., Any]], Any]:
+def over_rows(rows: int, numbers: int = 0, *, sums: int = 0, maxima: int = 0) -> Callable[[Callable[..., Any]], Any]:
     """Make a function of ``rows`` rows, ``numbers`` numbers and the rows' count from the code of one step.
 
     That code takes an LLVM builder, a vector of each row, each number repeated, and a mask of the numbers inside the
-    row. It returns the new vectors of the first rows; with ``sums`` it takes and returns the running sums first. Under
-    NUMBA_DISABLE_JIT=1 it takes the whole rows and ``NumpyBuilder`` instead.
+    row. It returns the new vectors of the first rows; with ``sums`` or ``maxima`` it takes and returns so many running
+    ones first. Rows of sums may be of complex numbers, too, with a ``DualBuilder``. Under NUMBA_DISABLE_JIT=1 the code
+    takes the whole rows and ``NumpyBuilder`` instead.
     """
+    totals, start = sums + maxima, -np.inf if maxima else 0.0
 
     def decorate(code: Callable[..., Any]) -> Any:
         def typed(typing: Any, *arguments: Any) -> Any:
             del typing
-            return (types.float64 if sums else types.void)(*arguments), generate
+            number = arguments[0].dtype
+            result = types.UniTuple(number, totals) if totals > 1 else number if totals else types.void
+            return result(*arguments), generate
 
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             arrays = range(0, 2 * rows, 2)
             starts = [pointer_to(context, builder, signature.args[at], values[at], values[at + 1]) for at in arrays]
             repeats = [repeated(builder, number) for number in values[2 * rows : -1]]
-            count, total = values[-1], cgutils.alloca_once_value(builder, ir.Constant(NUMBERS, [0.0] * LANES))
+            is_dual, count = signature.args[0].dtype is types.complex128, values[-1]
+            row_builder = DualBuilder(builder) if is_dual else builder
+            running = [_Running(builder, start, is_dual=is_dual) for _ in range(totals)]
             steps = count.type(0), count, count.type(LANES)
             with cgutils.for_range_slice(builder, *steps, count.type) as (index, _):
                 pointers = [builder.gep(start, [index]) for start in starts]
-                vectors = [load(builder, pointer) for pointer in pointers]
-                inside = _lanes_before(builder, builder.sub(count, index))
-                results = code(builder, *([builder.load(total)] if sums else []), *vectors, *repeats, inside)
-                if sums:
-                    builder.store(results[0], total)
-                for pointer, vector in zip(pointers, results[sums:], strict=False):
-                    store(builder, vector, pointer)
-            return _sum(builder, builder.load(total)) if sums else context.get_dummy_value()
+                vectors = [_load(builder, pointer, is_dual=is_dual) for pointer in pointers]
+                inside = lanes_before(builder, builder.sub(count, index))
+                results = code(row_builder, *(each.load() for each in running), *vectors, *repeats, inside)
+                for each, vector in zip(running, results[:totals], strict=True):
+                    each.store(vector)
+                for pointer, vector in zip(pointers, results[totals:], strict=False):
+                    store(builder, vector.interleave(builder) if is_dual else vector, pointer)
+            if totals < 2:
+                return running[0].reduced(context) if totals else context.get_dummy_value()
+            return context.make_tuple(builder, signature.return_type, [each.reduced(context) for each in running])
 
         def plainly(*arguments: Any) -> Any:
             count, length = arguments[-1], int(whole(arguments[-1]))
             views = [arguments[at].reshape(-1)[arguments[at + 1] :][:length] for at in range(0, 2 * rows, 2)]
-            inside = np.arange(len(views[0])) < count
-            total = [np.zeros(len(views[0]))] if sums else []
-            results = code(NumpyBuilder, *total, *views, *arguments[2 * rows : -1], inside)
-            for view, result in zip(views, results[sums:], strict=False):
+            length = min(map(len, views))
+            views = [view[:length] for view in views]
+            running = [np.full(length, start, views[0].dtype) for _ in range(totals)]
+            inside = np.arange(length) < count
+            results = code(NumpyBuilder, *running, *views, *arguments[2 * rows : -1], inside)
+            for view, result in zip(views, results[totals:], strict=False):
                 view[:] = result
-            return results[0].sum() if sums else None
+            reduced = tuple(each.max(initial=start) if maxima else each.sum() for each in results[:totals])
+            return reduced if totals > 1 else reduced[0] if totals else None
 
         names = [f"argument{i}" for i in range(2 * rows + numbers + 2)]
         parameters = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
@@ -90,7 +103,40 @@ def over_rows(rows: int, numbers: int = 0, *, sums: bool = False) -> Callable[[C
     return decorate
 
 
-def _lanes_before(builder: Any, stop: Any) -> Any:
+class _Running:
+    """A vector of running sums or maxima, in memory that LLVM turns into registers."""
+
+    def __init__(self, builder: Any, start: float, *, is_dual: bool) -> None:
+        self._builder, self._is_dual = builder, is_dual
+        self._reduce = _sum if start == 0.0 else largest
+        first = ir.Constant(NUMBERS, [ir.Constant(ir.DoubleType(), start)] * LANES)
+        self._places = [cgutils.alloca_once_value(builder, first) for _ in range(1 + is_dual)]
+
+    def load(self) -> Any:
+        parts = [self._builder.load(place) for place in self._places]
+        return DualVector(*parts) if self._is_dual else parts[0]
+
+    def store(self, vector: Any) -> None:
+        parts = [vector.values, vector.tangents] if self._is_dual else [vector]
+        for part, place in zip(parts, self._places, strict=True):
+            self._builder.store(part, place)
+
+    def reduced(self, context: Any) -> Any:
+        parts = [self._reduce(self._builder, self._builder.load(place)) for place in self._places]
+        if not self._is_dual:
+            return parts[0]
+        result = context.make_complex(self._builder, types.complex128)
+        result.real, result.imag = parts
+        return result._getvalue()
+
+
+def _load(builder: Any, pointer: Any, *, is_dual: bool) -> Any:
+    if not is_dual:
+        return load(builder, pointer)
+    return DualVector.interleaved(builder, load(builder, pointer, ir.VectorType(ir.DoubleType(), 2 * LANES)))
+
+
+def lanes_before(builder: Any, stop: Any) -> Any:
     """Return a mask of the numbers of a vector with an index below ``stop``."""
     undefined = ir.Constant(WHOLE_NUMBERS, ir.Undefined)
     first = builder.insert_element(undefined, stop, ir.Constant(INDEX, 0))
@@ -105,6 +151,13 @@ def _sum(builder: Any, vector: Any) -> Any:
     return builder.call(function, [NO_SUM, vector], fastmath=("reassoc",))
 
 
+def largest(builder: Any, vector: Any) -> Any:
+    """Return the largest of a vector's numbers."""
+    kind = ir.FunctionType(ir.DoubleType(), [NUMBERS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fmax.v{LANES}f64")
+    return builder.call(function, [vector], fastmath=("nnan",))
+
+
 @over_rows(2, 1)
 def add_row(builder: Any, total: Any, terms: Any, factors: Any, inside: Any) -> Any:
     """``add_row(total, at, terms, terms_at, factor, count)``: add a multiple of a row to another row."""
@@ -117,19 +170,19 @@ def add_rows(builder: Any, total: Any, terms: Any, others: Any, factors: Any, ot
     return (multiply_add(builder, factors, terms, multiply_add(builder, other_factors, others, total)),)
 
 
-@over_rows(1, sums=True)
+@over_rows(1, sums=1)
 def row_sum(builder: Any, total: Any, row: Any, inside: Any) -> Any:
     """``row_sum(row, at, count)``: the sum of a row, without the numbers after it."""
     return (builder.fadd(total, builder.select(inside, row, constant(row, 0.0))),)
 
 
-@over_rows(2, sums=True)
+@over_rows(2, sums=1)
 def dot(builder: Any, total: Any, row: Any, other: Any, inside: Any) -> Any:
     """``dot(row, at, other, other_at, count)``: the inner product of two rows."""
     return (multiply_add(builder, row, other, total),)
 
 
-@over_rows(4, sums=True)
+@over_rows(4, sums=1)
 def dots(builder: Any, total: Any, row: Any, other: Any, third: Any, fourth: Any, inside: Any) -> Any:
     """``dots(row, at, other, other_at, third, third_at, fourth, fourth_at, count)``: the sum of two inner products."""
     return (multiply_add(builder, row, other, multiply_add(builder, third, fourth, total)),)

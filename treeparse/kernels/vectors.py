@@ -5,7 +5,8 @@ every machine. Arrays are contiguous.
 """
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numba
 import numpy as np
@@ -23,10 +24,55 @@ class NumpyBuilder:
     """The part of an LLVM builder that rows need, on NumPy arrays, for NUMBA_DISABLE_JIT=1."""
 
     fadd, fsub, fmul, fdiv, fneg, select = np.add, np.subtract, np.multiply, np.divide, np.negative, np.where
+    multiply_add = staticmethod(lambda x, y, z: x * y + z)
 
     @staticmethod
     def fcmp_ordered(comparison: str, x: Any, y: Any) -> Any:
         return {"<": np.less, ">": np.greater}[comparison](x, y)
+
+
+@dataclass(frozen=True)
+class DualVector:
+    """A vector of dual numbers, which complex numbers store: its values, and its derivatives as imaginary parts."""
+
+    values: Any
+    tangents: Any
+
+    @classmethod
+    def interleaved(cls, builder: Any, vector: Any) -> Self:
+        """Take the parts of complex numbers ``<16 x double>`` apart."""
+        undefined = ir.Constant(vector.type, ir.Undefined)
+        masks = [ir.Constant(ir.VectorType(INDEX, LANES), list(range(part, 2 * LANES, 2))) for part in (0, 1)]
+        return cls(*(builder.shuffle_vector(vector, undefined, mask) for mask in masks))
+
+    def interleave(self, builder: Any) -> Any:
+        """Return the parts as complex numbers."""
+        lanes = [lane + part * LANES for lane in range(LANES) for part in (0, 1)]
+        mask = ir.Constant(ir.VectorType(INDEX, 2 * LANES), lanes)
+        return builder.shuffle_vector(self.values, self.tangents, mask)
+
+
+@dataclass(frozen=True)
+class DualBuilder:
+    """What rows of dual numbers need of an LLVM builder."""
+
+    builder: Any
+
+    def fadd(self, x: DualVector, y: DualVector) -> DualVector:
+        return DualVector(self.builder.fadd(x.values, y.values), self.builder.fadd(x.tangents, y.tangents))
+
+    def fmul(self, x: DualVector, y: DualVector) -> DualVector:
+        tangents = multiply_add(self.builder, x.values, y.tangents, self.builder.fmul(x.tangents, y.values))
+        return DualVector(self.builder.fmul(x.values, y.values), tangents)
+
+    def multiply_add(self, x: DualVector, y: DualVector, z: DualVector) -> DualVector:
+        tangents = multiply_add(self.builder, x.tangents, y.values, z.tangents)
+        tangents = multiply_add(self.builder, x.values, y.tangents, tangents)
+        return DualVector(multiply_add(self.builder, x.values, y.values, z.values), tangents)
+
+    def select(self, mask: Any, x: DualVector, y: DualVector) -> DualVector:
+        parts = zip((x.values, x.tangents), (y.values, y.tangents), strict=True)
+        return DualVector(*(self.builder.select(mask, *part) for part in parts))
 
 
 def by_llvm(typed: Callable[..., Any], plain: Callable[..., Any]) -> Any:
@@ -53,7 +99,9 @@ def store(builder: Any, vector: Any, pointer: Any) -> None:
 
 
 def repeated(builder: Any, number: Any) -> Any:
-    """Return the vector that repeats one number."""
+    """Return the vector that repeats one number, which may be complex."""
+    if isinstance(number.type, ir.LiteralStructType):
+        return DualVector(*(repeated(builder, builder.extract_value(number, part)) for part in (0, 1)))
     undefined = ir.Constant(NUMBERS, ir.Undefined)
     first = builder.insert_element(undefined, number, ir.Constant(INDEX, 0))
     return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(INDEX, LANES), None))
@@ -61,13 +109,15 @@ def repeated(builder: Any, number: Any) -> Any:
 
 def constant(vector: Any, number: float) -> Any:
     """Return a vector of equal numbers; NumPy, which broadcasts, needs the number alone."""
+    if isinstance(vector, DualVector):
+        return DualVector(constant(vector.values, number), constant(vector.values, 0.0))
     return ir.Constant(vector.type, [number] * vector.type.count) if hasattr(vector, "type") else number
 
 
 def multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:
     """Return ``x * y + z`` of vectors, rounded once by LLVM."""
-    if builder is NumpyBuilder:
-        return x * y + z
+    if hasattr(builder, "multiply_add"):
+        return builder.multiply_add(x, y, z)
     name = f"llvm.fma.v{x.type.count}f64"
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type] * 3), name)
     return builder.call(function, [x, y, z])
