@@ -2,14 +2,14 @@
 
 ``sums`` has log partitions, marginals and their derivatives; ``best`` the best tree; ``lists`` the K best trees;
 ``samples`` random trees. The files beside these packages are their common ground: how kernels are compiled
-(``compile``) and run over a batch (``threads``), weights, logs, rows and vectors, random streams, ties. ``networks``
-has loops of neural networks. A package may import the common ground; ``lists`` imports ``best`` too, and ``samples``
-imports ``sums``.
+(``compile``) and run over a batch (``threads``), weights, logs, rows and vectors, random streams, ties, and the spans
+of projective trees. ``networks`` has loops of neural networks. A package may import the common ground; ``lists``
+imports ``best`` too, and ``samples`` imports ``sums``.
 
-To add kernels for another family of trees, such as one with sibling parts:
+To add kernels for another family of trees, as those of siblings and grandparents were added:
 
 1. Put each algorithm into one file of the package that its result belongs to: ``sums/siblings.py``. Add a package only
-   for a new kind of result.
+   for a new kind of result. Projective trees have lists, samples, ties and sums in logs by ``spans`` alone.
 2. Write a public function of arrays, ``(scores, lengths, *, single_root, threads=1)``, whose docstring begins with the
    shapes. It makes the results, and passes a kernel to ``threads.run_batch``. The kernel, compiled by ``compile.jit``,
    loops over the items ``start`` to ``stop``; its helpers are compiled by another function of ``compile``.

@@ -1,4 +1,4 @@
-"""Derivations of the spans of Eisner's chart, from the best one on: Huang and Chiang 2005, algorithm 3.
+"""Derivations of the spans of projective trees, from the best one on: Huang and Chiang 2005, algorithm 3.
 
 A derivation of a span is a split and a derivation of each of its two halves. Every span that was needed has a list of
 its best derivations so far, best first, and a heap with candidates for the next one. At first the heap holds one
@@ -17,8 +17,9 @@ from typing import NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.best.eisner import BETWEEN, RIGHT, halves, parts_of_span, split_range, split_score
-from treeparse.kernels.compile import jit
+from treeparse.kernels.best.spans import add_scores, key_of_split, split_key, split_score
+from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.spans import ScoredSentence, cell, halves, splits
 
 # Links: summed keys; span; split; derivations of the two halves; whether the first one is past its span's best; the
 # next one in the list; in the heap the first one below and the next one beside.
@@ -30,13 +31,13 @@ UNKNOWN = -1  # as NEXT: not found yet; as FIRST or SECOND: the best one, not lo
 
 
 class Charts(NamedTuple):
-    """The spans of one item, ``[kind, last, first]``, and its arcs, ``[head, dependent]``."""
+    """The spans of one item, by cells, and its scores."""
 
-    arcs: FloatArray  # (n+1, n+1) scores
-    scores: FloatArray  # (4, n+1, n+1) of the best derivations
+    sentence: ScoredSentence
+    scores: FloatArray  # (C,) of the best derivations
     arc_keys: IntArray  # (n+1, n+1)
-    keys: IntArray  # (4, n+1, n+1) that go with the scores
-    best: IntArray  # (3, n+1, n+1) the best derivations, UNKNOWN before they are asked for
+    keys: IntArray  # (C,) that go with the scores
+    best: IntArray  # (C,) the best derivations, UNKNOWN before they are asked for
 
 
 class Pool(NamedTuple):
@@ -54,19 +55,18 @@ def clear(pool):
     pool.links[NONE, USED] = 1
 
 
-@jit
+@lent_jit
 def has_room(n, links):
     """Return whether the pool can take two spans' derivations and two more, the most added between two tests."""
     return links[NONE, USED] + 2 * (n + 1) + 2 <= len(links)
 
 
-@jit
-def find_next(derivation, n, charts, pool, stack):
+@lent_jit
+def find_next(derivation, charts, pool, stack):
     """Find the successor of a derivation in its list, after all that it waits for; return False if the pool is full."""
-    values, links = pool
+    links, n = pool.links, charts.sentence.words
     if links[derivation, NEXT] != UNKNOWN:
         return True
-    arcs, _, arc_keys, _, _ = charts
     stack[0] = derivation
     depth = 1
     while depth > 0:
@@ -84,71 +84,70 @@ def find_next(derivation, n, charts, pool, stack):
             stack[depth] = second
             depth += 1
         else:
-            _append_next(derivation, arcs, arc_keys, values, links)
+            _append_next(derivation, charts, pool)
             depth -= 1
     return True
 
 
-@jit
+@lent_jit
 def look_up_half(derivation, which, charts, pool):
     """Replace UNKNOWN in FIRST or SECOND by the best derivation of that half."""
     links = pool.links
-    kind, i, j = parts_of_span(links[derivation, SPAN])
-    first, second = halves(kind, i, j, links[derivation, SPLIT])
+    first, second = halves(charts.sentence, links[derivation, SPAN], links[derivation, SPLIT])
     links[derivation, which] = best_derivation(first if which == FIRST else second, charts, pool)
 
 
-@jit
-def best_derivation(where, charts, pool):
+@lent_jit
+def best_derivation(number, charts, pool):
     """Return the first derivation in a span's list; NONE if the span is a single node or impossible."""
-    arcs, scores, arc_keys, keys, best = charts
-    values, links = pool
-    kind, i, j = parts_of_span(where)
-    if best[kind, j, i] == UNKNOWN:
+    sentence, values, links = charts.sentence, pool.values, pool.links
+    here = cell(sentence, number)
+    if charts.best[here] == UNKNOWN:
         heap = NONE
-        begin, end = split_range(kind, i, j)
+        begin, end = splits(sentence, number)
         for k in range(begin, end):
-            score = split_score(arcs, scores, kind, i, j, k)
+            score = split_score(sentence, number, k, charts.scores)
             if score > -np.inf:
-                key = split_score(arc_keys, keys, kind, i, j, k)
-                heap = _meld(heap, _add(score, key, where, k, UNKNOWN, UNKNOWN, 0, values, links), values, links)
-        best[kind, j, i] = heap
-    return best[kind, j, i]
+                key = split_key(sentence, number, k, charts.arc_keys, charts.keys)
+                heap = _meld(heap, _add(score, key, number, k, UNKNOWN, UNKNOWN, 0, values, links), values, links)
+        charts.best[here] = heap
+    return charts.best[here]
 
 
-@jit
-def _append_next(derivation, arcs, arc_keys, values, links):
+@lent_jit
+def _append_next(derivation, charts, pool):
     """Put the followers of a list's last derivation into the list's heap, and move the best one to the list."""
-    where, k = links[derivation, SPAN], links[derivation, SPLIT]
+    sentence, values, links = charts.sentence, pool.values, pool.links
+    number, k = links[derivation, SPAN], links[derivation, SPLIT]
     first, second = links[derivation, FIRST], links[derivation, SECOND]
-    kind, i, j = parts_of_span(where)
-    head = i if kind == RIGHT else j
-    arc, arc_key = (0.0, 0) if kind == BETWEEN else (arcs[head, k], arc_keys[head, k])
+    key_of_arc = key_of_split(sentence, number, k, charts.arc_keys)
     heap = _meld_below(derivation, values, links)
     after = links[first, NEXT]
     if after != NONE:
-        score, key = values[after] + arc + values[second], links[after, KEY] + arc_key + links[second, KEY]
-        heap = _meld(heap, _add(score, key, where, k, after, second, 1, values, links), values, links)
+        score = add_scores(sentence, number, k, values[after], values[second])
+        key = links[after, KEY] + links[second, KEY] + key_of_arc
+        heap = _meld(heap, _add(score, key, number, k, after, second, 1, values, links), values, links)
     after = links[second, NEXT]
     if after != NONE and not links[derivation, PAST_BEST]:
-        score, key = values[first] + arc + values[after], links[first, KEY] + arc_key + links[after, KEY]
-        heap = _meld(heap, _add(score, key, where, k, first, after, 0, values, links), values, links)
+        score = add_scores(sentence, number, k, values[first], values[after])
+        key = links[first, KEY] + links[after, KEY] + key_of_arc
+        heap = _meld(heap, _add(score, key, number, k, first, after, 0, values, links), values, links)
     links[derivation, NEXT] = heap
 
 
-@jit
-def _add(score, key, where, k, first, second, past_best, values, links):
+@lent_jit
+def _add(score, key, number, k, first, second, past_best, values, links):
     """Put a derivation into the pool."""
     new = links[NONE, USED]
     links[NONE, USED] += 1
     values[new] = score
-    links[new, KEY], links[new, SPAN], links[new, SPLIT] = key, where, k
+    links[new, KEY], links[new, SPAN], links[new, SPLIT] = key, number, k
     links[new, FIRST], links[new, SECOND], links[new, PAST_BEST] = first, second, past_best
     links[new, NEXT], links[new, BELOW] = UNKNOWN, NONE
     return new
 
 
-@jit
+@lent_jit
 def _meld(heap, other, values, links):
     """Join two heaps, each passed as its best derivation; the first one may be NONE."""
     if heap == NONE:
@@ -159,7 +158,7 @@ def _meld(heap, other, values, links):
     return heap
 
 
-@jit
+@lent_jit
 def _meld_below(derivation, values, links):
     """Remove a heap's best derivation: join the derivations below it in pairs, then all pairs; return the heap."""
     following, pairs = links[derivation, BELOW], NONE

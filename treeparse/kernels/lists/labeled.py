@@ -4,8 +4,9 @@ The labels of an arc are sorted, best first, so a labelling of a tree is the *ra
 labelling but the best, which has rank 0 everywhere, has one parent: the last word whose rank is above 0 goes down by
 one. So the children of a labelling raise one word, from its last raised word on, and every labelling is made once.
 Of each labelling only the best child waits, and the next best one replaces it once it is taken (lazily, as in Huang and
-Chiang 2005, algorithm 3). A score is the sum over the words in order, which rounding or not grows with each
-term, so that no child is above its parent: the order is exact for the scores as they are computed.
+Chiang 2005, algorithm 3). A score is what the tree scores by other parts than arcs, and then the sum over the words in
+order, which rounding or not grows with each term, so that no child is above its parent: the order is exact for the
+scores as they are computed.
 
 Labelled trees are ordered by score, then by the summed keys of the arcs (``ties``), then by ranks as in a dictionary,
 the lower first. Trees come best first, each under its best labels; the next one is read only once it comes before all
@@ -78,7 +79,16 @@ class LabeledTrees:
         """Summed scores ``(B, K)``, descending, -inf past the last."""
         return self._made.scores
 
-    def extend(self, count: int, heads: IntArray, rows: IntArray, values: FloatArray, *, threads: int = 1) -> bool:
+    def extend(
+        self,
+        count: int,
+        heads: IntArray,
+        rows: IntArray,
+        values: FloatArray,
+        *,
+        others: FloatArray | None = None,
+        threads: int = 1,
+    ) -> bool:
         """Find ``count`` labelled trees an item, or all of them; return whether an item needs more trees for that.
 
         Args:
@@ -87,12 +97,14 @@ class LabeledTrees:
                 earlier calls.
             rows: ``(B, T, n+1)`` index of each word's arc in ``values``.
             values: ``(A, L)`` for an arc and each of its labels, best first, the sum of both scores; -inf forbids.
+            others: ``(B, T)`` what trees score besides, by other parts than arcs; 0 if None.
             threads: how many threads to use at most.
         """
         if count > self.scores.shape[1]:
             self._made = self._made.with_room(count)
         starved = np.zeros(len(heads), np.bool_)
-        given = np.ascontiguousarray(heads), np.ascontiguousarray(rows), np.ascontiguousarray(values)
+        others = np.zeros(heads.shape[:2]) if others is None else others
+        given = (np.ascontiguousarray(array) for array in (heads, rows, values, others))
         arguments = count, *given, self._made, self._counts, starved
         run_batch(_extend, lambda n: count * n**2, self._lengths, *arguments, threads=threads)
         return bool(starved.any())
@@ -105,7 +117,7 @@ def _padded(array: np.ndarray, count: int, fill: float) -> np.ndarray:
 
 
 @jit
-def _extend(start, stop, lengths, count, heads, rows, values, made, counts, starved):
+def _extend(start, stop, lengths, count, heads, rows, values, others, made, counts, starved):
     sums = np.empty(heads.shape[2])
     for b in range(start, stop):
         item = Labelings(
@@ -118,24 +130,24 @@ def _extend(start, stop, lengths, count, heads, rows, values, made, counts, star
             made.child_scores[b],
             made.heap[b],
         )
-        starved[b] = _extend_item(lengths[b], count, heads[b], rows[b], values, item, counts[b], sums)
+        starved[b] = _extend_item(lengths[b], count, heads[b], rows[b], values, others[b], item, counts[b], sums)
 
 
 @jit
-def _extend_item(n, count, heads, rows, values, made, counts, sums):
+def _extend_item(n, count, heads, rows, values, others, made, counts, sums):
     """Whether the list of trees ended too early."""
     while counts[LABELINGS] < count:
         tree, new = counts[TREES], counts[LABELINGS]
         if tree == len(heads):
             return True
-        if heads[tree, 1] >= 0 and _take_tree(tree, new, n, heads[tree], rows[tree], values, made, counts):
+        if heads[tree, 1] >= 0 and _take_tree(tree, new, n, heads[tree], rows[tree], values, others, made, counts):
             counts[TREES] += 1
         elif counts[WAITING]:
-            _take_child(new, n, rows, values, made, counts, sums)
+            _take_child(new, n, rows, values, others, made, counts, sums)
         else:
             return False
         counts[LABELINGS] += 1
-        if _find_child(new, n, rows, values, made, np.inf, n + 1, sums):
+        if _find_child(new, n, rows, values, others, made, np.inf, n + 1, sums):
             made.heap[counts[WAITING]] = new
             counts[WAITING] += 1
             _sift_up(counts[WAITING] - 1, n, made)
@@ -143,9 +155,9 @@ def _extend_item(n, count, heads, rows, values, made, counts, sums):
 
 
 @jit
-def _take_tree(tree, new, n, heads, rows, values, made, counts):
+def _take_tree(tree, new, n, heads, rows, values, others, made, counts):
     """Make the next tree under its best labels labelling ``new``, unless a waiting child comes before it."""
-    score = 0.0
+    score = others[tree]
     for j in range(1, n + 1):
         score += values[rows[j], 0]
     key = tree_key(heads, n)
@@ -161,7 +173,7 @@ def _take_tree(tree, new, n, heads, rows, values, made, counts):
 
 
 @jit
-def _take_child(new, n, rows, values, made, counts, sums):
+def _take_child(new, n, rows, values, others, made, counts, sums):
     """Make the first of the waiting children labelling ``new``; its next sibling waits instead, if there is one."""
     parent = made.heap[0]
     word, score = made.child_words[parent], made.child_scores[parent]
@@ -170,21 +182,21 @@ def _take_child(new, n, rows, values, made, counts, sums):
         made.ranks[new, j] = made.ranks[parent, j]
     made.ranks[new, word] += 1
     made.raised[new] = word
-    if not _find_child(parent, n, rows, values, made, score, word, sums):
+    if not _find_child(parent, n, rows, values, others, made, score, word, sums):
         counts[WAITING] -= 1
         made.heap[0] = made.heap[counts[WAITING]]
     _sift_down(counts[WAITING], n, made)
 
 
 @jit
-def _find_child(parent, n, rows, values, made, score, word, sums):
+def _find_child(parent, n, rows, values, others, made, score, word, sums):
     """Find a labelling's best child after that of ``score``, which raises ``word``; returns whether there is one.
 
     Among equal scores a child that raises a later word comes first, as its ranks do.
     """
     rows, ranks, first = rows[made.trees[parent]], made.ranks[parent], made.raised[parent]
     last_rank = values.shape[1] - 1
-    total = 0.0
+    total = others[made.trees[parent]]
     for j in range(1, n + 1):
         value = values[rows[j], ranks[j]]
         for raised in range(first, j):

@@ -1,8 +1,7 @@
-"""The K best projective trees, exactly and lazily: Huang and Chiang 2005, algorithm 3, over Eisner's chart.
+"""The K best projective trees, exactly and lazily: Huang and Chiang 2005, algorithm 3, over ``kernels.spans``.
 
-Every tree is one derivation of the whole sentence's span (see ``eisner``), so the list of that span's derivations is
-the list of trees. Only the chart of best scores is filled beforehand; all else is computed when it is needed, and
-stored.
+Every tree is one derivation of the whole sentence's span, so the list of that span's derivations is the list of trees.
+Only the chart of best scores is filled beforehand; all else is computed when it is needed, and stored.
 """
 
 from typing import NamedTuple, Self
@@ -10,17 +9,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from treeparse.kernels.arrays import FloatArray, IntArray
-from treeparse.kernels.best.eisner import (
-    BETWEEN,
-    KINDS,
-    RIGHT,
-    SPLIT_KINDS,
-    chart_of,
-    fill_chart,
-    parts_of_span,
-    span,
-)
-from treeparse.kernels.compile import jit
+from treeparse.kernels.best import eisner
+from treeparse.kernels.best.spans import fill_by_keys
+from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.lists.derivations import (
     FIRST,
     LINKS,
@@ -39,11 +30,24 @@ from treeparse.kernels.lists.derivations import (
     has_room,
     look_up_half,
 )
+from treeparse.kernels.spans import (
+    ARCS,
+    FULL,
+    KINDS,
+    MID,
+    ScoredSentence,
+    arc_of,
+    cells_of,
+    score_of_tree,
+    whole,
+)
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.ties import arc_keys
 
 FACTS = 3
-MADE, LAST, FULL = range(FACTS)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
+MADE, LAST, FULL_POOL = range(
+    FACTS
+)  # of a batch item: the trees made, the last one's derivation, whether its pool is full
 ROOM_A_WORD = 64  # derivations in a pool at first; memory that is not used is not taken
 STEPS_A_WORD = 300  # about what one more tree costs
 
@@ -51,20 +55,26 @@ STEPS_A_WORD = 300  # about what one more tree costs
 class AllCharts(NamedTuple):
     """The ``Charts`` of all items; the charts of spans are one after the other."""
 
+    order: int
+    single_root: bool
     arcs: FloatArray  # (B, n+1, n+1)
+    siblings: FloatArray  # (B, n+1, n+1, n+1) or, like the next one, (B, 0, 0, 0)
+    grandparents: FloatArray
     arc_keys: IntArray  # (n+1, n+1)
-    begins: IntArray  # (B + 1,) where every item's spans of one kind begin
-    scores: FloatArray  # (4 S,)
-    keys: IntArray  # (4 S,)
-    best: IntArray  # (3 S,)
+    begins: IntArray  # (B + 1,) where every item's spans begin
+    scores: FloatArray  # (C,)
+    keys: IntArray  # (C,)
+    best: IntArray  # (C,)
 
     @classmethod
-    def empty(cls, scores: FloatArray, lengths: IntArray) -> Self:
-        """Return empty charts of the spans of these items."""
-        begins = _begins_of((lengths + 1) ** 2)
-        spans = int(begins[-1])
-        charts = np.empty(KINDS * spans), np.empty(KINDS * spans, np.int64), np.full(SPLIT_KINDS * spans, UNKNOWN)
-        return cls(scores.copy(), arc_keys(scores.shape[1]), begins, *charts)
+    def empty(cls, arcs: FloatArray, others: tuple[FloatArray, ...], lengths: IntArray, *, single_root: bool) -> Self:
+        """Return empty charts of the spans of these items, and copies of their scores."""
+        order, nothing = ARCS + len(others), (np.empty((len(arcs), 0, 0, 0)),) * 2
+        siblings, grandparents = (*(part.astype(np.float64) for part in others), *nothing)[:2]
+        begins = _begins_of(_cells_of(lengths, order))
+        charts = np.empty(begins[-1]), np.empty(begins[-1], np.int64), np.full(begins[-1], UNKNOWN)
+        keys = arc_keys(arcs.shape[1])
+        return cls(order, single_root, arcs.copy(), siblings, grandparents, keys, begins, *charts)
 
 
 class AllPools(NamedTuple):
@@ -94,18 +104,22 @@ class ProjectiveKBest:
     """The best projective trees of every item of a batch, best first and distinct: a list that grows.
 
     Args:
-        scores: ``(B, n+1, n+1)``, which are copied.
+        arcs: scores ``(B, n+1, n+1)``, which, like others, are copied.
         lengths: ``(B,)`` words.
+        others: scores ``(B, n+1, n+1, n+1)`` of siblings, and after them of grandparents.
         single_root: whether exactly one word hangs from node 0.
     """
 
-    def __init__(self, scores: FloatArray, lengths: IntArray, *, single_root: bool) -> None:
-        batch, size = scores.shape[:2]
-        self._lengths, self._single_root = lengths.copy(), single_root
+    def __init__(
+        self, arcs: FloatArray, lengths: IntArray, *, others: tuple[FloatArray, ...] = (), single_root: bool
+    ) -> None:
+        batch, size = arcs.shape[:2]
+        self._lengths = lengths.copy()
         self._made = 0
         self._heads, self._tree_scores = np.empty((batch, 0, size), np.int64), np.empty((batch, 0))
         self._state = np.zeros((batch, FACTS), np.int64)
-        self._charts, self._pools = AllCharts.empty(scores, lengths), AllPools.empty(ROOM_A_WORD * (lengths + 1))
+        self._charts = AllCharts.empty(arcs, others, lengths, single_root=single_root)
+        self._pools = AllPools.empty(ROOM_A_WORD * (lengths + 1))
 
     @property
     def heads(self) -> IntArray:
@@ -114,7 +128,7 @@ class ProjectiveKBest:
 
     @property
     def scores(self) -> FloatArray:
-        """``(B, K)``, sums over the words in order; -inf past the number of trees."""
+        """``(B, K)``, sums over the words in order, of each kind of part; -inf past the number of trees."""
         return self._tree_scores[:, : self._made]
 
     def extend(self, count: int, threads: int = 1) -> None:
@@ -124,14 +138,13 @@ class ProjectiveKBest:
         self._lengthen_lists(count)
         steps = STEPS_A_WORD * (count - self._made)
         if self._made == 0:
-            begin = self._charts, self._single_root, self._pools
-            run_batch(_begin, lambda n: n**3, self._lengths, *begin, threads=threads)
-        self._state[:, FULL] = True
-        while self._state[:, FULL].any():
+            run_batch(_begin, lambda n: n**3, self._lengths, self._charts, self._pools, threads=threads)
+        self._state[:, FULL_POOL] = True
+        while self._state[:, FULL_POOL].any():
             go_on = self._charts, self._pools, count, self._state, self._heads, self._tree_scores
             run_batch(_extend, lambda n: steps * n, self._lengths, *go_on, threads=threads)
-            if self._state[:, FULL].any():
-                self._pools = self._pools.enlarged(self._state[:, FULL] == 1)
+            if self._state[:, FULL_POOL].any():
+                self._pools = self._pools.enlarged(self._state[:, FULL_POOL] == 1)
         self._made = count
 
     def _lengthen_lists(self, count: int) -> None:
@@ -143,6 +156,16 @@ class ProjectiveKBest:
             self._heads[:, :old], self._tree_scores[:, :old] = heads, tree_scores
 
 
+@jit
+def _cells_of(lengths, order):
+    """Return the number of cells of every item."""
+    result = np.empty(len(lengths), np.int64)
+    nothing, of_parts = np.empty((0, 0)), np.empty((0, 0, 0))
+    for b in range(len(lengths)):
+        result[b] = cells_of(ScoredSentence(lengths[b], order, False, nothing, of_parts, of_parts))
+    return result
+
+
 def _begins_of(sizes: IntArray) -> IntArray:
     """Return the first index of each of consecutive blocks of these sizes, and the end of the last one."""
     return np.concatenate(([0], np.cumsum(sizes)))
@@ -151,10 +174,10 @@ def _begins_of(sizes: IntArray) -> IntArray:
 @jit
 def _charts_of(b, n, charts):
     """Return the charts of one item."""
-    begin = charts.begins[b]
-    scores, keys = chart_of(charts.scores[KINDS * begin :], KINDS, n), chart_of(charts.keys[KINDS * begin :], KINDS, n)
-    best = chart_of(charts.best[SPLIT_KINDS * begin :], SPLIT_KINDS, n)
-    return Charts(charts.arcs[b], scores, charts.arc_keys, keys, best)
+    begin, end = charts.begins[b], charts.begins[b + 1]
+    scores = charts.arcs[b], charts.siblings[b], charts.grandparents[b]
+    sentence = ScoredSentence(n, charts.order, charts.single_root, *scores)
+    return Charts(sentence, charts.scores[begin:end], charts.arc_keys, charts.keys[begin:end], charts.best[begin:end])
 
 
 @jit
@@ -165,70 +188,82 @@ def _pool_of(b, pools):
 
 
 @jit
-def _begin(start, stop, lengths, all_charts, single_root, all_pools):
+def _begin(start, stop, lengths, all_charts, all_pools):
     """Fill the charts and clear the pools."""
+    size = all_charts.arcs.shape[1] if all_charts.order == ARCS else 0
+    buffer, key_buffer = np.empty(eisner.KINDS * size * size), np.empty(eisner.KINDS * size * size, np.int64)
     for b in range(start, stop):
-        charts = _charts_of(b, lengths[b], all_charts)
-        fill_chart(charts.arcs, lengths[b], single_root, charts.scores, charts.arc_keys, charts.keys)
+        n, charts = lengths[b], _charts_of(b, lengths[b], all_charts)
+        if all_charts.order == ARCS:
+            chart, keys = eisner.chart_of(buffer, eisner.KINDS, n), eisner.chart_of(key_buffer, eisner.KINDS, n)
+            eisner.fill_chart(charts.sentence.arcs, n, all_charts.single_root, chart, charts.arc_keys, keys)
+            _copy_chart(chart, n, charts.scores)
+            _copy_chart(keys, n, charts.keys)
+        else:
+            fill_by_keys(charts.sentence, charts.arc_keys, charts.scores, charts.keys)
         clear(_pool_of(b, all_pools))
+
+
+@jit
+def _copy_chart(chart, n, cells):
+    """Copy Eisner's chart, ``[kind, last, first]``, to cells of spans."""
+    spans = cells.reshape(KINDS, n + 1, n + 1)
+    for j in range(n + 1):
+        spans[FULL, j, j] = 0
+        for i in range(j):
+            spans[FULL, i, j], spans[FULL, j, i] = chart[eisner.RIGHT, j, i], chart[eisner.LEFT, j, i]
+            spans[MID, i, j] = chart[eisner.BETWEEN, j, i]
 
 
 @jit
 def _extend(start, stop, lengths, all_charts, all_pools, count, state, heads, tree_scores):
     """Extend the lists of items whose pool was full to ``count`` trees or to their end."""
-    stack = np.empty(2 * heads.shape[2], np.int64)
+    stack = np.empty(4 * heads.shape[2], np.int64)
     for b in range(start, stop):
-        if state[b, FULL]:
-            n, charts, pool = lengths[b], _charts_of(b, lengths[b], all_charts), _pool_of(b, all_pools)
-            state[b, FULL] = not _extend_item(n, charts, pool, count, state[b], stack, heads[b], tree_scores[b])
+        if state[b, FULL_POOL]:
+            charts, pool = _charts_of(b, lengths[b], all_charts), _pool_of(b, all_pools)
+            state[b, FULL_POOL] = not _extend_item(charts, pool, count, state[b], stack, heads[b], tree_scores[b])
 
 
 @jit
-def _extend_item(n, charts, pool, count, state, stack, heads, tree_scores):
+def _extend_item(charts, pool, count, state, stack, heads, tree_scores):
     """Extend the list of one item to ``count`` trees or to its end; return False if the pool is full."""
+    sentence = charts.sentence
     while state[MADE] < count:
         if state[MADE] == 0:
-            derivation = best_derivation(span(RIGHT, 0, n), charts, pool) if has_room(n, pool.links) else UNKNOWN
+            has_first = has_room(sentence.words, pool.links)
+            derivation = best_derivation(whole(sentence), charts, pool) if has_first else UNKNOWN
         else:
-            find_next(state[LAST], n, charts, pool, stack)
+            find_next(state[LAST], charts, pool, stack)
             derivation = pool.links[state[LAST], NEXT]
         if derivation == NONE:
             return True
         made = state[MADE]
-        if derivation == UNKNOWN or not _write_heads(derivation, n, charts, pool, stack, heads[made]):
+        if derivation == UNKNOWN or not _write_heads(derivation, charts, pool, stack, heads[made]):
             return False
-        tree_scores[made] = _score(heads[made], n, charts.arcs)
+        tree_scores[made] = score_of_tree(sentence, heads[made])
         state[LAST] = derivation
         state[MADE] += 1
     return True
 
 
-@jit
-def _write_heads(derivation, n, charts, pool, stack, heads):
+@lent_jit
+def _write_heads(derivation, charts, pool, stack, heads):
     """Write the heads of a tree; return False if the pool is full, and then call it again with a larger one."""
     links = pool.links
     stack[0] = derivation
     depth = 1
     while depth > 0:
-        if not has_room(n, links):
+        if not has_room(charts.sentence.words, links):
             return False
         depth -= 1
         derivation = stack[depth]
-        kind, i, j = parts_of_span(links[derivation, SPAN])
-        if kind != BETWEEN:
-            heads[links[derivation, SPLIT]] = i if kind == RIGHT else j
+        head, dependent = arc_of(charts.sentence, links[derivation, SPAN], links[derivation, SPLIT])
+        if dependent > 0:
+            heads[dependent] = head
         for which in (FIRST, SECOND):
             if links[derivation, which] == UNKNOWN:
                 look_up_half(derivation, which, charts, pool)
             stack[depth] = links[derivation, which]
             depth += stack[depth] != NONE
     return True
-
-
-@jit
-def _score(heads, n, arcs):
-    """Return the sum of a tree's scores over its words in order."""
-    total = 0.0
-    for j in range(1, n + 1):
-        total += arcs[heads[j], j]
-    return total

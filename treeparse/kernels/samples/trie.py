@@ -11,7 +11,7 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.compile import lent_part_jit, part_jit
 from treeparse.kernels.logspace import NEGLIGIBLE, log_add
 from treeparse.kernels.random import choose_by_logs
-from treeparse.kernels.samples.projective_prefix import Spans
+from treeparse.kernels.spans import ScoredSentence
 
 # Of a node: the entry of its parent that leads here, its parent, its level, where its entries begin and how many there
 # are (0: it is closed), and the tree drawn last under it while it was closed.
@@ -54,9 +54,10 @@ class Item(NamedTuple):
     single_root: bool
     projective: bool
     order: IntArray  # (n+1,) words, the most certain first
+    sentence: ScoredSentence
     scores: FloatArray  # (n+1, n+1)
     label_logs: FloatArray  # (n+1, n+1, L) log probabilities of an arc's labels
-    spans: Spans
+    spans: FloatArray  # (2, C) logs of the sentence's spans; empty for trees that need not be projective
 
 
 @part_jit

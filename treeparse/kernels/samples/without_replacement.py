@@ -14,6 +14,7 @@ The words whose heads are most certain come first: improbable trees part late, w
 labels, the levels of the heads are followed by as many levels of the same words' labels.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,8 @@ from treeparse.kernels.samples.trie import (
     walk_down,
     with_room,
 )
-from treeparse.kernels.sums import elimination, inside_outside
+from treeparse.kernels.spans import ARCS, ScoredSentence, score_of_tree
+from treeparse.kernels.sums import elimination, grandparents, inside_outside, siblings
 from treeparse.kernels.threads import run_batch
 
 GRAPHS = 8  # that are kept
@@ -72,6 +74,9 @@ class Items(NamedTuple):
     """The scores, seeds and options of all items."""
 
     scores: FloatArray  # (B, n+1, n+1)
+    siblings: FloatArray  # (B, n+1, n+1, n+1) or, like the next one, (B, 0, 0, 0)
+    grandparents: FloatArray
+    order_of_parts: int  # as of a ``ScoredSentence``
     label_logs: FloatArray  # (B, n+1, n+1, L) log probabilities of arcs' labels; L = 0 without labels
     single_root: bool
     projective: bool
@@ -95,7 +100,8 @@ class TrieMemory(NamedTuple):
     options: FloatArray  # (M,)
     entry_of: IntArray  # (M,)
     row: IntArray  # a tree
-    stack: IntArray  # (2n+2, 2)
+    stack: IntArray  # (4n+4,)
+    terms: FloatArray  # (2, n+1)
 
 
 def sample_distinct_trees(
@@ -106,6 +112,7 @@ def sample_distinct_trees(
     *,
     single_root: bool,
     projective: bool = False,
+    others: tuple[FloatArray, ...] = (),
     known: IntArray | None = None,
     label_logs: FloatArray | None = None,
     threads: int = 1,
@@ -119,6 +126,7 @@ def sample_distinct_trees(
         count: of trees.
         single_root: whether exactly one word hangs from the root.
         projective: whether trees must be projective.
+        others: scores ``(B, n+1, n+1, n+1)`` of siblings, and after them of grandparents, of projective trees.
         known: ``(B, K, n+1)`` different trees that have been drawn already and come first; -1 where there are fewer.
         label_logs: ``(B, n+1, n+1, L)`` log probabilities of arcs' labels. Trees are then rows of n+1 heads and n+1
             labels, the known ones too, and differ where labels do.
@@ -131,7 +139,12 @@ def sample_distinct_trees(
     batch, size = scores.shape[:2]
     options = {"single_root": single_root, "threads": threads}
     if projective:
-        log_z = inside_outside.log_partition(scores, lengths, **options)
+        kernels: list[Callable[..., FloatArray]] = [
+            inside_outside.log_partition,
+            siblings.log_partition,
+            grandparents.log_partition,
+        ]
+        log_z = kernels[len(others)](scores, *others, lengths, **options)
         order = np.tile(np.roll(np.arange(size), -1), (batch, 1))
     else:
         log_z, marginals = elimination.log_partition_and_marginals(scores, lengths, **options)
@@ -143,7 +156,20 @@ def sample_distinct_trees(
     if label_logs is None:
         label_logs = np.empty((batch, 1, 1, 0))
     log_probs, left = (np.full((batch, count), -np.inf) for _ in range(2))
-    items = Items(scores, label_logs, single_root, projective, log_z, order, seeds ^ TREE_SALT)
+    nothing = np.empty((batch, 0, 0, 0))
+    of_siblings, of_grandparents = (*(part.astype(np.float64) for part in others), nothing, nothing)[:2]
+    items = Items(
+        scores,
+        of_siblings,
+        of_grandparents,
+        ARCS + len(others),
+        label_logs,
+        single_root,
+        projective,
+        log_z,
+        order,
+        seeds ^ TREE_SALT,
+    )
     drawn = Drawn(rows, log_probs, left)
     run_batch(_sample, lambda n: n**4 / 12 + 10.0 * count * n**2, lengths, items, drawn, threads=threads)
     return np.ascontiguousarray(rows[:, :, :width]), log_probs, keys_of(left, seeds)
@@ -181,27 +207,28 @@ def _sample(start, stop, lengths, items, drawn):
         np.empty(options),
         np.empty(options, np.int64),
         np.empty(drawn.rows.shape[2], np.int64),
-        np.empty((2 * size, 2), np.int64),
+        np.empty(4 * size, np.int64),
+        np.empty((2, size)),
     )
-    no_spans = projective_prefix.no_spans()
     trie = new_trie(drawn.left.shape[1], drawn.rows.shape[2])  # a row has more places than levels
     for b in range(start, stop):
         if items.log_z[b] > -np.inf:
             memory.graphs.facts[:] = prefix.NOBODY
-            item = _item_of(b, lengths[b], items, no_spans)
+            item = _item_of(b, lengths[b], items)
             trie = emptied(trie, drawn.rows[b], drawn.log_probs[b])
             trie = _draw_trees(trie, item, items.log_z[b], items.seeds[b], memory, drawn.left[b])
 
 
 @part_jit
-def _item_of(b, n, items, no_spans):
+def _item_of(b, n, items):
     """Return the constants of one item."""
     scores, labels = items.scores[b], items.label_logs[b]
     single_root, projective = items.single_root, items.projective
     head_levels = 2 * n if projective else n
     levels = head_levels + (n if labels.shape[2] > 0 else 0)
-    spans = projective_prefix.inside(scores, n, single_root) if projective else no_spans
-    return Item(n, head_levels, levels, single_root, projective, items.order[b], scores, labels, spans)
+    sentence = ScoredSentence(n, items.order_of_parts, single_root, scores, items.siblings[b], items.grandparents[b])
+    spans = projective_prefix.inside(sentence) if projective else np.empty((2, 0))
+    return Item(n, head_levels, levels, single_root, projective, items.order[b], sentence, scores, labels, spans)
 
 
 @part_jit
@@ -231,7 +258,7 @@ def _draw_tree(trie, item, log_z, memory, tree, stream):
     is_drawn = row[1] >= 0
     if is_drawn:
         if item.projective:
-            projective_prefix.derive(row, decisions_at(item), item.words, memory.stack)
+            projective_prefix.derive(item.sentence, row, decisions_at(item), memory.stack)
         node = walk_along(trie, item, row)
     else:
         stream, node = walk_down(trie, item, row, memory.options, stream)
@@ -252,23 +279,21 @@ def _draw_tree(trie, item, log_z, memory, tree, stream):
 
 @lent_part_jit
 def _score(row, item):
-    total, scores, label_logs, size = 0.0, item.scores, item.label_logs, len(item.scores)
-    for j in range(1, item.words + 1):
-        total += scores[row[j], j]
-        if item.levels > item.head_levels:
-            total += label_logs[row[j], j, row[size + j]]
+    total, size = score_of_tree(item.sentence, row), len(item.scores)
+    if item.levels > item.head_levels:
+        for j in range(1, item.words + 1):
+            total += item.label_logs[row[j], j, row[size + j]]
     return total
 
 
 @lent_part_jit
 def _complete(node, row, level, item, memory, stream):
     """Draw all heads and labels from a node's level on; return the stream after its last draw."""
-    n, options = item.words, memory.options
+    options = memory.options
     if item.projective:
-        at = decisions_at(item)
-        level_of_heads = min(level, item.head_levels)
-        stream = projective_prefix.draw(item.spans, row, at, level_of_heads, n, memory.stack, options, stream)
-    elif level < n:
+        begin = decisions_at(item), min(level, item.head_levels)
+        stream = projective_prefix.draw(item.sentence, item.spans, row, *begin, memory.stack, memory.terms, stream)
+    elif level < item.words:
         graph = prefix.graph_under(memory.graphs, node, row, level, item)
         stream = prefix.draw(memory.graphs, graph, row, level, item, stream)
     for later in range(max(item.head_levels, level), item.levels):
@@ -332,7 +357,7 @@ def _open(trie, item, memory, node):
 @lent_part_jit
 def _next_logs(trie, item, memory, node, logs):
     """Fill the log probabilities of the values of a node's level given its prefix; return their number."""
-    level, n, row = trie.nodes[node, LEVEL], item.words, memory.row
+    level, row = trie.nodes[node, LEVEL], memory.row
     above = node
     while above > 0:
         facts = trie.nodes[above]
@@ -340,14 +365,15 @@ def _next_logs(trie, item, memory, node, logs):
         above = facts[PARENT]
     if level >= item.head_levels:
         if item.projective:
-            projective_prefix.replay(row, decisions_at(item), item.head_levels, n, memory.stack)
+            projective_prefix.replay(item.sentence, row, decisions_at(item), item.head_levels, memory.stack)
         word = item.order[level - item.head_levels]
         labels = item.label_logs.shape[2]
         for label in range(labels):
             logs[label] = item.label_logs[row[word], word, label]
         return labels
     if item.projective:
-        return projective_prefix.next_logs(item.spans, row, decisions_at(item), level, n, memory.stack, logs)
+        at, sentence, stack = decisions_at(item), item.sentence, memory.stack
+        return projective_prefix.next_logs(sentence, item.spans, row, at, level, stack, memory.terms, logs)
     graph = prefix.graph_under(memory.graphs, node, row, level, item)
     prefix.next_heads(memory.graphs, graph, item.order[level], item, logs)
-    return n + 1
+    return item.words + 1

@@ -1,0 +1,207 @@
+"""How spans of projective trees fall into smaller spans, for scores of arcs, of siblings, and of grandparents.
+
+A span has a *context*, the head of its head, where grandparents have scores; otherwise there is one context, 0. With
+``c`` for a span's context, ``h`` for its head, and ``m`` for a node on either side of h:
+
+    FULL  c; h, m    h and all of its descendants from h up to m
+    ARC   c; h, m    the same, if m is the last dependent of h on this side; of m's descendants only those towards h
+    MID   c; k, m    k < m are neighbouring dependents of c on one side of it: their descendants towards one another
+
+A span's derivations are its splits k, each into two spans, whose context ``below`` is h if there are contexts:
+
+    FULL  c; h, m    into ARC c; h, k and FULL below; k, m, for every node k from the one next to h up to m
+    ARC   c; h, m    into ARC c; h, k and MID below; k, m, where k is the dependent before m, and for k = h, where m is
+                     the first one, into FULL below; m, next to h alone. The arc h -> m and its parts are scored here.
+    MID   c; k, m    into FULL c; k, r and FULL c; m, r + 1, for every node r from k up to m - 1
+
+If arcs alone have scores, there is no ARC: FULL h, m falls into MID h, k, which is all between h and k, and FULL k, m,
+and h -> k is scored there. ``FULL c; h, h`` is a single node. Every projective tree is one derivation of
+``FULL 0; 0, n`` and no other. With a single root node 0 has one dependent: of its spans only FULL with m = n is used,
+and only ``k = h`` splits its ARC.
+
+A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contexts in whole vectors.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray
+from treeparse.kernels.compile import lent_jit
+from treeparse.kernels.rows import whole as whole_vectors
+
+KINDS = 3
+FULL, ARC, MID = range(KINDS)
+ORDERS = 4
+ARCS, SIBLINGS, GRANDPARENTS = range(1, ORDERS)  # what has scores: arcs alone, siblings too, grandparents too
+SPANS_OF_PAIR = 5
+NODE_BITS = 20
+NODE_MASK = (1 << NODE_BITS) - 1
+NO_SPAN = 0  # FULL 0; 0, 0: what completes a split into one span
+
+
+class ScoredSentence(NamedTuple):
+    """The scores of one sentence; of an order below, other arrays are empty. Arrays may have more nodes than it."""
+
+    words: int
+    order: int
+    single_root: bool
+    arcs: FloatArray  # (n+1, n+1) [head, dependent]
+    siblings: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the dependent before, or the head]
+    grandparents: AnyFloatArray  # (n+1, n+1, n+1) [head, dependent, the head's head], which arcs of node 0 have not
+
+
+@lent_jit
+def contexts_of(sentence):
+    """Return the number of contexts."""
+    return sentence.words + 1 if sentence.order == GRANDPARENTS else 1
+
+
+@lent_jit
+def cells_of(sentence):
+    """Return how many cells the spans have."""
+    width = contexts_width(sentence.words) if sentence.order == GRANDPARENTS else 1
+    return KINDS * (sentence.words + 1) ** 2 * width
+
+
+@lent_jit
+def contexts_width(n):
+    """Return the length of a row of contexts in whole vectors."""
+    return whole_vectors(n + 1)
+
+
+@lent_jit
+def row_of(n, kind, h, m):
+    """Return the cell at which the contexts of a span begin, where there are contexts."""
+    return ((kind * (n + 1) + h) * (n + 1) + m) * contexts_width(n)
+
+
+@lent_jit
+def span(kind, context, h, m):
+    """Return a span as one number."""
+    return (((((kind << NODE_BITS) | context) << NODE_BITS) | h) << NODE_BITS) | m
+
+
+@lent_jit
+def whole(sentence):
+    """Return the span of the whole sentence."""
+    return span(FULL, 0, 0, sentence.words)
+
+
+@lent_jit
+def parts_of_span(number):
+    """Return kind, context, h and m of a span."""
+    h, context = (number >> NODE_BITS) & NODE_MASK, (number >> (2 * NODE_BITS)) & NODE_MASK
+    return number >> (3 * NODE_BITS), context, h, number & NODE_MASK
+
+
+@lent_jit
+def cell(sentence, number):
+    """Return the cell of a span."""
+    kind, context, h, m = parts_of_span(number)
+    if sentence.order == GRANDPARENTS:
+        return row_of(sentence.words, kind, h, m) + context
+    return (kind * (sentence.words + 1) + h) * (sentence.words + 1) + m
+
+
+@lent_jit
+def span_of_pair(sentence, context, i, j, which):
+    """Return one of the ``SPANS_OF_PAIR`` spans from i to j, i < j, smaller ones first; ``NO_SPAN`` if it is not used.
+
+    The context is a number below ``contexts_of``.
+    """
+    is_between_arc = which == 0 and sentence.order == ARCS
+    if i == 0 and (context > 0 or which % 2 == 0) and not is_between_arc:  # node 0 is no dependent
+        return NO_SPAN
+    if i > 0 and sentence.order == GRANDPARENTS and i <= context <= j:
+        return NO_SPAN
+    if sentence.order == ARCS and (which in (1, 2)):
+        return NO_SPAN
+    if which == 0:
+        return span(MID, context, i, j)
+    kind = ARC if which <= 2 else FULL
+    return span(kind, context, i, j) if which % 2 == 1 else span(kind, context, j, i)
+
+
+@lent_jit
+def splits(sentence, number):
+    """Return the range of a span's splits, which may be empty."""
+    kind, _, h, m = parts_of_span(number)
+    only_one = h == 0 and sentence.single_root and kind != MID
+    if kind == FULL:
+        if only_one and m < sentence.words:
+            return 0, 0
+        return (h + 1, m + 1) if h < m else (m, h)
+    if kind == ARC:
+        if only_one:
+            return 0, 1
+        return (h, m) if h < m else (m + 1, h + 1)
+    return h, m
+
+
+@lent_jit
+def halves(sentence, number, k):
+    """Return the two spans into which a split takes a span."""
+    kind, context, h, m = parts_of_span(number)
+    if kind == MID:
+        return span(FULL, context, h, k), span(FULL, context, m, k + 1)
+    below = h if sentence.order == GRANDPARENTS else 0
+    if kind == FULL:
+        first = span(MID, 0, min(h, k), max(h, k)) if sentence.order == ARCS else span(ARC, context, h, k)
+        return first, span(FULL, below, k, m)
+    if k == h:
+        return span(FULL, below, m, h + 1 if h < m else h - 1), NO_SPAN
+    return span(ARC, context, h, k), span(MID, below, min(k, m), max(k, m))
+
+
+@lent_jit
+def arc_of(sentence, number, k):
+    """Return head and dependent of the arc that a split scores; the dependent is 0 for none."""
+    kind, _, h, m = parts_of_span(number)
+    if kind == ARC:
+        return h, m
+    return (h, k) if kind == FULL and sentence.order == ARCS else (0, 0)
+
+
+@lent_jit
+def scores_of_split(sentence, number, k):
+    """Return the scores that a split adds to those of its halves: of its arc, of the sibling, of the grandparent."""
+    head, dependent = arc_of(sentence, number, k)
+    if dependent == 0:
+        return 0.0, 0.0, 0.0
+    arc, sibling, grandparent = sentence.arcs[head, dependent], 0.0, 0.0
+    if sentence.order > ARCS:
+        sibling = np.float64(sentence.siblings[head, dependent, k])
+    if sentence.order == GRANDPARENTS and head > 0:
+        _, context, _, _ = parts_of_span(number)
+        grandparent = np.float64(sentence.grandparents[head, dependent, context])
+    return arc, sibling, grandparent
+
+
+@lent_jit
+def push_halves(sentence, number, k, stack, depth):
+    """Push the halves of a split that are more than one node; return how many spans are then on the stack."""
+    for half in halves(sentence, number, k):
+        _, _, h, m = parts_of_span(half)
+        if h != m:
+            stack[depth] = half
+            depth += 1
+    return depth
+
+
+@lent_jit
+def score_of_tree(sentence, heads):
+    """Return the sum of a tree's scores over its words in order, of arcs, then of siblings and of grandparents."""
+    total = others = grandparents = 0.0
+    for j in range(1, sentence.words + 1):
+        head = heads[j]
+        total += sentence.arcs[head, j]
+        if sentence.order >= SIBLINGS:
+            step = 1 if head > j else -1
+            sibling = j + step
+            while sibling != head and heads[sibling] != head:
+                sibling += step
+            others += sentence.siblings[head, j, sibling]
+        if sentence.order == GRANDPARENTS and head > 0:
+            grandparents += sentence.grandparents[head, j, heads[head]]
+    return total + others + grandparents
