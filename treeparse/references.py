@@ -65,6 +65,7 @@ Liang Huang and David Chiang 2005. Better k-best Parsing. IWPT.
 Jack Kiefer 1953. Sequential Minimax Search for a Maximum. Proceedings of the American Mathematical Society 4(3).
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
+Terry Koo and Michael Collins 2010. Efficient Third-Order Dependency Parsers. ACL.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
     Sampling Sequences Without Replacement. ICML.
 Dan Kondratyuk and Milan Straka 2019. 75 Languages, 1 Model: Parsing Universal Dependencies Universally. EMNLP-IJCNLP.
@@ -79,6 +80,7 @@ Eugene L. Lawler 1972. A Procedure for Computing the K Best Solutions to Discret
     Application to the Shortest Path Problem. Management Science 18(7).
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
+Ryan McDonald and Fernando Pereira 2006. Online Learning of Approximate Dependency Parsing Algorithms. EACL.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
 Mahdi Pakdaman Naeini, Gregory F. Cooper and Milos Hauskrecht 2015. Obtaining Well Calibrated Probabilities Using
     Bayesian Binning. AAAI.

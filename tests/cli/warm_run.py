@@ -19,11 +19,11 @@ from numba.core.dispatcher import Dispatcher
 from torch import Tensor
 
 import treeparse.kernels
-from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF
+from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF, SecondOrderCRF, SiblingCRF
 from treeparse.cli.main import main
 from treeparse.model import ParserConfig
 from treeparse.nn import BiLSTMConfig
-from treeparse.trees.families.arc_family import METHODS
+from treeparse.trees.families.kernel_family import METHODS
 
 
 def compiled_functions() -> dict[str, Any]:
@@ -71,7 +71,13 @@ def use_all() -> None:
             for sampler in METHODS:
                 if sampler != ("wilson" if single_root else "wilson_marginal"):
                     nonprojective.sample((2,), method=sampler)
-            for p in (nonprojective, ProjectiveCRF(scores, lengths, single_root=single_root)):
+            siblings, grandparents = (torch.randn(3, 7, 7, 7, dtype=dtype).requires_grad_() for _ in range(2))
+            for p in (
+                nonprojective,
+                ProjectiveCRF(scores, lengths, single_root=single_root),
+                SiblingCRF(scores, siblings, lengths, single_root=single_root),
+                SecondOrderCRF(scores, siblings, grandparents, lengths, single_root=single_root),
+            ):
                 use(p, torch.randn(3, 7, 7))
                 use_labeled(LabeledCRF(p.with_scores(scores), torch.zeros(3, 7, 7, 3)))
     sentences = learnable_sentences(5, seed=1)
@@ -92,6 +98,10 @@ if __name__ == "__main__":
     log.setLevel(logging.DEBUG)
     log.addFilter(lambda record: late.append(record.getMessage()) or False)
     use_all()
-    repeated = [name for name, each in functions.items() if len(each.signatures) > 1]
+    # Scores of other parts than arcs may be of single precision.
+    signatures = {
+        name: {str(one).replace("float32", "float64") for one in each.signatures} for name, each in functions.items()
+    }
+    repeated = [name for name, distinct in signatures.items() if len(distinct) > 1]
     lists = {"forgotten": forgotten, "late": late, "repeated": repeated}
     print(json.dumps({"code": code, "functions": len(functions), **lists}))

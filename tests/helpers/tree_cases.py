@@ -1,7 +1,7 @@
 """The kinds of distributions that the contract suite runs over, and their quantities by enumeration."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -10,6 +10,7 @@ import pytest
 import torch
 from helpers.emulator import Emulator
 from helpers.oracles import all_trees
+from helpers.second_order import Part, grandparents_of, siblings_of
 from torch import Tensor
 
 from treeparse import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
@@ -18,6 +19,8 @@ from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
 from treeparse.trees.families.on_cuda import NonprojectiveOnCuda, ProjectiveOnCuda
+from treeparse.trees.parts import Parts
+from treeparse.trees.second_order_crfs import SecondOrderCRF, SiblingCRF
 
 Distribution = Any  # the values of unlabelled ones are heads, of labelled ones pairs
 
@@ -100,6 +103,10 @@ class Case:
         base = self.kind.distribution(parameters[0], lengths, single_root=self.single_root, **options)
         return LabeledCRF(base, parameters[1]) if self.labels else base
 
+    def of_item(self, parameters: Sequence[Tensor], item: Any, words: int) -> list[Tensor]:
+        """The parameters of one item of a batch, without its padding."""
+        return [part[item][: words + 1, : words + 1] for part in parameters]
+
     def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
         """Scores of one item's parts ``(*part)``."""
         return parameters[0].unsqueeze(-1) + parameters[1] if self.labels else parameters[0]
@@ -132,7 +139,103 @@ class Case:
         return arcs * self.labels + value[1][:, 1:] if self.labels else arcs
 
 
+SIBLING = Kind("sibling", SiblingCRF, crossing=False)
+GRANDPARENT = Kind("second-order", SecondOrderCRF, crossing=False)
+
+
+@dataclass(frozen=True)
+class SecondOrderCase(Case):
+    """Projective trees that score siblings, too, and grandparents: all parts of an item are one row, arcs first."""
+
+    kind: Kind = SIBLING
+
+    @property
+    def others(self) -> list[tuple[Callable[[list[int]], Iterator[Part]], Callable[..., bool]]]:
+        """For every other kind of part those of heads, and whether a triple of nodes is one."""
+        siblings, grandparents = (siblings_of, is_sibling), (grandparents_of, is_grandparent)
+        return [siblings, grandparents] if self.kind == GRANDPARENT else [siblings]
+
+    def shapes(self, words: int, batch: tuple[int, ...]) -> list[tuple[int, ...]]:
+        arcs, *labels = super().shapes(words, batch)
+        return [arcs, *[(*arcs, words + 1)] * len(self.others), *labels]
+
+    def parameters(
+        self, words: int, *, seed: int, batch: tuple[int, ...] = (), scale: float = 1.0, forbidden: float = 0.0
+    ) -> list[Tensor]:
+        stream, others = torch.Generator().manual_seed(seed + 1), []
+        for _, is_part in self.others:
+            scores = scale * torch.randn((*batch, *(words + 1,) * 3), generator=stream, dtype=torch.float64)
+            scores[torch.rand(scores.shape, generator=stream) < forbidden / 4] = -torch.inf
+            ignored = [not is_part(*triple) for triple in itertools.product(range(words + 1), repeat=3)]
+            others.append(scores.masked_fill(torch.tensor(ignored).reshape((words + 1,) * 3), torch.nan))
+        options = {"seed": seed, "batch": batch, "scale": scale, "forbidden": forbidden / 2}
+        arcs, *labels = Case.parameters(Case(self.single_root, PROJECTIVE, self.labels), words, **options)
+        return [arcs, *others, *labels]
+
+    def make(self, parameters: Sequence[Tensor], lengths: Tensor | None = None, **options: Any) -> Distribution:
+        count = 1 + len(self.others)
+        base = self.kind.distribution(*parameters[:count], lengths, single_root=self.single_root, **options)
+        return LabeledCRF(base, parameters[count]) if self.labels else base
+
+    def of_item(self, parameters: Sequence[Tensor], item: Any, words: int) -> list[Tensor]:
+        inside = slice(words + 1)
+        return [
+            part[item][inside, inside, inside] if 0 < index <= len(self.others) else part[item][inside, inside]
+            for index, part in enumerate(parameters)
+        ]
+
+    def part_scores(self, parameters: Sequence[Tensor]) -> Tensor:
+        count = 1 + len(self.others)
+        arcs = super().part_scores([parameters[0], *parameters[count:]])
+        return torch.cat([arcs.flatten(), *(part.flatten() for part in parameters[1:count])])
+
+    def enumerated(self, parameters: Sequence[Tensor]) -> "Enumerated":
+        return EnumeratedSecondOrder(self, parameters)
+
+    def marginals(self, p: Distribution) -> Tensor:
+        if self.labels:
+            return torch.cat([p.marginals.flatten(), *(part.flatten() for part in p.arcs.part_marginals.others)])
+        return p.part_marginals.flatten(0)
+
+    def random_values(self, p: Distribution, count: int, seed: int) -> Any:
+        if self.labels:
+            return super().random_values(p, count, seed)
+        stream = generator(seed)
+        return p.part_marginals.map(lambda part: torch.randn(*part.shape, count, generator=stream, dtype=torch.float64))
+
+    def parts(self, value: Sequence[Tensor]) -> Tensor:
+        """The parts of trees; trees with fewer than others are filled up by a part that scores 0, the last one."""
+        size = value[0].shape[1]
+        begin, end = size**2 * max(self.labels, 1), size**2 * max(self.labels, 1) + size**3 * len(self.others)
+        columns = [super().parts(value)]
+        for of_heads, _ in self.others:
+            rows = [
+                [begin + (h * size + d) * size + x for h, d, x in of_heads(heads)] for heads in value[0][:, 1:].tolist()
+            ]
+            columns.append(torch.tensor([row + [end] * (size - 1 - len(row)) for row in rows]))
+            begin += size**3
+        return torch.cat(columns, 1)
+
+
+def is_sibling(head: int, dependent: int, sibling: int) -> bool:
+    """Whether a score of siblings is not ignored."""
+    between = min(head, dependent) < sibling < max(head, dependent)
+    return dependent > 0 and head != dependent and (between or sibling == head)
+
+
+def is_grandparent(head: int, dependent: int, grandparent: int) -> bool:
+    """Whether a score of grandparents is not ignored."""
+    first, last = min(head, dependent), max(head, dependent)
+    return 0 < first < last and not first <= grandparent <= last
+
+
 CASES = [Case(single, kind, labels) for labels in (0, 2) for kind in KINDS for single in (True, False)]
+SECOND_ORDER = [
+    SecondOrderCase(single, kind, labels)
+    for kind in (SIBLING, GRANDPARENT)
+    for labels in (0, 2)
+    for single in (True, False)
+]
 every_labeled_case = pytest.mark.parametrize(
     "case", [case for case in CASES if case.labels], ids=lambda case: case.name
 )
@@ -142,7 +245,9 @@ every_sampled_labeled_case = pytest.mark.parametrize(
     "case", [case for case in SAMPLED if case.labels], ids=lambda case: case.name
 )
 every_sampled_case = pytest.mark.parametrize("case", SAMPLED, ids=lambda case: case.name)
+every_sampled_case_and_order = pytest.mark.parametrize("case", SAMPLED + SECOND_ORDER, ids=lambda case: case.name)
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_case_and_order = pytest.mark.parametrize("case", CASES + SECOND_ORDER, ids=lambda case: case.name)
 # The contract suite alone runs over the kernels for CUDA devices as well: the emulator takes its time.
 EMULATED_CASES = [
     Case(True, EMULATED),
@@ -150,7 +255,9 @@ EMULATED_CASES = [
     Case(True, EMULATED, 2),
     Case(True, EMULATED_PROJECTIVE),
 ]
-every_case_and_emulated = pytest.mark.parametrize("case", CASES + EMULATED_CASES, ids=lambda case: case.name)
+every_case_and_backend = pytest.mark.parametrize("case", CASES + EMULATED_CASES, ids=lambda case: case.name)
+ALL_CASES = CASES + SECOND_ORDER + EMULATED_CASES
+every_case_order_and_backend = pytest.mark.parametrize("case", ALL_CASES, ids=lambda case: case.name)
 
 
 def random_values(p: Distribution, count: int, seed: int) -> Tensor:
@@ -171,7 +278,11 @@ class Enumerated:
         self.part_scores = case.part_scores(parameters)
         self.values = case.trees(self.words)
         self.parts = case.parts(self.values)
-        self.totals = self.part_scores.flatten()[self.parts].sum(1)
+
+    @cached_property
+    def totals(self) -> Tensor:
+        """The score of every tree."""
+        return self.part_scores.flatten()[self.parts].sum(1)
 
     @property
     def scale(self) -> float:
@@ -198,8 +309,8 @@ class Enumerated:
     @property
     def marginals(self) -> Tensor:
         flat = torch.zeros(self.part_scores.numel(), dtype=torch.float64)
-        for word in range(self.words):
-            flat.index_add_(0, self.parts[:, word], self.probs)
+        for column in self.parts.T:
+            flat.index_add_(0, column, self.probs)
         return flat.reshape(self.part_scores.shape)
 
     def code_length(self, log_probs: Tensor) -> Tensor:
@@ -232,3 +343,44 @@ class Enumerated:
 
     def second_moment(self, r: Any, s: Any) -> Tensor:
         return torch.einsum("t,tr,ts->rs", self.probs, self.sums(r), self.sums(s))
+
+
+class EnumeratedSecondOrder(Enumerated):
+    """With parts in one row, and a last one that scores 0, of which trees have as many as they lack."""
+
+    def __init__(self, case: SecondOrderCase, parameters: Sequence[Tensor]) -> None:
+        self.others = len(case.others)
+        super().__init__(case, parameters)
+
+    @property
+    def scale(self) -> float:
+        nodes = self.words + 1
+        arcs, *others = self.part_scores.split(
+            [len(self.part_scores) - self.others * nodes**3, *[nodes**3] * self.others]
+        )
+        parts = [part.reshape(nodes, nodes, -1).nan_to_num(0.0, 0.0, 0.0).abs() for part in (arcs, *others)]
+        return max(1.0, torch.stack([part.amax((0, 2))[1:].sum() for part in parts]).sum().item())
+
+    @cached_property
+    def totals(self) -> Tensor:
+        return torch.cat([self.part_scores, torch.zeros(1).double()])[self.parts].sum(1)
+
+    @property
+    def marginals(self) -> Tensor:
+        flat = torch.zeros(len(self.part_scores) + 1, dtype=torch.float64)
+        for column in self.parts.T:
+            flat.index_add_(0, column, self.probs)
+        return flat[:-1]
+
+    @property
+    def expected_gradient(self) -> Tensor:
+        """The trace of the covariance of the parts, each of which a tree has or has not."""
+        has_part = torch.zeros(len(self.parts), len(self.part_scores) + 1, dtype=torch.float64)
+        has_part = has_part.scatter_(1, self.parts, 1.0)[:, :-1]
+        return (self.probs @ has_part - (self.probs @ has_part).square()).sum()
+
+    def sums(self, values: Tensor | Parts) -> Tensor:
+        if isinstance(values, Tensor):  # of arcs alone
+            return values.flatten(0, -2)[self.parts[:, : self.words]].sum(1)
+        flat = torch.cat([part.flatten(0, -2) for part in values])
+        return torch.cat([flat, torch.zeros_like(flat[:1])])[self.parts].sum(1)

@@ -6,8 +6,9 @@ import math
 import pytest
 import torch
 from helpers.derivatives import assert_derivatives
-from helpers.tree_cases import CASES, NUMBA, TORCH, Case, random_values
-from helpers.tree_cases import every_case_and_emulated as every_case
+from helpers.tree_cases import CASES, NUMBA, SECOND_ORDER, TORCH, Case, random_values
+from helpers.tree_cases import every_case as every_case_of_arcs
+from helpers.tree_cases import every_case_order_and_backend as every_case
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.distributions import kl_divergence
@@ -104,7 +105,7 @@ def test_the_support_is_all_trees_without_a_forbidden_part(case: Case) -> None:
     assert torch.equal(p.support.check(support), log_probs > -torch.inf)
     for item in itertools.product(range(2), range(3)):
         n = int(lengths[item])
-        own = [part[item][: n + 1, : n + 1] for part in parameters]
+        own = case.of_item(parameters, item, n)
         oracle = case.enumerated(own)
         trees = torch.cat(oracle.values, -1)[oracle.log_probs > -torch.inf]
         expected = set(map(tuple, trees.tolist()))
@@ -169,7 +170,7 @@ def test_derivatives_in_the_values(case: Case) -> None:
     assert_derivatives(of_scores_too, (r, *inputs))
 
 
-@every_case
+@every_case_of_arcs
 def test_the_gradient_of_the_entropy_is_minus_the_covariance_with_the_log_probability(case: Case) -> None:
     """grad H = -Cov(1, s): autograd through the three primitives against T2 in closed form."""
     lengths = torch.tensor([3, 2])
@@ -273,7 +274,7 @@ def test_what_is_ignored_may_hold_anything(case: Case) -> None:
         part[0, 2:] = part[0, :, 2:] = torch.nan
         part.requires_grad_()
     p = case.make(inputs, lengths)
-    alone = case.make([part[0, :2, :2] for part in inputs])
+    alone = case.make(case.of_item(inputs, 0, 1))
     torch.testing.assert_close(p.log_partition[0], alone.log_partition)
     torch.testing.assert_close(p.entropy()[0], alone.entropy())
     ignored = torch.ones(2, 4, 4, dtype=torch.bool)
@@ -365,7 +366,7 @@ def test_an_item_is_the_same_in_a_batch_and_alone(case: Case) -> None:
     p = case.make(parameters, lengths)
     v = random_values(p, 1, 1)
     for item, n in enumerate(lengths.tolist()):
-        alone = case.make([part[item, : n + 1, : n + 1] for part in parameters])
+        alone = case.make(case.of_item(parameters, item, n))
         own = v[item, : n + 1, : n + 1]
         found = alone.log_partition, alone.marginals, alone.covariance(own, own)
         batched = p.log_partition[item], p.marginals[item, : n + 1, : n + 1], p.covariance(v, v)[item]
@@ -429,7 +430,7 @@ def test_arguments_are_left_as_they_are(case: Case) -> None:
     assert torch.equal(r, kept)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.labels], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [case for case in CASES + SECOND_ORDER if not case.labels], ids=lambda case: case.name)
 def test_a_change_in_place_before_the_backward_pass_is_found(case: Case) -> None:
     """Labelled distributions keep sums over labels of their own, which nobody can change."""
     inputs = [part.requires_grad_() * 1.0 for part in case.parameters(3, seed=16)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.chi_square import LIMIT, chi_square_z, tree_counts
-from helpers.tree_cases import NUMBA, Case, Enumerated, every_case, every_sampled_case, generator
+from helpers.tree_cases import NUMBA, Case, every_case_and_order, every_sampled_case_and_order, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -15,12 +15,12 @@ def columns(value: Tensor | tuple[Tensor, ...]) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else list(value)
 
 
-@every_sampled_case
+@every_sampled_case_and_order
 @pytest.mark.parametrize(("scale", "forbidden"), [(0.0, 0.0), (1.0, 0.0), (1.0, 0.3), (8.0, 0.0)])
 def test_the_law_over_the_support(case: Case, scale: float, forbidden: float) -> None:
     for words in range(1, 4 if case.labels else 6):
         parameters = case.parameters(words, seed=words, scale=scale, forbidden=forbidden)
-        oracle = Enumerated(case, parameters)
+        oracle = case.enumerated(parameters)
         if not oracle.exists:
             continue
         drawn = columns(case.make(parameters).sample((20_000,), generator=generator(words)))
@@ -29,7 +29,7 @@ def test_the_law_over_the_support(case: Case, scale: float, forbidden: float) ->
         assert chi_square_z(counts, oracle.probs.numpy()) < LIMIT
 
 
-@every_case
+@every_case_and_order
 def test_shapes_batches_and_generators(case: Case) -> None:
     lengths = torch.tensor([[4, 2, 3], [1, 4, 4]])
     p = case.make(case.parameters(4, seed=5, batch=(2, 3)), lengths)
@@ -46,13 +46,13 @@ def test_shapes_batches_and_generators(case: Case) -> None:
         assert not torch.equal(first, by_item)
     for item, place in enumerate(np.ndindex(2, 3)):
         n = int(lengths[place])
-        parameters = [part[place][: n + 1, : n + 1] for part in case.parameters(4, seed=5, batch=(2, 3))]
+        parameters = case.of_item(case.parameters(4, seed=5, batch=(2, 3)), place, n)
         alone = columns(case.make(parameters).sample((5,), generator=generator(item)))
         for column, by_item in zip(alone, own, strict=True):
             assert torch.equal(column, by_item[(slice(None), *place)][:, : n + 1])
 
 
-@every_case
+@every_case_and_order
 def test_torch_seeds_the_default_generator(case: Case) -> None:
     p = case.make(case.parameters(5, seed=6))
     torch.manual_seed(3)
@@ -63,7 +63,7 @@ def test_torch_seeds_the_default_generator(case: Case) -> None:
     assert not torch.equal(first[0], second[0])
 
 
-@every_case
+@every_case_and_order
 def test_what_cannot_be_sampled(case: Case) -> None:
     parameters = case.parameters(3, seed=7, batch=(2,))
     parameters[0][1, :, 2] = -torch.inf
@@ -79,7 +79,7 @@ def test_what_cannot_be_sampled(case: Case) -> None:
 def test_every_method_draws_by_the_same_law(single_root: bool) -> None:
     case = Case(single_root, NUMBA)
     parameters = case.parameters(4, seed=8, forbidden=0.1)
-    oracle, p = Enumerated(case, parameters), case.make(parameters)
+    oracle, p = case.enumerated(parameters), case.make(parameters)
     for method in ("expansion", "wilson_marginal" if single_root else "wilson"):
         drawn = p.sample((20_000,), generator=generator(9), method=method)[:, 1:].numpy()
         counts = tree_counts(drawn, oracle.values[0][:, 1:].numpy())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 from helpers.derivatives import assert_derivatives
-from helpers.tree_cases import Case, Enumerated, every_case, generator
+from helpers.tree_cases import Case, every_case_and_order, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -15,12 +15,7 @@ def random_mask(batch: int, words: int, seed: int) -> Tensor:
     return torch.rand(batch, words + 1, words + 1, generator=generator(seed)) < 0.7
 
 
-def item_of(parameters: list[Tensor], item: int) -> list[Tensor]:
-    size = int(LENGTHS[item]) + 1
-    return [part[item, :size, :size] for part in parameters]
-
-
-@every_case
+@every_case_and_order
 @pytest.mark.parametrize("forbidden", [0.0, 0.2])
 def test_the_trees_within_a_mask_by_enumeration(case: Case, forbidden: float) -> None:
     parameters = case.parameters(4, seed=3, batch=(3,), forbidden=forbidden)
@@ -29,7 +24,7 @@ def test_the_trees_within_a_mask_by_enumeration(case: Case, forbidden: float) ->
     within = p.within(mask)
     assert type(within) is type(p) and within.marginals.shape == p.marginals.shape
     for item, words in enumerate(LENGTHS.tolist()):
-        oracle = Enumerated(case, item_of(parameters, item))
+        oracle = case.enumerated(case.of_item(parameters, item, words))
         heads = oracle.values[0][:, 1:]
         fits = mask[item, heads, torch.arange(1, words + 1)].all(-1)
         total = oracle.totals[fits].logsumexp(0) if fits.any() else torch.tensor(-torch.inf, dtype=torch.float64)
@@ -39,7 +34,7 @@ def test_the_trees_within_a_mask_by_enumeration(case: Case, forbidden: float) ->
             torch.testing.assert_close(share, -oracle.log_probs[fits].logsumexp(0), rtol=0, atol=1e-11)
 
 
-@every_case
+@every_case_and_order
 def test_what_the_mask_says_of_no_arc_is_ignored(case: Case) -> None:
     parameters = case.parameters(4, seed=5, batch=(3,))
     mask = random_mask(3, 4, seed=6) | True
@@ -50,7 +45,7 @@ def test_what_the_mask_says_of_no_arc_is_ignored(case: Case) -> None:
     assert torch.equal(p.within(mask).log_partition, p.log_partition)
 
 
-@every_case
+@every_case_and_order
 def test_derivatives(case: Case) -> None:
     lengths = torch.tensor([3, 2])
     inputs = [part.nan_to_num(0.0) for part in case.parameters(3, seed=7, batch=(2,))]
@@ -64,7 +59,7 @@ def test_derivatives(case: Case) -> None:
     assert_derivatives(of_copies, inputs)
 
 
-@every_case
+@every_case_and_order
 def test_faults(case: Case) -> None:
     p = case.make(case.parameters(3, seed=9, batch=(2,)))
     with pytest.raises(TreeparseError, match=r"must be torch\.bool .* \(2, 4, 4\), got torch\.bool \(4, 4\)"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.drawn_orders import Trees, assert_gumbel, assert_sequence_law, places_in
-from helpers.tree_cases import CASES, TORCH, Case, Enumerated, every_case, every_sampled_case, generator
+from helpers.tree_cases import CASES, TORCH, Case, every_case_and_order, every_sampled_case_and_order, generator
 from torch import Tensor
 
 from treeparse import NoTreeError, TreeparseError
@@ -24,12 +24,12 @@ def rows_of(columns: list[Tensor]) -> Trees:
     return torch.cat([column[..., 1:] for column in columns], -1).numpy()
 
 
-@every_sampled_case
+@every_sampled_case_and_order
 @pytest.mark.parametrize(("scale", "forbidden"), [(1.0, 0.0), (4.0, 0.2)])
 def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, forbidden: float) -> None:
     words = 2 if case.labels else 3
     parameters = case.parameters(words, seed=2, scale=scale, forbidden=forbidden)
-    oracle = Enumerated(case, parameters)
+    oracle = case.enumerated(parameters)
     support = rows_of(oracle.values)[oracle.probs.numpy() > 0]
     log_probs = oracle.log_probs.numpy()[oracle.probs.numpy() > 0]
     assert len(support) > 2
@@ -42,13 +42,13 @@ def test_the_first_trees_come_in_the_order_of_the_law(case: Case, scale: float, 
         assert_gumbel(keys[:, 0].numpy())
 
 
-@every_case
+@every_case_and_order
 @pytest.mark.parametrize("scale", [0.0, 1.0, 20.0])
 def test_more_trees_than_there_are(case: Case, scale: float) -> None:
     """Each of them comes once, with its probability; all of them have mass 1, and nothing follows."""
     words = 2 if case.labels else 4
     parameters = case.parameters(words, seed=9, scale=scale, forbidden=0.2)
-    oracle = Enumerated(case, parameters)
+    oracle = case.enumerated(parameters)
     exists = oracle.probs.numpy() > 0
     assert exists.any()
     for method in methods_of(case):
@@ -65,7 +65,7 @@ def test_more_trees_than_there_are(case: Case, scale: float) -> None:
         assert (keys[count:] == -torch.inf).all()
 
 
-@every_case
+@every_case_and_order
 def test_shapes_batches_and_generators(case: Case) -> None:
     lengths = torch.tensor([[4, 2, 3], [1, 4, 4]])
     parameters = case.parameters(4, seed=7, batch=(2, 3))
@@ -79,7 +79,7 @@ def test_shapes_batches_and_generators(case: Case) -> None:
             torch.testing.assert_close(first, column[:, :, :2], rtol=0, atol=1e-12)
         for item, place in enumerate(np.ndindex(2, 3)):
             n = int(lengths[place])
-            alone = case.make([part[place][: n + 1, : n + 1] for part in parameters])
+            alone = case.make(case.of_item(parameters, place, n))
             own = alone.sample_without_replacement(6, generator=generators[item].manual_seed(9), method=method)
             for column, expected in zip(own[:-2], found, strict=False):
                 assert torch.equal(column, expected[place][:, : n + 1])
@@ -88,7 +88,7 @@ def test_shapes_batches_and_generators(case: Case) -> None:
                 torch.testing.assert_close(column, expected[place], rtol=0, atol=1e-12)
 
 
-@every_case
+@every_case_and_order
 def test_trees_in_memory_are_drawn_by_repeats(case: Case) -> None:
     p = case.make(case.parameters(4, seed=14, batch=(3,), forbidden=0.1), validate_args=False)
     pairs = zip(
@@ -99,7 +99,7 @@ def test_trees_in_memory_are_drawn_by_repeats(case: Case) -> None:
     assert all(torch.equal(*pair) for pair in pairs)
 
 
-@every_case
+@every_case_and_order
 def test_what_cannot_be_sampled(case: Case) -> None:
     parameters = case.parameters(3, seed=8, batch=(2,))
     parameters[0][1, :, 2] = -torch.inf
@@ -157,7 +157,7 @@ def test_different_trees_at_every_scale(case: Case, scale: float) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@every_case
+@every_case_and_order
 def test_a_gpu_gives_the_same(case: Case) -> None:
     parameters = case.parameters(4, seed=12)
     on_cpu, on_gpu = case.make(parameters), case.make([part.cuda() for part in parameters])

@@ -5,7 +5,11 @@ Which distribution::
     a score for every arc             NonProjectiveCRF: all trees, crossing arcs included; sums in O(n^3), the best
                                       tree in O(n^2)
     no crossing arcs                  ProjectiveCRF, with the same interface; sums and the best tree in O(n^3)
-    scores for arcs and for labels    LabeledCRF over either; label scores are added to the arc's
+    scores for pairs of dependents    SiblingCRF: no crossing arcs, and a score for every dependent and the next one
+                                      between it and its head; otherwise as ProjectiveCRF
+    scores for the heads of heads     SecondOrderCRF: the same, and a score for every word, its head and that one's
+                                      head; in O(n^4)
+    scores for arcs and for labels    LabeledCRF over any of these; label scores are added to the arc's
     too many labels for memory        LabeledCRF over a LabelSource, which is read by slices of heads and by arcs
     forbidden arcs or labels          any of these, with scores of -inf
     several distributions as one      ``combined``: the product of experts, or a ``Mixture``
@@ -84,3 +88,5 @@ from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
 from treeparse.trees.labels.trees import LabeledTree as LabeledTree
 from treeparse.trees.parts import Parts as Parts
+from treeparse.trees.second_order_crfs import SecondOrderCRF as SecondOrderCRF
+from treeparse.trees.second_order_crfs import SiblingCRF as SiblingCRF

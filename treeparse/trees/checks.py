@@ -242,7 +242,7 @@ def _limit(scores: Tensor) -> float:
 
 
 def summable(scores: Tensor, narrow: Tensor) -> Tensor:
-    """Clamp unchecked float64 scores so that their sums neither overflow nor are NaN; NaN becomes -inf.
+    """Clamp unchecked scores so that their sums neither overflow nor are NaN; NaN becomes -inf.
 
     Most scores are summable as they are; on the CPU a test of that takes a fifth of the time. The test reads the
     scores ``narrow`` from before the conversion, because everything finite in a shorter dtype can be summed.
@@ -255,7 +255,8 @@ def summable(scores: Tensor, narrow: Tensor) -> Tensor:
                 return scores
         elif narrow.max().item() < torch.inf:  # which NaN is not
             return scores
-    return torch.where(scores > -torch.inf, scores.clamp(-MAX_SUMMABLE, MAX_SUMMABLE), -torch.inf)
+    most = min(MAX_SUMMABLE, torch.finfo(scores.dtype).max)
+    return torch.where(scores > -torch.inf, scores.clamp(-most, most), -torch.inf)
 
 
 def check_label_scores(label_scores: Tensor | LabelSource, scores: Tensor, lengths: Tensor, *, values: bool) -> None:

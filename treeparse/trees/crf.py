@@ -133,7 +133,8 @@ class TreeCRF(TreeDistribution):
     @torch.enable_grad()
     def part_marginals(self) -> Parts:
         """The probability of every part, arcs first and other kinds after them, ``(*batch, ...)`` each."""
-        return Parts((self.marginals, *(self._round(self.flat.unflat(part)) for part in self.flat.part_marginals[1:])))
+        others = self.flat.part_marginals_as_given.others
+        return Parts((self.marginals, *(self._round(self.flat.unflat(part)) for part in others)))
 
     @cached_property
     def log_marginals(self) -> Tensor:

@@ -12,6 +12,7 @@ from treeparse.errors import TreeparseError
 from treeparse.trees.arc_conflicts import allow_conflict, are_both_of_root, cross
 from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
+from treeparse.trees.families.arrays import kernel_dtype
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
 from treeparse.trees.parts import Parts, named, sums_of_parts
 from treeparse.trees.sums import TreeSums
@@ -34,8 +35,8 @@ class FlatTrees:
         self.family, self.validate = family, validate
         self.shape = lengths.shape
         with torch.enable_grad():  # cached values must have their graph even if first used without one
-            self.parts = Parts([_flat(part, lengths.dim(), validate=validate) for part in scores])
-        self.arcs = self.parts[0]
+            self.given = Parts([_flat(part, kind > 0, lengths.dim(), validate) for kind, part in enumerate(scores)])
+        self.arcs = self.given[0]
         self.lengths = lengths.reshape(-1)
 
     def with_arcs(self, arcs: Tensor, *, validate: bool | None = None) -> "FlatTrees":
@@ -57,20 +58,40 @@ class FlatTrees:
         return trees.reshape(samples, len(self.lengths), trees.shape[-1])
 
     @cached_property
+    @torch.enable_grad()
+    def parts(self) -> Parts:
+        """The scores ``(B, ...)`` of all parts in float64.
+
+        In ``given`` other parts than arcs are float32 where they came in a dtype so short: there are so many of them
+        that their conversion takes longer than most sums. What no difference of large numbers enters takes them so.
+        """
+        return self.given.to(torch.float64)
+
+    @cached_property
     def is_arc(self) -> Tensor:
         """The entries ``(B, n+1, n+1)`` bool that are arcs; other entries are ignored."""
         return arc_mask(self.lengths, self.arcs.shape[-1])
 
     @cached_property
     def sums(self) -> TreeSums:
-        """The differentiable sums over all trees."""
-        return TreeSums(self.family, self.parts, self.lengths)
+        """The differentiable sums over all trees, in float64."""
+        return TreeSums(self.family, self.parts, self.lengths) if self._is_converted else self.sums_as_given
+
+    @cached_property
+    def sums_as_given(self) -> TreeSums:
+        """The same, where marginals have the dtype in which scores are given; log partitions are the same."""
+        return TreeSums(self.family, self.given, self.lengths)
+
+    @property
+    def _is_converted(self) -> bool:
+        """Whether parts in float64 are not the parts as they are given."""
+        return any(part.dtype != torch.float64 for part in self.given)
 
     @cached_property
     @torch.enable_grad()
     def log_partition(self) -> Tensor:
         """Log partition ``(*batch,)``, unrounded, because losses are small differences of large sums."""
-        result = self.sums.log_partition()
+        result = self.sums_as_given.log_partition()
         self._require_sums(result)
         return self.unflat(result)
 
@@ -78,14 +99,23 @@ class FlatTrees:
     @torch.enable_grad()
     def part_marginals(self) -> Parts:
         """The probability of every part ``(B, ...)``."""
-        result = Parts(self.sums.marginals())
-        self._require_sums(self.sums.constants[0])
+        return self._marginals_of(self.sums)
+
+    @cached_property
+    @torch.enable_grad()
+    def part_marginals_as_given(self) -> Parts:
+        """The same, in the dtype in which scores are given."""
+        return self._marginals_of(self.sums_as_given) if self._is_converted else self.part_marginals
+
+    def _marginals_of(self, sums: TreeSums) -> Parts:
+        result = Parts(sums.marginals())
+        self._require_sums(sums.constants[0])
         return result
 
     @property
     def marginals(self) -> Tensor:
         """The probability of every arc ``(B, n+1, n+1)``."""
-        return self.part_marginals[0]
+        return self.part_marginals_as_given[0]
 
     @cached_property
     def part_log_marginals(self) -> Parts:
@@ -189,15 +219,16 @@ class FlatTrees:
 
     def _part_values(self, values: Tensor | Parts) -> PartValues:
         if not isinstance(values, Parts):
-            return self._values_of_kind(values, 0)
+            return self.values_of_kind(values, 0)
         if len(values) != len(self.parts):
             raise TreeparseError(
                 f"Values must have one tensor for each of the {len(self.parts)} kinds of part of these trees, got "
                 f"{len(values)}; a tensor alone holds values of arcs."
             )
-        return join_values([self._values_of_kind(part, kind) for kind, part in enumerate(values)])
+        return join_values([self.values_of_kind(part, kind) for kind, part in enumerate(values)])
 
-    def _values_of_kind(self, values: Tensor, kind: int) -> PartValues:
+    def values_of_kind(self, values: Tensor, kind: int) -> PartValues:
+        """Return values ``(*batch, ...)`` of the parts of one kind."""
         shape = Size((*self.shape, *self.parts[kind].shape[1:]))
         return read_values(values, shape, (self.part_marginals[kind] > 0).flatten(1))
 
@@ -217,13 +248,13 @@ class FlatTrees:
     @cached_property
     def heads(self) -> Tensor:
         """Heads of the best trees ``(B, n+1)``."""
-        heads = self.family.best_trees(self.parts, self.lengths)
+        heads = self.family.best_trees(self.given, self.lengths)
         self.require(heads[:, 1] >= 0)
         return heads
 
     def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
         """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other arc scores ``(I, n+1, n+1)``."""
-        parts = Parts((arcs, *(part[items] for part in self.parts[1:])))
+        parts = Parts((arcs, *(part[items] for part in self.given[1:])))
         return self.family.best_trees(parts, self.lengths[items])
 
     def check_arcs_alone(self, methods: str) -> None:
@@ -236,7 +267,7 @@ class FlatTrees:
 
     def k_best(self, count: int) -> KBest:
         """Return a new list of the best trees, ``count`` of them computed."""
-        trees = self.family.k_best(self.parts, self.lengths)
+        trees = self.family.k_best(self.given, self.lengths)
         trees.extend(count, threads=torch.get_num_threads())
         self.require(torch.from_numpy(trees.scores[:, 0] > -np.inf))
         return trees
@@ -247,7 +278,7 @@ class FlatTrees:
 
     def sample(self, seeds: Tensor, count: int, method: Method | None = None) -> Tensor:
         """Draw exact, independent samples by seeds ``(B,)``: heads ``(B, count, n+1)``."""
-        heads = self.family.sample(self.parts, self.lengths, seeds, count, method)
+        heads = self.family.sample(self.given, self.lengths, seeds, count, method)
         if heads.numel():
             self.require(heads[:, 0, 1] >= 0)
         return heads
@@ -273,12 +304,19 @@ class FlatTrees:
         # One row of arcs an item, all samples in it: gathering from expanded scores would expand their gradient too.
         arcs = (heads.clamp(0, size - 1) * size + position).transpose(0, 1).reshape(items, samples * size)
         values = self.arcs.reshape(items, size * size).gather(1, arcs).reshape(items, samples, size).transpose(0, 1)
-        total = torch.where(heads >= 0, values, 0.0).sum(-1)
+        total = torch.where(heads >= 0, values, 0.0).sum(-1) + self.scores_of_others(heads)
         trees, repeated = heads.reshape(-1, size), self.lengths.expand(samples, items).reshape(-1)
-        for index, kind in enumerate(self.family.kinds, 1):
-            total = total + sums_of_parts(self.parts[index], kind.of_trees(trees, repeated).reshape(samples, items, -1))
         are_trees = self.family.are_trees(trees, repeated).reshape(total.shape)
         return total, are_trees & (total > -torch.inf)
+
+    def scores_of_others(self, heads: Tensor) -> Tensor:
+        """Return the summed scores ``(S, B)`` of other parts than arcs of head lists ``(S, B, n+1)``."""
+        trees, repeated = heads.flatten(0, 1), self.lengths.expand(heads.shape[:2]).reshape(-1)
+        total = self.arcs.new_zeros(heads.shape[:2])
+        for index, kind in enumerate(self.family.kinds, 1):
+            parts = kind.of_trees(trees, repeated)
+            total = total + sums_of_parts(self.given[index], parts.reshape(*heads.shape[:2], parts.shape[-1]))
+        return total
 
     def _require_sums(self, log_z: Tensor) -> None:
         """Raise as ``require`` does if a log partition ``(B,)`` is -inf."""
@@ -294,9 +332,9 @@ class FlatTrees:
             raise no_tree_error(scores, lengths, item, single_root=family.single_root, kinds=family.kinds)
 
 
-def _flat(scores: Tensor, axes: int, *, validate: bool) -> Tensor:
-    """Reshape scores of ``axes`` batch dimensions to ``(B, ...)``, float64."""
-    flat = scores.to(torch.float64)
+def _flat(scores: Tensor, may_be_short: bool, axes: int, validate: bool) -> Tensor:
+    """Reshape scores of ``axes`` batch dimensions to ``(B, ...)``: float64, or float32 where they may be."""
+    flat = scores.to(kernel_dtype(scores.dtype) if may_be_short else torch.float64)
     if axes != 1:
         flat = flat.reshape(-1, *flat.shape[axes:])
     return flat if validate else summable(flat, scores)

@@ -79,7 +79,7 @@ class _LogPartition(torch.autograd.Function):
         if torch.is_grad_enabled():  # a second derivative may follow
             marginals = _marginals(ctx.sums, parts)
         (grad,) = grad_outputs
-        return None, *(part * grad.reshape(-1, *[1] * (part.dim() - 1)) for part in marginals)
+        return None, *(part * grad.to(part.dtype).reshape(-1, *[1] * (part.dim() - 1)) for part in marginals)
 
 
 class _Marginals(torch.autograd.Function):

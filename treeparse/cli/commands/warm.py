@@ -47,6 +47,11 @@ def _score(lstm: Any) -> None:
         LabelBiaffine(4, 2).of_pairs(torch.zeros(2, 4), torch.zeros(2, 4), torch.tensor([0]), torch.tensor([1]))
 
 
+def _multiply(p: Any) -> None:
+    """Differentiate the marginals of a distribution, in the precision of its scores."""
+    p.flat.sums_as_given.hessian_vector_products([part.unsqueeze(0) for part in p.flat.given])
+
+
 # The calls that need kernels; kernels that calls share are compiled once. The first call is small, so that an error of
 # the cache comes soon. Calls whose kernels share most functions are neighbours, because each process compiles a
 # function once; a second process begins at the end.
@@ -64,6 +69,13 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("projective", lambda p: p.sample()),
     ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("projective", lambda p: p.topk(2)),
+    *(
+        (kind, call)  # kernels that take other parts in single precision, too, are compiled for both
+        for kind in ("siblings", "siblings-64", "second-order", "second-order-64")
+        for call in (lambda p: p.log_prob(p.mode), _multiply)
+    ),
+    ("siblings", lambda p: p.sample()),
+    ("siblings", lambda p: p.log_marginals),
     ("single-root", lambda p: p.topk(2)),
 )
 
@@ -210,13 +222,18 @@ def _argument(kind: str) -> Any:
     """Return the argument of a call: a layer or a distribution."""
     import torch
 
-    from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
+    from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF
 
     if kind == "scorer":
         return torch.nn.LSTM(4, 4)
     scores = torch.zeros(1, 4, 4)
     if kind == "projective":
         return ProjectiveCRF(scores)
+    others = torch.zeros(1, 4, 4, 4, dtype=torch.float64 if kind.endswith("64") else torch.float32)
+    if kind.startswith("siblings"):
+        return SiblingCRF(scores, others)
+    if kind.startswith("second-order"):
+        return SecondOrderCRF(scores, others, others)
     if kind == "labeled":
         return LabeledCRF(NonProjectiveCRF(scores), torch.zeros(1, 4, 4, 2))
     return NonProjectiveCRF(scores, single_root=kind == "single-root")

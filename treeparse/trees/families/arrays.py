@@ -1,4 +1,7 @@
-"""Conversions between tensors and the arrays of compiled kernels: contiguous, float64 or int64, in CPU memory."""
+"""Conversions between tensors and the arrays of compiled kernels: contiguous, float64 or int64, in CPU memory.
+
+Scores of other parts than arcs, which are many, may stay float32.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,8 +24,9 @@ def integers(tensor: Tensor) -> IntArray:
 
 
 def _as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
-    """Convert a tensor to an array, by default of float64 or int64, whichever is its kind."""
-    dtype = dtype or (torch.float64 if tensor.is_floating_point() else torch.int64)
+    """Convert a tensor to an array, by default of float64 or int64, whichever is its kind; float32 stays."""
+    if dtype is None:
+        dtype = torch.int64 if not tensor.is_floating_point() else kernel_dtype(tensor.dtype)
     tensor = tensor.detach()
     # The test takes less time than a conversion that changes nothing.
     if tensor.dtype is not dtype or not tensor.is_cpu or not tensor.is_contiguous():
@@ -30,9 +34,18 @@ def _as_array(tensor: Tensor, dtype: torch.dtype | None = None) -> Any:
     return tensor.numpy()
 
 
+def kernel_dtype(dtype: torch.dtype) -> torch.dtype:
+    """Return the dtype in which kernels take scores of a floating dtype, besides those of arcs."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
 def run(kernel: Callable[..., Any], first: Tensor, *others: Any, **options: Any) -> Any:
-    """Run a kernel on the CPU and return its results as tensors of the first argument's device."""
-    arguments = [_as_array(value) if isinstance(value, Tensor) else value for value in (first, *others)]
+    """Run a kernel on the CPU and return its results as tensors of the first argument's device.
+
+    The first argument becomes float64 or int64; further scores that are float32 stay so.
+    """
+    arguments = [floats(first) if first.is_floating_point() else integers(first)]
+    arguments += [_as_array(value) if isinstance(value, Tensor) else value for value in others]
     return tensors(kernel(*arguments, **options, threads=torch.get_num_threads()), first.device)
 
 

@@ -18,6 +18,7 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.samples.trie import HASH_FACTOR
 from treeparse.trees.families.arrays import floats, integers
 from treeparse.trees.families.family import LabelDraws
+from treeparse.trees.parts import PartKind, sums_of_parts
 
 LARGEST_MASS = 0.5  # of the trees drawn: the mass left is then a difference that loses one bit
 MAX_DRAWS = 64  # times ``count``: where half of all mass is left, fewer draws suffice, except for 1 case in 2^60
@@ -33,17 +34,18 @@ class DrawnArrays(NamedTuple):
 
 # From scores, lengths, seeds and a count: rows ``(B, count, W)`` drawn with replacement, -1 where an item has no tree;
 # a larger count begins with the rows of a smaller one.
-Sampler = Callable[[FloatArray, IntArray, np.ndarray, int], IntArray]
+Sampler = Callable[..., IntArray]
 # ``treeparse.kernels.samples.without_replacement.sample_distinct_trees`` of a family of trees.
 TrieSampler = Callable[..., tuple[IntArray, FloatArray, FloatArray]]
 
 
 class DrawKernels(NamedTuple):
-    """The kernels of a family of trees."""
+    """The kernels of a family of trees; the first two take the scores of all kinds of part first."""
 
     sample: Sampler  # with replacement
-    log_partition: Callable[[FloatArray, IntArray], FloatArray]
+    log_partition: Callable[..., FloatArray]
     trie: TrieSampler  # without replacement
+    kinds: tuple[PartKind, ...] = ()  # besides arcs
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Remaining:
     """Some items of a batch, by the arguments of ``sample_distinct`` and their log partition ``(B,)``."""
 
     scores: FloatArray
+    others: tuple[FloatArray, ...]
     lengths: IntArray
     seeds: np.ndarray
     log_z: FloatArray
@@ -59,21 +62,24 @@ class Remaining:
     def select(self, items: IntArray) -> "Remaining":
         """Select some of the items."""
         labels = None if self.labels is None else self.labels.of_items(torch.from_numpy(items).to(self.labels.device))
-        return Remaining(self.scores[items], self.lengths[items], self.seeds[items], self.log_z[items], labels)
+        others = tuple(part[items] for part in self.others)
+        return Remaining(self.scores[items], others, self.lengths[items], self.seeds[items], self.log_z[items], labels)
 
     def draw(self, sampler: Sampler, draws: int) -> IntArray:
         """Draw rows ``(B, draws, W)`` with replacement."""
-        heads = sampler(self.scores, self.lengths, self.seeds, draws)
+        heads = sampler(self.scores, *self.others, self.lengths, self.seeds, draws)
         if self.labels is None:
             return heads
         drawn = self.labels.sample_of_trees(_tensor_of(heads, self.labels), torch.from_numpy(self.seeds.view(np.int64)))
         return np.concatenate([heads, integers(drawn.transpose(0, 1))], 2)
 
     @torch.no_grad()
-    def log_probs(self, rows: IntArray) -> FloatArray:
+    def log_probs(self, rows: IntArray, kinds: tuple[PartKind, ...]) -> FloatArray:
         """Return log probabilities of rows ``(B, S, W) -> (B, S)``."""
         heads, *labels = np.split(rows, rows.shape[2] // self.scores.shape[1], 2)
         logs = sums_of(heads, self.scores, self.lengths) - self.log_z[:, None]
+        for kind, part in zip(kinds, self.others, strict=True):
+            logs += _sums_of_kind(kind, heads, part, self.lengths)
         if self.labels is not None:
             trees = [_tensor_of(part, self.labels) for part in (heads, *labels)]
             logs += floats(self.labels.log_probs_of_trees(*trees)).T
@@ -88,17 +94,19 @@ def sample_distinct(
     seeds: np.ndarray,
     count: int,
     labels: LabelDraws | None = None,
+    others: tuple[FloatArray, ...] = (),
 ) -> DrawnArrays:
     """Draw ``count`` different trees an item with the trie's law, mostly by a sampler with replacement.
 
     With ``labels``, a label is drawn for each arc of the sampler's trees; ``scores`` are then log sums over labels.
+    ``others`` are the scores of further kinds of part.
     """
-    log_z = np.nan_to_num(kernels.log_partition(scores, lengths), neginf=0.0)
-    items, remaining = np.arange(len(seeds)), Remaining(scores, lengths, seeds, log_z, labels)
+    log_z = np.nan_to_num(kernels.log_partition(scores, *others, lengths), neginf=0.0)
+    items, remaining = np.arange(len(seeds)), Remaining(scores, others, lengths, seeds, log_z, labels)
     draws, drawn = count, None
     while drawn is None or len(items):
         rows = remaining.draw(kernels.sample, draws)
-        trees, log_probs, left, mass = _first_trees(rows, remaining.log_probs(rows), count)
+        trees, log_probs, left, mass = _first_trees(rows, remaining.log_probs(rows, kernels.kinds), count)
         if drawn is None:
             drawn = DrawnArrays(np.full_like(trees, -1), *(np.full_like(log_probs, -np.inf) for _ in range(2)))
         is_full = (left[:, -1] > -np.inf) | (rows[:, 0, 1] < 0)
@@ -109,7 +117,8 @@ def sample_distinct(
             exhausted = remaining.select(is_exhausted.nonzero()[0])
             logs = None if exhausted.labels is None else floats(exhausted.labels.log_probs())
             arguments = exhausted.scores, exhausted.lengths, exhausted.seeds, count
-            completed = kernels.trie(*arguments, known=trees[is_exhausted], label_logs=logs)
+            options = {"others": exhausted.others} if exhausted.others else {}
+            completed = kernels.trie(*arguments, known=trees[is_exhausted], label_logs=logs, **options)
             _store(drawn, items[is_exhausted], completed)
         unfinished = (~is_full & ~is_exhausted).nonzero()[0]
         items, remaining, draws = items[unfinished], remaining.select(unfinished), 2 * draws
@@ -166,3 +175,11 @@ def sums_of(heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArra
     item, word = np.arange(len(heads))[:, None, None], np.arange(scores.shape[1])
     real = (word > 0) & (word <= lengths[:, None, None])
     return np.where(heads[:, :, 1] < 0, -np.inf, np.where(real, scores[item, heads, word], 0.0).sum(2))
+
+
+def _sums_of_kind(kind: PartKind, heads: IntArray, scores: FloatArray, lengths: IntArray) -> FloatArray:
+    """Return summed scores ``(B, S)`` of the parts of one kind of heads ``(B, S, n+1)``."""
+    batch, samples, nodes = heads.shape
+    trees = torch.from_numpy(heads).transpose(0, 1).reshape(-1, nodes)
+    parts = kind.of_trees(trees, torch.from_numpy(lengths).expand(samples, batch).reshape(-1))
+    return sums_of_parts(torch.from_numpy(scores), parts.reshape(samples, batch, -1)).T.numpy()

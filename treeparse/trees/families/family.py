@@ -16,7 +16,10 @@ from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.trees.parts import PartKind
 
 Tensors = tuple[Tensor, ...]
-"""Float64 values of a flat batch's parts, one tensor a kind, arcs ``(B, n+1, n+1)`` first: ``Parts``, or a tuple."""
+"""Values of a flat batch's parts, one tensor a kind, float64 arcs ``(B, n+1, n+1)`` first: ``Parts``, or a tuple.
+
+Other kinds are float64 or float32, and so are then their marginals and Hessian-vector products.
+"""
 
 Method = Literal["expansion", "wilson", "wilson_marginal"]
 DistinctMethod = Literal["repeat", "trie", "beam"]
@@ -64,7 +67,7 @@ class DistinctTrees(NamedTuple):
 
 
 class Family(ABC):
-    """Plain functions of float64 scores of parts and int64 lengths ``(B,)``, without autograd.
+    """Plain functions of scores of parts and int64 lengths ``(B,)``, without autograd.
 
     Results are on the scores' device. Draws take one seed an item, int64 ``(B,)``, on any device.
 

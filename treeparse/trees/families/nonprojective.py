@@ -14,9 +14,9 @@ from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.trees.families import dense
-from treeparse.trees.families.arc_family import METHODS, ArcFamily, ArcFunctions
 from treeparse.trees.families.arrays import floats, integers, tensors
 from treeparse.trees.families.family import Method, Tensors
+from treeparse.trees.families.kernel_family import METHODS, KernelFamily, KernelFunctions
 
 MOST_SAVED = 2**25  # numbers, 256 MiB
 
@@ -43,13 +43,13 @@ def _sample(
 
 
 @dataclass(frozen=True)
-class Nonprojective(ArcFamily):
+class Nonprojective(KernelFamily):
     """Sums by elimination in O(n^3), best trees in O(n^2)."""
 
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "nonprojective"
     saves_for_hessian: ClassVar[bool] = True
-    functions = ArcFunctions(
+    functions = KernelFunctions(
         log_partition=elimination.log_partition,
         log_partition_and_marginals=elimination.log_partition_and_marginals,
         hessian_vector_product=hessian.hessian_vector_product,

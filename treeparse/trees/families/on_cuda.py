@@ -10,15 +10,15 @@ from torch import Tensor
 from treeparse.batch import moved
 from treeparse.device import best, nonprojective, projective, samples
 from treeparse.device.launcher import Launcher
-from treeparse.trees.families.arc_family import ArcFamily, ArcFunctions
 from treeparse.trees.families.beam import Reach
 from treeparse.trees.families.family import Method
+from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.nonprojective import Nonprojective
 from treeparse.trees.families.projective import Projective
 
 
 @dataclass(frozen=True)
-class _OnCuda(ArcFamily):
+class _OnCuda(KernelFamily):
     """``call`` for functions that launch CUDA kernels."""
 
     launcher: Launcher
@@ -39,7 +39,7 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
     """All dependency trees, crossing arcs included; different trees by the beam unless a method is named."""
 
     saves_for_hessian: ClassVar[bool] = False
-    functions = ArcFunctions(
+    functions = KernelFunctions(
         log_partition=nonprojective.log_partition,
         log_partition_and_marginals=nonprojective.log_partition_and_marginals,
         hessian_vector_product=nonprojective.hessian_vector_product,
@@ -58,7 +58,7 @@ class NonprojectiveOnCuda(_OnCuda, Nonprojective):
 class ProjectiveOnCuda(_OnCuda, Projective):
     """Dependency trees without crossing arcs; different trees by the CPU's kernels."""
 
-    functions = ArcFunctions(
+    functions = KernelFunctions(
         log_partition=projective.log_partition,
         log_partition_and_marginals=projective.log_partition_and_marginals,
         hessian_vector_product=projective.hessian_vector_product,

@@ -12,7 +12,7 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
-from treeparse.trees.families.arc_family import ArcFamily, ArcFunctions
+from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
 
 def _sample(scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int, **options: Any) -> IntArray:
@@ -20,12 +20,12 @@ def _sample(scores: FloatArray, lengths: IntArray, seeds: np.ndarray, count: int
 
 
 @dataclass(frozen=True)
-class Projective(ArcFamily):
+class Projective(KernelFamily):
     """Sums and best trees in O(n^3) over Eisner's chart."""
 
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
-    functions = ArcFunctions(
+    functions = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
         hessian_vector_product=inside_outside.hessian_vector_product,

@@ -27,20 +27,20 @@ class LabeledKBest:
     """A list of labelled trees, best first: a ``KBest`` with ``labels`` beside the heads.
 
     Args:
-        trees: the list of trees, each under the scores of its arcs and their best labels.
-        scores: float64 scores of arcs ``(B, n+1, n+1)``.
-        lengths: int64 ``(B,)``.
+        listed: the list of trees, each under the scores of its parts and the best labels of its arcs.
+        trees: the trees under the scores of their parts.
         labels: the label scores, which are read at the arcs of the listed trees only.
     """
 
-    def __init__(self, trees: KBest, scores: Tensor, lengths: Tensor, labels: FlatLabels) -> None:
-        self._trees, self._arc_scores, self._label_scores = trees, scores.detach(), labels
-        items, nodes = scores.shape[:2]
-        self._labeled = LabeledTrees(lengths.cpu().numpy(), nodes)
+    def __init__(self, listed: KBest, trees: FlatTrees, labels: FlatLabels) -> None:
+        self._trees, self._scores, self._arc_scores, self._label_scores = listed, trees, trees.arcs.detach(), labels
+        items, nodes = trees.arcs.shape[:2]
+        self._labeled = LabeledTrees(trees.lengths.cpu().numpy(), nodes)
         # A row for each arc of the trees: the sums of arc and label score, best first, and their labels.
         self._values, self._labels = np.empty((0, labels.count)), np.empty((0, labels.count), np.int64)
         self._row_of_arc = np.full((items, nodes, nodes), -1)
         self._rows_of_trees = np.empty((items, 0, nodes), np.int64)
+        self._others = np.empty((items, 0))  # what trees score besides arcs and labels
         self.heads, self.labels = (np.empty((items, 0, nodes), np.int64) for _ in range(2))
 
     @property
@@ -50,7 +50,9 @@ class LabeledKBest:
 
     def extend(self, count: int, threads: int = 1) -> None:
         """Make the list ``count`` labelled trees an item long; trees made before count too."""
-        while self._labeled.extend(count, self._trees.heads, self._rows_of_trees, self._values, threads=threads):
+        while self._labeled.extend(
+            count, self._trees.heads, self._rows_of_trees, self._values, others=self._others, threads=threads
+        ):
             listed = self._rows_of_trees.shape[1]
             self._trees.extend(min(count, max(FIRST_TREES, 2 * listed)), threads=threads)
             self._add_arcs(self._trees.heads[:, listed:])
@@ -79,6 +81,9 @@ class LabeledKBest:
         rows = np.full(heads.shape, -1)
         rows[is_word] = self._row_of_arc[item, head, dependent]
         self._rows_of_trees = np.concatenate([self._rows_of_trees, rows], 1)
+        trees = torch.from_numpy(heads).transpose(0, 1).to(self._arc_scores.device)
+        others = self._scores.scores_of_others(trees).detach()
+        self._others = np.concatenate([self._others, others.T.cpu().numpy()], 1)
 
 
 class BestLabeled:
@@ -151,15 +156,9 @@ class BestLabeled:
         return LabeledTree(self.trees.unflat(heads), self.trees.unflat(labels))
 
     def k_best(self, count: int) -> LabeledKBest:
-        """Start a list of the best labelled trees, with the first ``count`` of each item.
-
-        Raises:
-            TreeparseError: for trees with parts other than arcs, whose scores no list of labellings counts.
-        """
-        self.trees.check_arcs_alone("Lists of the best labelled trees")
+        """Start a list of the best labelled trees, with the first ``count`` of each item."""
         best = self.under_best_labels
-        trees = best.family.k_best(best.parts, best.lengths)
-        result = LabeledKBest(trees, self.trees.arcs, best.lengths, self.labels)
+        result = LabeledKBest(best.family.k_best(best.given, best.lengths), self.trees, self.labels)
         result.extend(count, threads=torch.get_num_threads())
         best.require(torch.from_numpy(result.scores[:, 0] > -np.inf))
         return result

@@ -176,7 +176,7 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: for trees of another kind with parts other than arcs, which the decoder does not score.
         """
-        if decoder in ("best", "minimum_risk") or isinstance(self.base, DISTRIBUTIONS[decoder]):
+        if decoder in ("best", "minimum_risk") or self.base.family.crossing == (decoder == "nonprojective"):
             return self
         self.base.flat.check_arcs_alone("Searches among other trees than a distribution's own")
         validate = self.base.flat.validate

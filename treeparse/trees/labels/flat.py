@@ -8,7 +8,7 @@ from torch import Tensor
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.labels import sums
 from treeparse.trees.labels.scores import FlatLabels
-from treeparse.trees.part_values import DenseValues, PartValues, SparseValues, full_values, sparse_entries
+from treeparse.trees.part_values import DenseValues, PartValues, SparseValues, full_values, join_values, sparse_entries
 from treeparse.trees.parts import power
 
 
@@ -76,11 +76,14 @@ class FlatLabeledTrees:
 
     def score_variance(self) -> Tensor:
         """Return the variance of a labelled tree's score ``(*batch,)``."""
-        self.arcs.check_arcs_alone("Renyi entropies of labelled trees of orders within 1e-5 of 1")
         arcs = torch.where(self.labels.is_arc, self.base.arcs, 0.0).unsqueeze(-1)
         total = self.labels.reduce(lambda scores: scores) + arcs
-        total = self.arcs.unflat(torch.where(total > -torch.inf, total, 0.0))
-        return self.covariance(total, total)
+        of_labels = self._values(self.arcs.unflat(torch.where(total > -torch.inf, total, 0.0)))
+        parts = self.base.parts.map(lambda part: self.arcs.unflat(torch.where(part > -torch.inf, part, 0.0)))
+        others = [self.arcs.values_of_kind(part, kind) for kind, part in enumerate(parts.others, 1)]
+        given_arcs = join_values([of_labels.over_arcs, *others])
+        variance = self.arcs.covariance_of(given_arcs, given_arcs) + of_labels.covariance_given_arcs(of_labels)
+        return self.arcs.unflat(variance.flatten())
 
 
 class LabelValues:

@@ -1,4 +1,4 @@
-"""Families of trees that score arcs alone, each by a table of functions, and the names of their samplers."""
+"""Families of trees whose values kernels compute, each by a table of functions, and the names of their samplers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,8 +25,11 @@ from treeparse.trees.families.family import (
 METHODS = (None, *get_args(Method))  # in the order of the kernels' numbers; None takes the fastest
 
 
-class ArcFunctions(NamedTuple):
-    """Functions of scores ``(B, n+1, n+1)`` or heads ``(B, n+1)``, and of lengths ``(B,)``, all on one device."""
+class KernelFunctions(NamedTuple):
+    """Functions of the scores of all parts or of heads ``(B, n+1)``, and of lengths ``(B,)``, all on one device.
+
+    Values of parts are one result a kind, arcs first.
+    """
 
     log_partition: Callable[..., Any]
     log_partition_and_marginals: Callable[..., Any]
@@ -38,8 +41,8 @@ class ArcFunctions(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ArcFamily(Family):
-    """Trees that score arcs alone, on the CPU by compiled kernels; other tensors are copied there and back.
+class KernelFamily(Family):
+    """Trees by functions of their own, here compiled kernels on the CPU; other tensors are copied there and back.
 
     Attributes:
         functions: the functions that compute values; here compiled kernels.
@@ -49,7 +52,7 @@ class ArcFamily(Family):
     """
 
     single_root: bool
-    functions: ClassVar[ArcFunctions]
+    functions: ClassVar[KernelFunctions]
     drawing: ClassVar[tuple[Callable[..., Any], ...]]
     list_of_best: ClassVar[Callable[..., KBest]]
 
@@ -65,15 +68,15 @@ class ArcFamily(Family):
         return self.call(self.functions.log_partition, *parts, lengths)
 
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        log_z, marginals = self.call(self.functions.log_partition_and_marginals, *parts, lengths)
-        return log_z, (marginals,)
+        log_z, *marginals = self.call(self.functions.log_partition_and_marginals, *parts, lengths)
+        return log_z, tuple(marginals)
 
     def hessian_vector_product(self, parts: Tensors, lengths: Tensor, vectors: Tensors, saved: Any = None) -> Tensors:
         options = {} if saved is None else {"eliminated": saved}
-        return (self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors, **options),)
+        return _as_tuple(self.call(self.functions.hessian_vector_product, *parts, lengths, *vectors, **options))
 
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
-        return (self.call(self.functions.log_marginals, *parts, lengths),)
+        return _as_tuple(self.call(self.functions.log_marginals, *parts, lengths))
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         return self.call(self.functions.best_trees, *parts, lengths)
@@ -83,7 +86,7 @@ class ArcFamily(Family):
 
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         """Return the lazy list of the best trees: in CPU memory, because a list grows one tree after another."""
-        return self.list_of_best(floats(parts[0]), integers(lengths), single_root=self.single_root)
+        return self.list_of_best(*map(floats, parts), integers(lengths), single_root=self.single_root)
 
     def sample(
         self, parts: Tensors, lengths: Tensor, seeds: Tensor, count: int, method: Method | None = None
@@ -107,7 +110,7 @@ class ArcFamily(Family):
         "repeat" and "trie" run on the CPU, because each round needs a device sync.
         """
         self._check_distinct_method(method)
-        (arcs,) = parts
+        arcs, *others = parts
         beam_is_faster = self.crossing and (self.reach is not None or arcs.device.type != "cpu")
         method = method or ("beam" if beam_is_faster else "repeat")
         logs = None if labels is None or method == "repeat" else labels.log_probs()
@@ -116,12 +119,13 @@ class ArcFamily(Family):
             return sample_by_beam(arcs, lengths, seeds, count, **options)
         bound = {"single_root": self.single_root, "threads": torch.get_num_threads()}
         sample, log_partition, trie = (partial(kernel, **bound) for kernel in self.drawing)
-        kernels = DrawKernels(sample, log_partition, trie)
+        kernels = DrawKernels(sample, log_partition, trie, self.kinds)
         arguments = floats(arcs), integers(lengths), seed_bits(seeds), count
+        more: dict[str, Any] = {"others": tuple(map(floats, others))} if others else {}
         if method == "trie":
-            trees = kernels.trie(*arguments, label_logs=None if logs is None else floats(logs))
+            trees = kernels.trie(*arguments, label_logs=None if logs is None else floats(logs), **more)
         else:
-            trees = sample_distinct(kernels, *arguments, labels=labels)
+            trees = sample_distinct(kernels, *arguments, labels=labels, **more)
         return DistinctTrees(*tensors(trees, arcs.device))
 
     def _check_method(self, method: str | None) -> None:
@@ -139,6 +143,10 @@ class ArcFamily(Family):
         _check_name(method, get_args(DistinctMethod))
         if not self.crossing and method == "beam":
             raise TreeparseError("The sampler 'beam' does not draw projective trees; use 'repeat' or 'trie'.")
+
+
+def _as_tuple(results: Tensor | Tensors) -> Tensors:
+    return (results,) if isinstance(results, Tensor) else results
 
 
 def _check_name(method: str | None, names: tuple[str | None, ...]) -> None:
