@@ -1,0 +1,63 @@
+"""What bench_second_order.py times: treeparse's distributions over projective trees, and SuPar's with siblings."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from support.peers.clones import import_supar
+from torch import Tensor
+
+from treeparse.trees import ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeCRF
+
+Calls = dict[str, Callable[[], Tensor]]
+COUNT = 16  # of a list's trees, and of samples
+
+
+def with_arcs(arcs: Tensor) -> Calls:
+    """The distribution by scores of arcs alone as its users call it."""
+    return _calls(ProjectiveCRF, arcs)
+
+
+def with_siblings(arcs: Tensor, siblings: Tensor) -> Calls:
+    """The same with siblings."""
+    return _calls(SiblingCRF, arcs, siblings)
+
+
+def with_grandparents(arcs: Tensor, siblings: Tensor, grandparents: Tensor) -> Calls:
+    """The same with siblings and grandparents."""
+    return _calls(SecondOrderCRF, arcs, siblings, grandparents)
+
+
+def _calls(kind: Callable[..., TreeCRF], *parts: Tensor) -> Calls:
+    leaves = [part.clone().requires_grad_() for part in parts]
+
+    def distribution() -> TreeCRF:
+        return kind(*parts, validate_args=False)
+
+    def gradient_of(quantity: Callable[[TreeCRF], Tensor]) -> Tensor:
+        return torch.autograd.grad(quantity(kind(*leaves, validate_args=False)).sum(), leaves)[0]
+
+    return {
+        "log partition": lambda: distribution().log_partition,
+        "marginals": lambda: distribution().part_marginals.arcs,
+        "best tree": lambda: distribution().mode,
+        "log partition with gradient": lambda: gradient_of(lambda p: p.log_partition),
+        "entropy with gradient": lambda: gradient_of(lambda p: p.entropy()),
+        "log marginals": lambda: distribution().log_marginals,
+        f"{COUNT} best trees": lambda: distribution().topk(COUNT)[0],
+        f"{COUNT} samples": lambda: distribution().sample((COUNT,)),
+        f"{COUNT} samples without replacement": lambda: distribution().sample_without_replacement(COUNT)[0],
+    }
+
+
+def supar(directory: Path, arcs: Tensor, siblings: Tensor) -> Calls:
+    """``supar.structs.Dependency2oCRF``, which lays scores out by dependent, head and sibling."""
+    crf = import_supar(directory, "supar.structs.tree").Dependency2oCRF
+    scores = arcs.transpose(1, 2).contiguous(), siblings.transpose(1, 2).contiguous()
+    leaves = [part.clone().requires_grad_() for part in scores]
+    return {
+        "log partition": lambda: crf(scores).log_partition,
+        "marginals": lambda: crf(scores).marginals[0].transpose(1, 2),
+        "best tree": lambda: crf(scores).argmax,
+        "log partition with gradient": lambda: torch.autograd.grad(crf(leaves).log_partition.sum(), leaves)[0],
+    }
