@@ -81,7 +81,9 @@ def main() -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table here, as markdown")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    report(chain([OPENING.text(), "\n## Times and ratios"], table(arguments.supar, arguments.lengths)), arguments.output)
+    report(
+        chain([OPENING.text(), "\n## Times and ratios"], table(arguments.supar, arguments.lengths)), arguments.output
+    )
 
 
 if __name__ == "__main__":

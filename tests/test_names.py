@@ -21,7 +21,7 @@ from treeparse.names import (
 )
 from treeparse.training.loop.optimization import learning_rate
 from treeparse.training.settings.config import ResolvedOptimization
-from treeparse.trees.arc_crfs import DISTRIBUTIONS
+from treeparse.trees.tree_kinds import DISTRIBUTIONS
 
 
 def test_every_objective_has_its_name() -> None:

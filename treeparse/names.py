@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from treeparse.errors import TreeparseError, did_you_mean, name_among
 
-TreeKind = Literal["nonprojective", "projective"]
+TreeKind = Literal["nonprojective", "projective", "siblings", "second_order"]
 Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
 DecoderName = Decoder | Literal["minimum-risk"]  # the two spellings
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)

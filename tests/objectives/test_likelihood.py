@@ -15,7 +15,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives import HeadSelection, Objective, TreeLikelihood, Weighted, WeightedSum
-from treeparse.trees import LabeledCRF, NonProjectiveCRF
+from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF
 
 LENGTHS = [4, 2, 1]
 HEADS = torch.tensor([[-1, 2, 0, 2, 3], [-1, 2, 0, -1, -1], [-1, 0, -1, -1, -1]])
@@ -324,3 +324,22 @@ def test_scores_are_not_changed() -> None:
     for objective in (TreeLikelihood(), HeadSelection()):
         loss_of(objective, scores, HEADS)
     assert torch.equal(scores.nan_to_num(0.5), before.nan_to_num(0.5))
+
+
+def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:
+    """Word 4 crosses the arc of word 3, so that its head and label may be any; the other item has its tree."""
+    heads = torch.tensor([[-1, 0, 1, 1, 2], [-1, 0, 1, 2, 3]])
+    generator = torch.Generator().manual_seed(2)
+    scores = torch.randn(2, 5, 5, dtype=torch.float64, generator=generator)
+    label_scores = torch.randn(2, 5, 5, 2, dtype=torch.float64, generator=generator).log_softmax(-1)
+    lengths, labels = torch.tensor([4, 4]), torch.where(heads >= 0, heads % 2, -1)
+    p = LabeledCRF(ProjectiveCRF(scores, lengths), label_scores)
+    found = TreeLikelihood()(p, Batch(lengths, torch.arange(2), {}, heads, labels))
+    for item, known in enumerate(([0, 1, 1, None], [0, 1, 2, 3])):
+        trees = all_trees(4, single_root=True, projective=True)
+        totals = torch.from_numpy(tree_scores(scores[item].numpy(), trees))
+        agree = [all(k in (None, h) for k, h in zip(known, tree, strict=True)) for tree in trees.tolist()]
+        words = [(head, word) for word, head in enumerate(known, 1) if head is not None]
+        label = sum(label_scores[item, head, word, labels[item, word]] for head, word in words)
+        expected = totals.logsumexp(0) - totals[torch.tensor(agree)].logsumexp(0) - label
+        torch.testing.assert_close(found[item], expected)

@@ -10,6 +10,7 @@ from torch import Tensor
 from treeparse.batch import Batch
 from treeparse.errors import NoTreeError, TreeparseError
 from treeparse.objectives import MaxMargin
+from treeparse.trees import LabeledCRF, ProjectiveCRF
 
 
 def hinge(case: Case, parameters: list[Tensor], item: int, cost: float) -> float:
@@ -58,3 +59,14 @@ def test_faults() -> None:
     for cost in (-1.0, float("nan"), float("inf")):
         with pytest.raises(TreeparseError, match="cost must be a finite number that is at least 0, got"):
             MaxMargin(cost)
+
+
+def test_crossing_arcs_are_open_where_no_tree_has_them() -> None:
+    heads, labels = torch.tensor([[-1, 0, 1, 1, 2]]), torch.tensor([[-1, 0, 0, 0, 0]])
+    scores = torch.randn(1, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    p = LabeledCRF(ProjectiveCRF(scores), torch.zeros(1, 5, 5, 1))
+    opened = [part.index_fill(-1, torch.tensor([4]), -1) for part in (heads, labels)]
+    losses = [
+        MaxMargin()(p, Batch(torch.tensor([4]), torch.arange(1), {}, *pair)) for pair in ((heads, labels), opened)
+    ]
+    assert losses[0].isfinite().all() and torch.equal(*losses)

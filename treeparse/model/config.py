@@ -23,7 +23,9 @@ class ScorerConfig:
 
 @dataclass(frozen=True)
 class BiaffineConfig(ScorerConfig):
-    """Biaffine scores of arcs and labels (Dozat and Manning 2017), with the parser's ``arc_size`` and ``label_size``.
+    """Biaffine scores of arcs and labels (Dozat and Manning 2017), and trilinear scores of parts of three words.
+
+    The parser's ``arc_size``, ``label_size`` and ``part_size`` are the sizes of the vectors.
 
     Attributes:
         type: names this kind of scorer.
@@ -74,9 +76,12 @@ class ParserConfig:
         encoder: the encoder's settings; their class names the encoder.
         arc_size: size of the vectors of heads and dependents that score arcs.
         label_size: size of the vectors of heads and dependents that score labels.
-        dropout: dropout of these vectors, shared by the words of a sentence.
+        part_size: size of the three vectors that score a part of three words, for trees that have such parts.
+        dropout: dropout of all these vectors, shared by the words of a sentence.
         single_root: whether exactly one word depends on the root.
-        trees: the trees of the distribution: nonprojective, all trees; projective, trees without crossing arcs.
+        trees: the trees of the distribution and the parts that they score. nonprojective: all trees, by their arcs;
+            projective: the trees without crossing arcs, by their arcs; siblings: the same trees, by arcs and pairs of
+            neighbouring dependents of a head; second_order: by arcs, such pairs, and the heads of heads.
         decoder: chooses the parse: best, the best labelled tree of the distribution; nonprojective, the best of all
             trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
         tags: the tags that are predicted with the tree, and their weights in the loss.
@@ -100,14 +105,20 @@ class ParserConfig:
     temperature: float = added_setting(1.0, before=1.0)
     label_temperature: float | None = added_setting(None, before=None)
     scorer: ScorerConfig = added_setting(BiaffineConfig(), before=BiaffineConfig())
+    part_size: int = added_setting(64, before=64)
 
     def __post_init__(self) -> None:
-        check_counts(self, "arc_size", "label_size", section="")
+        check_counts(self, "arc_size", "label_size", "part_size", section="")
         check_rates(self, "dropout", section="")
         _check_temperature("temperature", self.temperature)
         if self.label_temperature is not None:
             _check_temperature("label_temperature", self.label_temperature)
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
+        if self.decoder == "nonprojective" and self.trees not in ("nonprojective", "projective"):
+            raise TreeparseError(
+                f"decoder: nonprojective searches among trees that score arcs alone, and trees: {self.trees} score "
+                "more: use the decoder best or minimum_risk."
+            )
 
     @property
     def label_power(self) -> float:

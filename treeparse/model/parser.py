@@ -32,7 +32,8 @@ from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
-from treeparse.trees.arc_crfs import DISTRIBUTIONS
+from treeparse.trees.parts import named
+from treeparse.trees.tree_kinds import DISTRIBUTIONS
 
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
@@ -183,10 +184,16 @@ class Parser(nn.Module, AnyParser):
         scorer if the caller has them. Scores on a GPU are not validated, because that would sync the device.
         """
         scores = self._scores(batch) if scores is None else scores
-        family, validate = DISTRIBUTIONS[self.config.trees], None if scores.arcs.device.type == "cpu" else False
-        arguments = [*(part.double() for part in (scores.arcs, *scores.others)), batch.lengths]
-        trees = family(*arguments, single_root=self.config.single_root, validate_args=validate)
-        p = LabeledCRF(trees, self._log_probs_of(scores.labels))
+        trees, validate = DISTRIBUTIONS[self.config.trees], None if scores.arcs.device.type == "cpu" else False
+        if len(scores.others) != len(trees.kinds):
+            raise TreeparseError(
+                f"Trees of the kind {self.config.trees!r} (model.trees) score {named(trees.kinds)}, but the scorer "
+                f"{type(self.scorer).__name__} returns {len(scores.others)} kinds of part besides arcs: set "
+                "ScorerOutput.others."
+            )
+        arguments = [scores.arcs.double(), *scores.others, batch.lengths]
+        base = trees(*arguments, single_root=self.config.single_root, validate_args=validate)
+        p = LabeledCRF(base, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:

@@ -57,7 +57,7 @@ class ArcBiaffine(nn.Module):
 
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Score vectors of heads and of dependents (B, T, size) as arcs (B, T, T), head first."""
-        return _exact_product(heads, (dependents @ self.weight.T + self.bias).transpose(1, 2), self.weight.dtype)
+        return exact_product(heads, (dependents @ self.weight.T + self.bias).transpose(1, 2), self.weight.dtype)
 
 
 class LabelBiaffine(nn.Module):
@@ -73,7 +73,7 @@ class LabelBiaffine(nn.Module):
     def forward(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """Score the labels (N, labels) of N arcs from the vectors (N, size) of their heads and dependents."""
         mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1]))
-        bilinear = _exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
+        bilinear = exact_product(mixed, dependents.unsqueeze(-1), self.weight.dtype).squeeze(-1)
         return bilinear + self.heads(heads) + self.dependents(dependents)
 
     def of_pairs(self, heads: Tensor, dependents: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class LabelBiaffine(nn.Module):
     def _bilinear(self, heads: Tensor, dependents: Tensor) -> Tensor:
         """The bilinear terms (B, T, H, labels), contiguous, because a pair's labels are read together."""
         mixed = self._mixed(heads).unflatten(-1, (-1, dependents.shape[-1])).flatten(1, 2)
-        return _exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
+        return exact_product(dependents, mixed.transpose(1, 2), self.weight.dtype).unflatten(2, (heads.shape[1], -1))
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class TagScorer(nn.Module):
             return {column: layer(exact).log_softmax(-1) for column, layer in self.columns.items()}
 
 
-def _exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
+def exact_product(left: Tensor, right: Tensor, dtype: torch.dtype) -> Tensor:
     """Multiply in the weights' dtype, under autocast too, because scores in bfloat16 have only two or three digits."""
     with torch.autocast(left.device.type, enabled=False):
         return left.to(dtype) @ right.to(dtype)

@@ -3,9 +3,11 @@
 import torch
 from torch import Tensor
 
-from treeparse.batch import Batch
+from treeparse.batch import Batch, moved
 from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF
+from treeparse.trees.arc_conflicts import has_nonprojective_arc
+from treeparse.trees.parts import named
 
 from .objective import Objective
 
@@ -14,18 +16,19 @@ class TreeLikelihood(Objective):
     """Negative log probability of the known heads and labels of the gold tree, among all labelled trees ([MTT] §3).
 
     A partial tree has the summed probability of all trees that agree with it. If a word has several possible heads, all
-    trees with one of them count (Riezler et al. 2002; Täckström et al. 2013 for dependency trees).
+    trees with one of them count (Riezler et al. 2002; Täckström et al. 2013 for dependency trees). If the distribution
+    has projective trees alone, words with a non-projective arc count as words of unknown head.
     """
 
     data = "labelled"
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)`` nats; infinite for complete heads that are no tree. Raises if partial heads fit no tree."""
-        heads, labels = known_tree(batch)
+        heads, labels = known_tree_of(distribution, batch)
         if batch.allowed is not None:
             known = distribution.given(heads, labels).within(batch.allowed)
             return distribution.log_partition - known.log_partition
-        if has_all_heads(batch):
+        if has_all_heads(batch) and heads is batch.heads:
             return -(distribution.arcs.log_prob(heads) + distribution.label_log_prob(heads, labels))
         return distribution.log_partition - distribution.given(heads, labels).log_partition
 
@@ -40,7 +43,16 @@ class HeadSelection(Objective):
     data = "labelled"
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
-        """``(B,)`` nats, summed over the words of known head; infinite if a known head is forbidden."""
+        """``(B,)`` nats, summed over the words of known head; infinite if a known head is forbidden.
+
+        Raises:
+            TreeparseError: for trees that score more than arcs.
+        """
+        if distribution.base.kinds:
+            raise TreeparseError(
+                f"HeadSelection scores arcs alone, but {distribution.base.family.name} trees score "
+                f"{named(distribution.base.kinds)}: train with TreeLikelihood or MaxMargin."
+            )
         heads, labels = known_tree(batch)
         return head_selection(distribution.arcs.scores, batch, heads) - distribution.label_log_prob(heads, labels)
 
@@ -95,6 +107,23 @@ def has_all_heads(batch: Batch) -> bool:
     """Whether the head of every word is known; causes no device sync."""
     on_cpu = batch.on_cpu
     return on_cpu.heads is not None and bool((on_cpu.heads >= 0)[on_cpu.word_mask()].all())
+
+
+def known_tree_of(distribution: LabeledCRF, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Return ``known_tree`` without the heads and labels of non-projective arcs, unless the distribution has such arcs.
+
+    Only trees whose heads are all known are compared. The batch's own tensors mean that no tree changed. Causes no
+    device sync.
+    """
+    heads, labels = known_tree(batch)
+    if distribution.base.family.crossing or not has_all_heads(batch):
+        return heads, labels
+    assert batch.on_cpu.heads is not None
+    opened = has_nonprojective_arc(batch.on_cpu.heads)
+    if not bool(opened.any()):
+        return heads, labels
+    opened = moved(opened, heads.device)
+    return heads.masked_fill(opened, -1), labels.masked_fill(opened, -1)
 
 
 def known_tree(batch: Batch) -> tuple[Tensor, Tensor]:

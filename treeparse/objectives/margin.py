@@ -8,7 +8,7 @@ from treeparse.errors import TreeparseError
 from treeparse.trees import LabeledCRF, LabeledTree
 from treeparse.trees.relaxed import arcs_of
 
-from .likelihood import known_tree
+from .likelihood import known_tree_of
 from .objective import Objective
 
 
@@ -16,7 +16,8 @@ class MaxMargin(Objective):
     """The structured hinge loss (Taskar et al. 2005): the greatest score plus cost of a tree, less the gold score.
 
     A tree costs its number of words with a wrong head or label. A partial gold tree counts as its best completion;
-    unknown heads and labels cost nothing.
+    unknown heads and labels cost nothing. If the distribution has projective trees alone, words with a non-projective
+    arc count as words of unknown head.
 
     Args:
         cost: the cost of a wrong word; 0 gives the loss of the structured perceptron (Collins 2002).
@@ -32,7 +33,7 @@ class MaxMargin(Objective):
 
     def forward(self, distribution: LabeledCRF, batch: Batch) -> Tensor:
         """``(B,)``, 0 or more, in the unit of scores. Raises if the known heads and labels fit no tree."""
-        heads, labels = known_tree(batch)
+        heads, labels = known_tree_of(distribution, batch)
         gold = distribution.given(heads, labels).mode
         other = costliest(distribution, heads, labels, self.cost)
         wrong = (heads >= 0) & ((heads != other.heads) | ((labels >= 0) & (labels != other.labels)))

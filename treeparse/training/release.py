@@ -23,12 +23,18 @@ from treeparse.metrics.tags import TAG_SCORES
 from treeparse.model import Parser
 from treeparse.model.folder.files import CARD, check_model_folder
 from treeparse.model.scorers import scorer_kind
+from treeparse.names import TreeKind
 from treeparse.training.state.history import EpochRecord, best_record
 from treeparse.training.state.provenance import Provenance, licence_tag
 from treeparse.training.state.run_directory import RunDirectory
 
 UD_FILE = re.compile(r"([a-z]{2,3})_\w+-ud-\w+\.conllu")  # named by its language
-TREES = {"nonprojective": "all trees", "projective": "trees without crossing arcs"}
+TREES: Mapping[TreeKind, str] = {
+    "nonprojective": "all trees",
+    "projective": "trees without crossing arcs",
+    "siblings": "trees without crossing arcs, by arcs and pairs of neighbouring dependents",
+    "second_order": "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads",
+}
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """Tests for trees with two arcs in conflict: arcs that cross, or two arcs from the root.
 
-Such a tree is outside a projective or single-root family. Two arcs are in one tree if the second is still possible once
-the heads that compete with the first are forbidden; log marginals are -inf exactly where no tree has the arc.
+Such a tree is outside a projective or single-root family. A distribution has a tree with two arcs if the second is
+still possible once the heads that compete with the first are forbidden; log marginals are -inf exactly where no tree
+has the arc.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,25 @@ def allow_conflict(family: Family, parts: Parts, lengths: Tensor, possible: Tens
         for item, arcs in enumerate(possible)
     ]
     return torch.tensor(items, device=possible.device, dtype=torch.bool)
+
+
+def has_nonprojective_arc(heads: Tensor) -> Tensor:
+    """Tell which words of trees ``(B, n+1)`` have a non-projective arc: a word below it is no descendant of its head.
+
+    Padding is False. Without the arcs of these words, no two arcs of a tree cross: some projective tree has them all.
+    """
+    nodes = heads.shape[-1]
+    node = torch.arange(nodes, device=heads.device)
+    child = (heads.unsqueeze(-1) == node).float()  # [word, head]
+    descends = child + torch.eye(nodes, device=heads.device)
+    for _ in range((nodes - 1).bit_length()):  # each step doubles the length of the paths
+        descends = ((descends @ descends) > 0).float()
+    strangers = torch.nn.functional.pad((1 - descends).cumsum(-2), (0, 0, 1, 0))  # [x, head]: words before x
+    head = heads.clamp_min(0)
+    first, last = torch.minimum(head, node) + 1, torch.maximum(head, node)
+    below = [strangers.gather(-2, x.unsqueeze(-1).expand(-1, -1, nodes)) for x in (first, last)]
+    count = (below[1] - below[0]).gather(-1, head.unsqueeze(-1)).squeeze(-1)
+    return (heads >= 0) & (last > first) & (count > 0)
 
 
 def _item_allows(family: Family, parts: Parts, lengths: Tensor, possible: Tensor, conflict: Conflict) -> bool:

@@ -1,4 +1,4 @@
-"""The distributions over trees that score arcs alone, and the table of them by the names of their trees."""
+"""The distributions over trees that score arcs alone."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -7,7 +7,6 @@ from typing import Any, get_args
 from torch import Size, Tensor
 
 from treeparse.errors import TreeparseError
-from treeparse.names import TreeKind
 from treeparse.trees import families
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Backend, Family, Method
@@ -85,6 +84,3 @@ class ProjectiveCRF(TreeCRF):
     @cached_property
     def family(self) -> Family:  # pyright: ignore[reportIncompatibleMethodOverride]
         return families.projective(self.scores.device, single_root=self.single_root)
-
-
-DISTRIBUTIONS: dict[TreeKind, type[TreeCRF]] = {"nonprojective": NonProjectiveCRF, "projective": ProjectiveCRF}

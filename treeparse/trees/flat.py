@@ -14,7 +14,7 @@ from treeparse.trees.checks import arc_mask, no_tree_error, summable
 from treeparse.trees.families import DistinctMethod, Family, KBest, LabelDraws, Method
 from treeparse.trees.families.arrays import kernel_dtype
 from treeparse.trees.part_values import PartValues, bilinear_form, join_values, read_values
-from treeparse.trees.parts import Parts, named, sums_of_parts
+from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
 
@@ -256,14 +256,6 @@ class FlatTrees:
         """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other arc scores ``(I, n+1, n+1)``."""
         parts = Parts((arcs, *(part[items] for part in self.given[1:])))
         return self.family.best_trees(parts, self.lengths[items])
-
-    def check_arcs_alone(self, methods: str) -> None:
-        """Raise if trees have parts besides arcs; ``methods``, in the plural, begins the error."""
-        if self.family.kinds:
-            raise TreeparseError(
-                f"{methods} are implemented for trees that score arcs alone; {self.family.name} trees score "
-                f"{named(self.family.kinds)}."
-            )
 
     def k_best(self, count: int) -> KBest:
         """Return a new list of the best trees, ``count`` of them computed."""

@@ -1,12 +1,14 @@
 """The distributions over trees that score parts of several arcs."""
 
 from functools import cached_property
+from typing import ClassVar
 
 from torch import Tensor
 
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
 from treeparse.trees.families.second_order import ProjectiveGrandparents, ProjectiveSiblings
+from treeparse.trees.parts import PartKind
 
 
 class SiblingCRF(TreeCRF):
@@ -27,6 +29,8 @@ class SiblingCRF(TreeCRF):
 
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
     """
+
+    kinds: ClassVar[tuple[PartKind, ...]] = ProjectiveSiblings.kinds
 
     def __init__(
         self,
@@ -59,6 +63,8 @@ class SecondOrderCRF(TreeCRF):
         single_root: whether exactly one word hangs from the root.
         validate_args: torch's default if None.
     """
+
+    kinds: ClassVar[tuple[PartKind, ...]] = ProjectiveGrandparents.kinds
 
     def __init__(
         self,

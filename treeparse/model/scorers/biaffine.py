@@ -1,8 +1,10 @@
-"""The biaffine scorer of arcs, labels and tags, over any encoder."""
+"""The biaffine scorer of arcs, labels and tags, and of parts of three words, over any encoder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
+
+from torch import nn
 
 from treeparse.batch import Batch
 from treeparse.data.features.indexer import Indexer
@@ -12,6 +14,10 @@ from treeparse.model.scorers.kind import EncoderScorerKind
 from treeparse.model.scorers.scorer import EncoderScorer, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
+from treeparse.nn.trilinear import PartTrilinear
+from treeparse.trees.tree_kinds import DISTRIBUTIONS
+
+ROLES = 3  # of the words of a part: head, dependent and another one
 
 
 class BiaffineScorer(EncoderScorer):
@@ -23,8 +29,10 @@ class BiaffineScorer(EncoderScorer):
         root_label: index of the label of arcs from the root; -1 if no label is reserved for them.
         arc_size: size of the vectors that score arcs.
         label_size: size of the vectors that score labels.
-        dropout: dropout of both kinds of vectors.
+        dropout: dropout of all these vectors.
         tags: number of tags by column.
+        parts: names of the kinds of part of three words.
+        part_size: size of the vectors that score these.
     """
 
     def __init__(
@@ -37,28 +45,39 @@ class BiaffineScorer(EncoderScorer):
         label_size: int,
         dropout: float,
         tags: Mapping[str, int],
+        parts: Sequence[str] = (),
+        part_size: int = 0,
     ) -> None:
         super().__init__(encoder)
         self.root_label = root_label
-        self.projections = Projections(encoder.output_size, (arc_size, arc_size, label_size, label_size), dropout)
+        sizes = arc_size, arc_size, label_size, label_size, *[part_size] * (ROLES * len(parts))
+        self.projections = Projections(encoder.output_size, sizes, dropout)
         self.arcs = ArcBiaffine(arc_size)
         self.labels = LabelBiaffine(label_size, labels)
         self.tags = TagScorer(encoder.output_size, tags)
+        self.parts = nn.ModuleDict({name: PartTrilinear(part_size) for name in parts})
 
     def forward(self, batch: Batch) -> ScorerOutput:
         nodes = self.encoder(batch)
-        arc_heads, arc_dependents, heads, dependents = self.projections(nodes)
+        arc_heads, arc_dependents, heads, dependents, *roles = self.projections(nodes)
         arcs, tags = self.arcs(arc_heads, arc_dependents), self.tags(nodes)
         if not self.training:  # because labels are scored later, possibly outside this autocast
             heads, dependents = heads.to(arcs.dtype), dependents.to(arcs.dtype)
-        return ScorerOutput(arcs, BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label), tags)
+        labels = BiaffineLabels(LabelVectors(heads, dependents, self.labels), self.root_label)
+        parts = (part(*roles[ROLES * k : ROLES * (k + 1)]) for k, part in enumerate(self.parts.values()))
+        return ScorerOutput(arcs, labels, tags, tuple(parts))
 
 
 @dataclass(frozen=True)
 class Biaffine(EncoderScorerKind):
-    """A `BiaffineScorer` by the settings ``arc_size``, ``label_size`` and ``dropout`` of the parser."""
+    """A `BiaffineScorer` by the sizes, the ``dropout`` and the ``trees`` of the parser's settings."""
 
     settings = BiaffineConfig
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of the trees' kinds of part besides arcs."""
+        return [kind.name for kind in DISTRIBUTIONS[self.config.trees].kinds]
 
     @property
     def name(self) -> str:
@@ -66,7 +85,8 @@ class Biaffine(EncoderScorerKind):
 
     @property
     def description(self) -> str:
-        return f"an encoder ({self.encoder.name}) under biaffine scores"
+        kinds = " and trilinear" if self.parts else ""
+        return f"an encoder ({self.encoder.name}) under biaffine{kinds} scores"
 
     def module(self, indexer: Indexer) -> BiaffineScorer:
         return BiaffineScorer(
@@ -77,6 +97,8 @@ class Biaffine(EncoderScorerKind):
             label_size=self.config.label_size,
             dropout=self.config.dropout,
             tags={column: len(tags) for column, tags in indexer.tags.items()},
+            parts=self.parts,
+            part_size=self.config.part_size,
         )
 
     def size(self, indexer: Indexer | None) -> int:
@@ -87,13 +109,19 @@ class Biaffine(EncoderScorerKind):
         arc_size, label_size = self.config.arc_size, self.config.label_size
         projections = 2 * (nodes + 1) * (arc_size + label_size)
         biaffines = arc_size * (arc_size + 1) + labels * (label_size * (label_size + 2) + 1)
-        return encoder + projections + biaffines + tags * (nodes + 1)
+        part_size = self.config.part_size
+        parts = len(self.parts) * part_size * (ROLES * (nodes + 1) + part_size)
+        return encoder + projections + biaffines + tags * (nodes + 1) + parts
 
     def smaller(self) -> Iterator[tuple[str, Self]]:
         yield from super().smaller()
-        for name in ("arc_size", "label_size"):
+        for name in self._sizes:
             yield f"{name} ({getattr(self.config, name)})", self.of(replace(self.config, **{name: 1}))
 
     def shaping(self) -> Mapping[str, Any]:
-        sizes = {name: getattr(self.config, name) for name in ("arc_size", "label_size")}
+        sizes = {name: getattr(self.config, name) for name in self._sizes}
         return {**sizes, **super().shaping()}
+
+    @property
+    def _sizes(self) -> tuple[str, ...]:
+        return ("arc_size", "label_size", *(["part_size"] if self.parts else []))

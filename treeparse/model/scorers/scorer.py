@@ -23,7 +23,8 @@ class ScorerOutput:
             probabilities of labels given their arcs, in which "root" is possible for arcs from the root alone, and for
             these no other label.
         tags: ``(B, n+1, T)`` log probabilities by column, of the columns that the parser predicts.
-        others: scores of the other kinds of part, in the order of the family of trees; mostly none.
+        others: ``(B, n+1, n+1, n+1)`` log weights of each other kind of part, in the order of the distribution of
+            ``trees`` in the config, such as ``SiblingCRF``; none for trees that score arcs alone.
     """
 
     arcs: Tensor

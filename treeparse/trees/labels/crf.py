@@ -12,7 +12,6 @@ from torch import Size, Tensor
 from treeparse.batch import readable_without_sync
 from treeparse.errors import TreeparseError
 from treeparse.names import Decoder
-from treeparse.trees.arc_crfs import DISTRIBUTIONS
 from treeparse.trees.checks import (
     check_count,
     check_head_range,
@@ -38,8 +37,10 @@ from treeparse.trees.labels.trees import (
     TreeMarginals,
 )
 from treeparse.trees.part_values import expected_accuracy
+from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
+from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
 
@@ -178,7 +179,11 @@ class LabeledCRF(TreeDistribution):
         """
         if decoder in ("best", "minimum_risk") or self.base.family.crossing == (decoder == "nonprojective"):
             return self
-        self.base.flat.check_arcs_alone("Searches among other trees than a distribution's own")
+        if self.base.kinds:
+            raise TreeparseError(
+                f"The decoder {decoder!r} searches among trees that score arcs alone, but {self.base.family.name} "
+                f"trees score {named(self.base.kinds)}: use the decoder 'best' or 'minimum_risk'."
+            )
         validate = self.base.flat.validate
         base = DISTRIBUTIONS[decoder](
             self.base.scores, self.lengths, single_root=self.base.single_root, validate_args=validate
