@@ -254,8 +254,7 @@ class FlatTrees:
 
     def best_of_items(self, items: Tensor, arcs: Tensor) -> Tensor:
         """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` under other arc scores ``(I, n+1, n+1)``."""
-        parts = Parts((arcs, *(part[items] for part in self.given[1:])))
-        return self.family.best_trees(parts, self.lengths[items])
+        return self.family.best_trees_of_items(arcs, self.given.others, self.lengths[items], items)
 
     def k_best(self, count: int) -> KBest:
         """Return a new list of the best trees, ``count`` of them computed."""

@@ -25,25 +25,28 @@ def best_trees(
     lengths: IntArray,
     *,
     single_root: bool,
+    items: IntArray | None = None,
     threads: int = 1,
 ) -> IntArray:
     """Return heads of the best trees ``(B, n+1)``, -1 at node 0, at padding, and where an item has no tree.
 
     Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings and of grandparents, these two float32
-    or both float64.
+    or both float64. With ``items`` ``(B,)``, item b has the scores of other parts than arcs of index ``items[b]``.
     """
     heads = np.full(arcs.shape[:2], -1)
-    arguments = lengths, arcs, siblings, grandparents, single_root, heads
+    items = np.arange(len(lengths)) if items is None else items
+    arguments = lengths, items, arcs, siblings, grandparents, single_root, heads
     run_batch(_best_trees, lambda n: n**4 / 2, *arguments, threads=threads)
     return heads
 
 
 @jit
-def _best_trees(start, stop, lengths, arcs, siblings, grandparents, single_root, heads):
+def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
     stack, arc_keys, row = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64), np.empty(contexts_width(size))
     for b in range(start, stop):
-        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], siblings[b], grandparents[b])
+        others = siblings[items[b]], grandparents[items[b]]
+        sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others)
         chart = np.empty(cells_of(sentence))
         if not _fill(sentence, chart, row) or read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue

@@ -23,28 +23,36 @@ CHARTS = KINDS + 1
 
 
 def best_trees(
-    arcs: FloatArray, siblings: AnyFloatArray, lengths: IntArray, *, single_root: bool, threads: int = 1
+    arcs: FloatArray,
+    siblings: AnyFloatArray,
+    lengths: IntArray,
+    *,
+    single_root: bool,
+    items: IntArray | None = None,
+    threads: int = 1,
 ) -> IntArray:
     """Return heads of the best trees ``(B, n+1)``, -1 at node 0, at padding, and where an item has no tree.
 
-    Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings, float32 or float64.
+    Scores are ``(B, n+1, n+1)`` of arcs and ``(B, n+1, n+1, n+1)`` of siblings, float32 or float64. With ``items``
+    ``(B,)``, item b has the siblings' scores of index ``items[b]``, so that no others need be copied.
     """
     heads = np.full(arcs.shape[:2], -1)
-    arguments = lengths, arcs, siblings, single_root, heads
+    items = np.arange(len(lengths)) if items is None else items
+    arguments = lengths, items, arcs, siblings, single_root, heads
     run_batch(_best_trees, lambda n: n**3, *arguments, threads=threads)
     return heads
 
 
 @jit
-def _best_trees(start, stop, lengths, arcs, siblings, single_root, heads):
+def _best_trees(start, stop, lengths, items, arcs, siblings, single_root, heads):
     size = arcs.shape[1]
     chart, row = np.empty(CHARTS * size * size + LANES), np.empty(size + LANES)
     stack, arc_keys, keys = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64), np.empty(0, np.int64)
     for b in range(start, stop):
-        n = lengths[b]
-        if not _fill(arcs[b], siblings[b], n, single_root, chart, row):
+        n, item = lengths[b], items[b]
+        if not _fill(arcs[b], siblings[item], n, single_root, chart, row):
             continue
-        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[b], siblings[:0, 0])
+        sentence = ScoredSentence(n, SIBLINGS, single_root, arcs[b], siblings[item], siblings[:0, 0])
         if read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue
         if len(arc_keys) == 0:

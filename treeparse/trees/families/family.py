@@ -97,6 +97,13 @@ class Family(ABC):
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
         """Return heads of the best trees ``(B, n+1)``, -1 where there is none."""
 
+    def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
+        """Return heads ``(I, n+1)`` of the best trees of items ``(I,)`` of a batch, under other scores of arcs.
+
+        ``arcs`` are ``(I, n+1, n+1)``, ``lengths`` ``(I,)``, and the scores of other kinds of part the whole batch's.
+        """
+        return self.best_trees((arcs, *(part[items] for part in others)), lengths)
+
     @abstractmethod
     def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
         """Tell which head lists ``(B, n+1)`` are trees of this family, whatever their scores: ``(B,)`` bool."""

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import grandparents as best_with_grandparents
@@ -14,7 +15,8 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import second_order, without_replacement
 from treeparse.kernels.sums import grandparents as sums_with_grandparents
 from treeparse.kernels.sums import siblings as sums_with_siblings
-from treeparse.trees.families.family import KBest
+from treeparse.trees.families.arrays import integers
+from treeparse.trees.families.family import KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
 from treeparse.trees.parts import PartKind
@@ -34,11 +36,19 @@ def _list(arcs: FloatArray, *others: Any, single_root: bool) -> KBest:
     return ProjectiveKBest(arcs, lengths, others=tuple(parts), single_root=single_root)
 
 
-@dataclass(frozen=True)
-class ProjectiveSiblings(KernelFamily):
-    """Sums and best trees in O(n^3) by spans whose last dependent is known."""
+class _ProjectiveParts(KernelFamily):
+    """What both families share: the kernels of best trees read the other parts of chosen items in place."""
 
     crossing: ClassVar[bool] = False
+
+    def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
+        return self.call(self.functions.best_trees, arcs, *others, lengths, items=integers(items))
+
+
+@dataclass(frozen=True)
+class ProjectiveSiblings(_ProjectiveParts):
+    """Sums and best trees in O(n^3) by spans whose last dependent is known."""
+
     name: ClassVar[str] = "sibling"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
     functions = KernelFunctions(
@@ -55,10 +65,9 @@ class ProjectiveSiblings(KernelFamily):
 
 
 @dataclass(frozen=True)
-class ProjectiveGrandparents(KernelFamily):
+class ProjectiveGrandparents(_ProjectiveParts):
     """Sums and best trees in O(n^4) by the same spans, whose head's head is known, too."""
 
-    crossing: ClassVar[bool] = False
     name: ClassVar[str] = "second-order"
     kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS, GRANDPARENTS)
     functions = KernelFunctions(

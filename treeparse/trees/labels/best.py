@@ -105,7 +105,7 @@ class BestLabeled:
 
     def _over(self, arcs: Tensor, *, alone: bool = False) -> FlatTrees:
         """Return the trees under other scores of arcs ``(B, n+1, n+1)``; if ``alone``, other allowed parts score 0."""
-        parts = self.trees.parts.neutral() if alone else self.trees.parts
+        parts = self.trees.given.neutral() if alone else self.trees.given
         return self.trees.with_parts(parts.with_arcs(arcs), validate=self.validate)
 
     @cached_property
