@@ -269,7 +269,8 @@ def test_public_names_exist_and_unknown_ones_do_not() -> None:
         _ = treeparse.Parsley
 
 
-DISTRIBUTIONS = {"NonProjectiveCRF", "ProjectiveCRF", "LabeledCRF", "DISTRIBUTIONS"}
+DISTRIBUTIONS = {"NonProjectiveCRF", "ProjectiveCRF", "LabeledCRF", "SiblingCRF", "SecondOrderCRF"}
+DISTRIBUTIONS |= {"NonProjectiveSiblingCRF", "DISTRIBUTIONS"}
 
 
 def makers_of_distributions(path: Path) -> Iterator[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from treeparse.sentence import Sentence as Sentence
     from treeparse.trees import LabeledCRF as LabeledCRF
     from treeparse.trees import NonProjectiveCRF as NonProjectiveCRF
+    from treeparse.trees import NonProjectiveSiblingCRF as NonProjectiveSiblingCRF
     from treeparse.trees import ProjectiveCRF as ProjectiveCRF
     from treeparse.trees import SecondOrderCRF as SecondOrderCRF
     from treeparse.trees import SiblingCRF as SiblingCRF
@@ -28,7 +29,7 @@ _MODULES = {
     "treeparse.errors": "DataError NoTreeError TreeparseError",
     "treeparse.model": "Parse Parser",
     "treeparse.sentence": "Sentence",
-    "treeparse.trees": "LabeledCRF NonProjectiveCRF ProjectiveCRF SecondOrderCRF SiblingCRF",
+    "treeparse.trees": "LabeledCRF NonProjectiveCRF NonProjectiveSiblingCRF ProjectiveCRF SecondOrderCRF SiblingCRF",
 }
 _load = names_on_demand(__name__, _MODULES)
 __all__ = [*" ".join(_MODULES.values()).split(), "metrics", "__version__"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from treeparse.errors import TreeparseError, did_you_mean, name_among
 
-TreeKind = Literal["nonprojective", "projective", "siblings", "second_order"]
+TreeKind = Literal["nonprojective", "projective", "siblings", "second_order", "nonprojective_siblings"]
 Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
 DecoderName = Decoder | Literal["minimum-risk"]  # the two spellings
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)
@@ -34,7 +34,16 @@ LIST_FORMATS: tuple[ListFormat, ...] = get_args(ListFormat)
 
 # The classes of treeparse.objectives.
 OBJECTIVES = (
-    *("TreeLikelihood", "HeadSelection", "MaxMargin", "MinimumRisk", "SampledRisk", "KBestRisk", "Entropy"),
+    *(
+        "TreeLikelihood",
+        "HeadSelection",
+        "MeanField",
+        "MaxMargin",
+        "MinimumRisk",
+        "SampledRisk",
+        "KBestRisk",
+        "Entropy",
+    ),
     *("Divergence", "SilverTrees", "GeneralizedExpectation", "PosteriorRegularization", "WeightedSum"),
 )
 

@@ -66,6 +66,8 @@ Jack Kiefer 1953. Sequential Minimax Search for a Maximum. Proceedings of the Am
 Yoon Kim, Yacine Jernite, David Sontag and Alexander M. Rush 2016. Character-Aware Neural Language Models. AAAI.
 Philipp Koehn 2004. Statistical Significance Tests for Machine Translation Evaluation. EMNLP.
 Terry Koo and Michael Collins 2010. Efficient Third-Order Dependency Parsers. ACL.
+Terry Koo, Alexander M. Rush, Michael Collins, Tommi Jaakkola and David Sontag 2010. Dual Decomposition for Parsing with
+    Non-Projective Head Automata. EMNLP.
 Wouter Kool, Herke van Hoof and Max Welling 2019. Stochastic Beams and Where to Find Them: The Gumbel-Top-k Trick for
     Sampling Sequences Without Replacement. ICML.
 Dan Kondratyuk and Milan Straka 2019. 75 Languages, 1 Model: Parsing Universal Dependencies Universally. EMNLP-IJCNLP.
@@ -81,6 +83,7 @@ Eugene L. Lawler 1972. A Procedure for Computing the K Best Solutions to Discret
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
 Ryan McDonald and Fernando Pereira 2006. Online Learning of Approximate Dependency Parsing Algorithms. EACL.
+Ryan McDonald and Giorgio Satta 2007. On the Complexity of Non-Projective Data-Driven Dependency Parsing. IWPT.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.
 Mahdi Pakdaman Naeini, Gregory F. Cooper and Milos Hauskrecht 2015. Obtaining Well Calibrated Probabilities Using
     Bayesian Binning. AAAI.
@@ -110,6 +113,10 @@ Ben Taskar, Vassil Chatalbashev, Daphne Koller and Carlos Guestrin 2005. Learnin
 Michael D. Vose 1991. A Linear Algorithm for Generating Random Numbers with a Given Distribution. IEEE Transactions on
     Software Engineering 17(9).
 Vladimir Vovk, Alex Gammerman and Glenn Shafer 2005. Algorithmic Learning in a Random World. Springer.
+Xinyu Wang and Kewei Tu 2020. Second-Order Neural Dependency Parsing with Message Passing and End-to-End Training.
+    AACL-IJCNLP.
 David B. Wilson 1996. Generating Random Spanning Trees More Quickly than the Cover Time. STOC.
+Yuan Zhang, Tao Lei, Regina Barzilay and Tommi Jaakkola 2014. Greed is Good if Randomized: New Inference for Dependency
+    Parsing. EMNLP.
 Xingxing Zhang, Jianpeng Cheng and Mirella Lapata 2017. Dependency Parsing as Head Selection. EACL.
 """

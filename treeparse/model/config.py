@@ -13,6 +13,12 @@ from treeparse.upgrades import added_setting
 # The settings of the package's encoders, by their ``type``.
 ENCODERS: Mapping[str, type[EncoderConfig]] = {"bilstm": BiLSTMConfig, "transformer": TransformerConfig}
 DEFAULT_ENCODER = "bilstm"
+# The decoders that search among trees that score arcs alone, by the trees that score more.
+OTHER_TREES: Mapping[TreeKind, tuple[Decoder, ...]] = {
+    "siblings": ("nonprojective",),
+    "second_order": ("nonprojective",),
+    "nonprojective_siblings": ("projective",),
+}
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 
 
@@ -81,7 +87,8 @@ class ParserConfig:
         single_root: whether exactly one word depends on the root.
         trees: the trees of the distribution and the parts that they score. nonprojective: all trees, by their arcs;
             projective: the trees without crossing arcs, by their arcs; siblings: the same trees, by arcs and pairs of
-            neighbouring dependents of a head; second_order: by arcs, such pairs, and the heads of heads.
+            neighbouring dependents of a head; second_order: by arcs, such pairs, and the heads of heads;
+            nonprojective_siblings: all trees, by arcs and such pairs, which have best trees but no probabilities.
         decoder: chooses the parse: best, the best labelled tree of the distribution; nonprojective, the best of all
             trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
         tags: the tags that are predicted with the tree, and their weights in the loss.
@@ -114,9 +121,9 @@ class ParserConfig:
         if self.label_temperature is not None:
             _check_temperature("label_temperature", self.label_temperature)
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
-        if self.decoder == "nonprojective" and self.trees not in ("nonprojective", "projective"):
+        if self.decoder in OTHER_TREES.get(self.trees, ()):
             raise TreeparseError(
-                f"decoder: nonprojective searches among trees that score arcs alone, and trees: {self.trees} score "
+                f"decoder: {self.decoder} searches among trees that score arcs alone, and trees: {self.trees} score "
                 "more: use the decoder best or minimum_risk."
             )
 

@@ -5,6 +5,7 @@ Which objective::
     likelihood of the gold tree, complete or partial      TreeLikelihood
     likelihood of each head among the heads of its word   HeadSelection
     a margin between the gold tree and all others         MaxMargin; with cost 0, the structured perceptron
+    any of these where trees have no probabilities        MeanField, for trees: nonprojective_siblings
     expected number of wrong words, exactly               MinimumRisk
     expected cost from sampled trees, for any cost        SampledRisk
     expected cost among the K best trees                  KBestRisk
@@ -60,6 +61,7 @@ from .likelihood import HeadSelection as HeadSelection
 from .likelihood import TreeLikelihood as TreeLikelihood
 from .likelihood import known_tree as known_tree
 from .margin import MaxMargin as MaxMargin
+from .mean_field import MeanField as MeanField
 from .objective import Data as Data
 from .objective import Objective as Objective
 from .objective import Ramp as Ramp

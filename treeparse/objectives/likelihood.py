@@ -51,7 +51,7 @@ class HeadSelection(Objective):
         if distribution.base.kinds:
             raise TreeparseError(
                 f"HeadSelection scores arcs alone, but {distribution.base.family.name} trees score "
-                f"{named(distribution.base.kinds)}: train with TreeLikelihood or MaxMargin."
+                f"{named(distribution.base.kinds)}: train with TreeLikelihood, MaxMargin or MeanField."
             )
         heads, labels = known_tree(batch)
         return head_selection(distribution.arcs.scores, batch, heads) - distribution.label_log_prob(heads, labels)

@@ -33,6 +33,7 @@ TREES: Mapping[TreeKind, str] = {
     "nonprojective": "all trees",
     "projective": "trees without crossing arcs",
     "siblings": "trees without crossing arcs, by arcs and pairs of neighbouring dependents",
+    "nonprojective_siblings": "all trees, by arcs and pairs of neighbouring dependents",
     "second_order": "trees without crossing arcs, by arcs, pairs of neighbouring dependents and heads of heads",
 }
 

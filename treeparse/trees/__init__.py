@@ -9,6 +9,8 @@ Which distribution::
                                       between it and its head; otherwise as ProjectiveCRF
     scores for the heads of heads     SecondOrderCRF: the same, and a score for every word, its head and that one's
                                       head; in O(n^4)
+    pairs of dependents, crossing     NonProjectiveSiblingCRF: the best tree, exact and with a certificate, but no
+    arcs included                     sums, which are NP-hard; ``mean_field`` approximates them
     scores for arcs and for labels    LabeledCRF over any of these; label scores are added to the arc's
     too many labels for memory        LabeledCRF over a LabelSource, which is read by slices of heads and by arcs
     forbidden arcs or labels          any of these, with scores of -inf
@@ -32,6 +34,7 @@ Which method::
     variances and second moments                      covariance, second_moment
     the best tree, the K best, all in order           mode, topk, best_first
     the tree of the highest expected UAS or LAS       minimum_risk
+    the best tree by any function of a tree           ``climb``, by changes of one arc; not exact
     random trees                                      sample: exact at any score scale
     random trees, each at most once                   sample_without_replacement, with Gumbel keys
     the mean of any function of a tree                sample_mean; without replacement unordered_set, horvitz_thompson
@@ -74,6 +77,7 @@ A custom model can learn a latent tree from any loss::
 Papers are cited by short names, such as [Exp]: ``help("treeparse.references")`` lists them.
 """
 
+from treeparse.trees.approximate.climbing import climb as climb
 from treeparse.trees.arc_crfs import NonProjectiveCRF as NonProjectiveCRF
 from treeparse.trees.arc_crfs import ProjectiveCRF as ProjectiveCRF
 from treeparse.trees.crf import TreeCRF as TreeCRF
@@ -88,5 +92,6 @@ from treeparse.trees.labels.mixture import Mixture as Mixture
 from treeparse.trees.labels.sources import LabelSource as LabelSource
 from treeparse.trees.labels.trees import LabeledTree as LabeledTree
 from treeparse.trees.parts import Parts as Parts
+from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF as NonProjectiveSiblingCRF
 from treeparse.trees.second_order_crfs import SecondOrderCRF as SecondOrderCRF
 from treeparse.trees.second_order_crfs import SiblingCRF as SiblingCRF

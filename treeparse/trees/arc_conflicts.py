@@ -41,6 +41,19 @@ def allow_conflict(family: Family, parts: Parts, lengths: Tensor, possible: Tens
     return torch.tensor(items, device=possible.device, dtype=torch.bool)
 
 
+def descendants(heads: Tensor) -> Tensor:
+    """Tell which words are below which nodes of trees ``(B, n+1)``: ``(B, n+1, n+1)`` bool [node, word].
+
+    A node is below itself.
+    """
+    nodes = heads.shape[-1]
+    below = torch.arange(nodes, device=heads.device).unsqueeze(-1) == heads.unsqueeze(-2)
+    below = below.float() + torch.eye(nodes, device=heads.device)
+    for _ in range((nodes - 1).bit_length()):  # each step doubles the length of the paths
+        below = ((below @ below) > 0).float()
+    return below > 0
+
+
 def has_nonprojective_arc(heads: Tensor) -> Tensor:
     """Tell which words of trees ``(B, n+1)`` have a non-projective arc: a word below it is no descendant of its head.
 
@@ -48,11 +61,8 @@ def has_nonprojective_arc(heads: Tensor) -> Tensor:
     """
     nodes = heads.shape[-1]
     node = torch.arange(nodes, device=heads.device)
-    child = (heads.unsqueeze(-1) == node).float()  # [word, head]
-    descends = child + torch.eye(nodes, device=heads.device)
-    for _ in range((nodes - 1).bit_length()):  # each step doubles the length of the paths
-        descends = ((descends @ descends) > 0).float()
-    strangers = torch.nn.functional.pad((1 - descends).cumsum(-2), (0, 0, 1, 0))  # [x, head]: words before x
+    is_stranger = (~descendants(heads)).mT.float()
+    strangers = torch.nn.functional.pad(is_stranger.cumsum(-2), (0, 0, 1, 0))  # [x, head]: among the nodes before x
     head = heads.clamp_min(0)
     first, last = torch.minimum(head, node) + 1, torch.maximum(head, node)
     below = [strangers.gather(-2, x.unsqueeze(-1).expand(-1, -1, nodes)) for x in (first, last)]

@@ -76,6 +76,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ),
     ("siblings", lambda p: p.sample()),
     ("siblings", lambda p: p.log_marginals),
+    *((kind, lambda p: p.mode) for kind in ("crossing-siblings", "crossing-siblings-64")),
     ("single-root", lambda p: p.topk(2)),
 )
 
@@ -222,18 +223,20 @@ def _argument(kind: str) -> Any:
     """Return the argument of a call: a layer or a distribution."""
     import torch
 
-    from treeparse.trees import LabeledCRF, NonProjectiveCRF, ProjectiveCRF, SecondOrderCRF, SiblingCRF
+    from treeparse import trees
 
     if kind == "scorer":
         return torch.nn.LSTM(4, 4)
     scores = torch.zeros(1, 4, 4)
     if kind == "projective":
-        return ProjectiveCRF(scores)
+        return trees.ProjectiveCRF(scores)
     others = torch.zeros(1, 4, 4, 4, dtype=torch.float64 if kind.endswith("64") else torch.float32)
     if kind.startswith("siblings"):
-        return SiblingCRF(scores, others)
+        return trees.SiblingCRF(scores, others)
     if kind.startswith("second-order"):
-        return SecondOrderCRF(scores, others, others)
+        return trees.SecondOrderCRF(scores, others, others)
+    if kind.startswith("crossing-siblings"):
+        return trees.NonProjectiveSiblingCRF(scores, others)
     if kind == "labeled":
-        return LabeledCRF(NonProjectiveCRF(scores), torch.zeros(1, 4, 4, 2))
-    return NonProjectiveCRF(scores, single_root=kind == "single-root")
+        return trees.LabeledCRF(trees.NonProjectiveCRF(scores), torch.zeros(1, 4, 4, 2))
+    return trees.NonProjectiveCRF(scores, single_root=kind == "single-root")

@@ -83,29 +83,39 @@ def _is_tree(heads, n, single_root, visited):
 @jit
 def _best_trees(start, stop, lengths, scores, single_root, heads):
     size = scores.shape[1]
-    tables = new_tables(size)
-    weights, nodes = tables.weights, tables.nodes
-    arcs, keys = np.empty((size, size)), np.empty((0, 0), np.int64)
-    owner = np.empty(size, np.int64)
+    tables, keys = new_tables(size), np.empty((0, 0), np.int64)
+    arcs, owner = np.empty((size, size)), np.empty(size, np.int64)
     for b in range(start, stop):
-        n = lengths[b]
-        value, head, visited = weights[VALUE], nodes[HEAD], nodes[STATUS]
-        tied = _best_word_heads(scores[b], n, value, head)
-        if not tied and _take_best_heads(scores[b], n, single_root, value, head, visited, heads[b]):
-            continue
-        # Ignored entries of the diagonal are arcs inside a node, which are never read.
-        count = TIED if tied else contract(scores[b].T, None, n, single_root, tables)
-        if count == TIED:
-            load_arcs(scores[b], n, arcs)
-            if len(keys) == 0:
-                keys = np.ascontiguousarray(arc_keys(size).T)
-            for j in range(1, n + 1):
-                choose_word_head(arcs, keys, j, n, tables)
-            count = contract(arcs, keys, n, single_root, tables)
-        if count:
-            expand(count, nodes, heads[b], owner)
-        else:
-            heads[b].fill(-1)
+        if find_best_tree(scores[b], lengths[b], single_root, keys, tables, arcs, owner, heads[b]) == TIED:
+            keys = np.ascontiguousarray(arc_keys(size).T)
+            find_best_tree(scores[b], lengths[b], single_root, keys, tables, arcs, owner, heads[b])
+
+
+@lent_jit
+def find_best_tree(scores, n, single_root, keys, tables, arcs, owner, heads):
+    """Write the heads of the best tree, -1 if there is none; return 0 in this case, else a positive number.
+
+    Where scores tie, the result is TIED without ``keys[dependent, head]``, which may be empty until then. ``tables``,
+    ``arcs`` and ``owner`` are working memory.
+    """
+    value, head, visited = tables.weights[VALUE], tables.nodes[HEAD], tables.nodes[STATUS]
+    tied = _best_word_heads(scores, n, value, head)
+    if not tied and _take_best_heads(scores, n, single_root, value, head, visited, heads):
+        return 1
+    # Ignored entries of the diagonal are arcs inside a node, which are never read.
+    count = TIED if tied else contract(scores.T, None, n, single_root, tables)
+    if count == TIED:
+        if len(keys) == 0:
+            return TIED
+        load_arcs(scores, n, arcs)
+        for j in range(1, n + 1):
+            choose_word_head(arcs, keys, j, n, tables)
+        count = contract(arcs, keys, n, single_root, tables)
+    if count:
+        expand(count, tables.nodes, heads, owner)
+    else:
+        heads.fill(-1)
+    return count
 
 
 @lent_jit

@@ -80,6 +80,7 @@ class Family(ABC):
         crossing: whether arcs may cross.
         name: what error messages call these trees.
         kinds: the kinds of part besides arcs.
+        has_sums: whether log partition and marginals are computed; without them both raise, as a search alone is.
         saves_for_hessian: whether ``sums_saved_for_hessian`` may save ``hessian_vector_product`` work.
     """
 
@@ -87,6 +88,7 @@ class Family(ABC):
     crossing: ClassVar[bool]
     name: ClassVar[str]
     kinds: ClassVar[tuple[PartKind, ...]] = ()
+    has_sums: ClassVar[bool] = True
     saves_for_hessian: ClassVar[bool] = False
 
     @abstractmethod

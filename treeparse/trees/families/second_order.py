@@ -1,4 +1,4 @@
-"""Dependency trees without crossing arcs that score parts of several arcs, by the compiled kernels."""
+"""Dependency trees that score parts of several arcs, by the compiled kernels."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -7,16 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 from torch import Tensor
 
+from treeparse.errors import TreeparseError
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import grandparents as best_with_grandparents
+from treeparse.kernels.best import nonprojective_siblings
 from treeparse.kernels.best import siblings as best_with_siblings
+from treeparse.kernels.best.arborescence import are_trees
 from treeparse.kernels.best.eisner import are_projective_trees
 from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import second_order, without_replacement
 from treeparse.kernels.sums import grandparents as sums_with_grandparents
 from treeparse.kernels.sums import siblings as sums_with_siblings
-from treeparse.trees.families.arrays import integers
-from treeparse.trees.families.family import KBest, Tensors
+from treeparse.trees.families.arrays import integers, run
+from treeparse.trees.families.family import Family, KBest, Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
 from treeparse.trees.parts import PartKind
@@ -81,3 +84,43 @@ class ProjectiveGrandparents(_ProjectiveParts):
     )
     drawing = _sample, sums_with_grandparents.log_partition, _draw_distinct
     list_of_best = staticmethod(_list)
+
+
+@dataclass(frozen=True)
+class NonprojectiveSiblings(Family):
+    """Best trees by branch and bound, exact on the CPU; there are no sums, which are NP-hard (McDonald and Satta 2007).
+
+    Samples and lists of trees need sums or the like, so that they are lacking, too.
+
+    Attributes:
+        limit: the largest number of branches that ``best_trees`` searches for an item; None for no limit.
+    """
+
+    single_root: bool
+    limit: int | None = None
+    has_sums: ClassVar[bool] = False
+    crossing: ClassVar[bool] = True
+    name: ClassVar[str] = "nonprojective sibling"
+    kinds: ClassVar[tuple[PartKind, ...]] = (SIBLINGS,)
+
+    def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
+        raise TreeparseError(
+            "Sums over nonprojective sibling trees are NP-hard, and so are log partitions, log probabilities, "
+            "marginals, entropies and expectations. Take SiblingCRF, which has them over projective trees; "
+            "mean_field(), which approximates them; or mode, score and an objective of best trees, such as MaxMargin."
+        )
+
+    def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
+        return self.best_trees_with_bounds(parts, lengths, self.limit)[0]
+
+    def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
+        options = {"single_root": self.single_root, "items": integers(items), "limit": self.limit}
+        return run(nonprojective_siblings.best_trees_with_bounds, arcs, *others, lengths, **options)[0]
+
+    def best_trees_with_bounds(self, parts: Tensors, lengths: Tensor, limit: int | None) -> Tensors:
+        """Return heads ``(B, n+1)``, scores, upper bounds, and whether trees are known to be the best ones ``(B,)``."""
+        options = {"single_root": self.single_root, "limit": limit}
+        return run(nonprojective_siblings.best_trees_with_bounds, *parts, lengths, **options)[:4]
+
+    def are_trees(self, heads: Tensor, lengths: Tensor) -> Tensor:
+        return run(are_trees, heads, lengths, single_root=self.single_root)

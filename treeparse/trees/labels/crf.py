@@ -40,6 +40,7 @@ from treeparse.trees.part_values import expected_accuracy
 from treeparse.trees.parts import named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
+from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 from treeparse.trees.tree_lists import growing_indices, pad_lists, sort_by_score
 
@@ -163,13 +164,33 @@ class LabeledCRF(TreeDistribution):
     def minimum_risk(self) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the labelled tree of the support with the highest expected LAS.
 
-        It is the best tree if the score of an arc is its greatest labelled marginal ([Exp] §6.1).
+        It is the best tree if the score of an arc is its greatest labelled marginal ([Exp] §6.1). Trees without sums
+        take the marginals of ``mean_field``.
         """
+        if not self.base.family.has_sums:
+            return self.mean_field().minimum_risk()
         return self._best.minimum_risk(self.arcs.flat)
 
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
         return self.minimum_risk() if decoder == "minimum_risk" else self.for_decoder(decoder).mode
+
+    def mean_field(self, rounds: int = 3) -> "LabeledCRF":
+        """Approximate a distribution that scores arcs and siblings over all trees by one that scores arcs alone.
+
+        Raises:
+            TreeparseError: unless the base is a ``NonProjectiveSiblingCRF``; otherwise as its ``mean_field``.
+        """
+        if not isinstance(self.base, NonProjectiveSiblingCRF):
+            raise TreeparseError(
+                f"Mean field approximates nonprojective sibling trees, got {self.base.family.name} trees, which need "
+                "no approximation."
+            )
+        assert isinstance(self.arcs, NonProjectiveSiblingCRF)  # the base, where a label's weight adds to its arc's
+        approximation = self.arcs.mean_field(rounds)
+        added = self.base.flat.unflat(self.labels.log_sums)
+        scores = torch.where(added > -torch.inf, approximation.scores - added, -torch.inf)
+        return self._with(approximation.with_scores(scores), self.label_scores)
 
     def for_decoder(self, decoder: Decoder) -> "LabeledCRF":
         """Return the distribution over the trees among which a decoder searches, with the same scores.
@@ -271,8 +292,11 @@ class LabeledCRF(TreeDistribution):
         return self._round(torch.where(possible, total, -torch.inf))
 
     def log_prob_of_scored(self, heads: Tensor, labels: Tensor, scores: Tensor) -> Tensor:
-        """Return log probabilities ``(*sample, *batch)`` of trees from their scores: less the log partition."""
-        return scores - self.log_partition
+        """Return log probabilities ``(*sample, *batch)`` of trees from their scores: less the log partition.
+
+        They are NaN for trees without sums.
+        """
+        return scores - self.log_partition if self.base.family.has_sums else torch.full_like(scores, torch.nan)
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.

@@ -1,0 +1,324 @@
+"""Best trees with scores of adjacent siblings, crossing arcs included: exact, with an upper bound at any time.
+
+The problem is NP-hard. A tree's score is at most
+
+    bound(u) = the best tree under arcs / 2 + u, plus the best dependents of every head under arcs / 2 - u and siblings
+
+for every ``u[head, dependent]`` (Koo et al. 2010): ``arborescence`` and ``head_automata`` find either part. Where both
+choose the same arcs, that tree is the best one. ``u`` moves against the arcs on which they disagree, until the bound
+meets the best score found or ROUNDS are over. Then the arc most often disagreed on is forbidden in one branch and
+forced in another, and the branch of the highest bound comes next. Most sentences of trained parsers need no branch.
+
+Trees are found by ``climbing`` from the best projective tree, and from the trees of the rounds.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
+from treeparse.kernels.best import siblings as projective
+from treeparse.kernels.best.arborescence import find_best_tree
+from treeparse.kernels.best.climbing import ClimbingTables, climb, new_climbing_tables, score_of_heads
+from treeparse.kernels.best.contraction import Tables, new_tables
+from treeparse.kernels.best.head_automata import choose_dependents
+from treeparse.kernels.compile import jit, lent_jit, lent_part_jit
+from treeparse.kernels.heap import pop, push
+from treeparse.kernels.threads import run_batch
+from treeparse.kernels.ties import arc_keys
+
+ROUNDS = 200  # of a branch
+CLIMBED = 4  # the trees of every so manieth round are climbed
+TOLERANCE = 1e-12  # of a bound over the score that it certifies, as a share of the scores' size
+
+
+class Search(NamedTuple):
+    """Working memory for the search of one sentence."""
+
+    halves: FloatArray  # (n+1, n+1) arcs / 2 + u, of trees
+    others: FloatArray  # (n+1, n+1) arcs / 2 - u, of dependents
+    chosen: np.ndarray  # (n+1, n+1) bool [head, dependent]
+    values: FloatArray  # (n+1,) the score of every head's dependents
+    is_stale: np.ndarray  # (n+1,) bool: heads whose dependents must be chosen again
+    disputes: IntArray  # (n+1, n+1) how often the two parts disagreed on an arc
+    tree: IntArray  # (n+1,)
+    climbed: IntArray  # (n+1,)
+    best: FloatArray  # (n+1,)
+    previous: IntArray  # (n+1,)
+    keys: IntArray  # (n+1, n+1) [dependent, head]
+    weights: FloatArray  # (n+1, n+1)
+    owner: IntArray  # (n+1,)
+    tables: Tables
+    climbing: ClimbingTables
+
+
+def best_trees_with_bounds(
+    arcs: FloatArray,
+    siblings: AnyFloatArray,
+    lengths: IntArray,
+    *,
+    single_root: bool,
+    items: IntArray | None = None,
+    limit: int | None,
+    threads: int = 1,
+) -> tuple[Any, ...]:
+    """Return heads ``(B, n+1)``, scores, upper bounds, whether the trees are known to be best, and branches ``(B,)``.
+
+    Args:
+        arcs: ``(B, n+1, n+1)``.
+        siblings: ``(B, n+1, n+1, n+1)``, float32 or float64; with ``items`` of any items, whose indices are in it.
+        lengths: ``(B,)``.
+        single_root: whether exactly one word hangs from the root.
+        items: ``(B,)`` the index in ``siblings`` of every item, or None.
+        limit: the largest number of branches to search, None for no limit.
+        threads: how many threads share the batch.
+    """
+    batch = len(lengths)
+    heads = projective.best_trees(arcs, siblings, lengths, single_root=single_root, items=items, threads=threads)
+    scores, bounds = np.empty(batch), np.empty(batch)
+    certified, branches = np.empty(batch, np.bool_), np.empty(batch, np.int64)
+    items = np.arange(batch) if items is None else items
+    most = np.iinfo(np.int64).max if limit is None else limit
+    arguments = lengths, items, arcs, siblings, single_root, most, heads, scores, bounds, certified, branches
+    run_batch(_search, lambda n: 10 * n**3, *arguments, threads=threads)
+    return heads, scores, bounds, certified, branches
+
+
+@jit
+def _search(
+    start, stop, lengths, items, arcs, siblings, single_root, limit, heads, scores, bounds, certified, branches
+):
+    search = _new_search(arcs.shape[1])
+    for b in range(start, stop):
+        n, parts = lengths[b], siblings[items[b]]
+        score = -np.inf
+        if heads[b, 1] >= 0:
+            score = climb(arcs[b], parts, n, single_root, heads[b], search.climbing)
+        result = _branch_and_bound(arcs[b], parts, n, single_root, limit, score, heads[b], search)
+        scores[b], bounds[b], branches[b] = result
+        certified[b] = bounds[b] <= scores[b] + _tolerance(arcs[b], parts, n)
+
+
+@jit
+def _new_search(size):
+    """Return working memory for sentences of up to ``size`` nodes, the root included."""
+    shape = size, size
+    return Search(
+        np.empty(shape),
+        np.empty(shape),
+        np.empty(shape, np.bool_),
+        np.empty(size),
+        np.empty(size, np.bool_),
+        np.empty(shape, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size, np.int64),
+        np.empty(size),
+        np.empty(size, np.int64),
+        np.ascontiguousarray(arc_keys(size).T),
+        np.empty(shape),
+        np.empty(size, np.int64),
+        new_tables(size),
+        new_climbing_tables(size),
+    )
+
+
+@jit
+def _branch_and_bound(arcs, siblings, n, single_root, limit, score, heads, search):
+    """Improve a tree, and its score, to the best one; return score, upper bound, and the number of branches searched.
+
+    A branch is scores of arcs, -inf for what it forbids, and ``u``; it waits with the bound of the branch above.
+    """
+    nodes, capacity = n + 1, 4
+    allowed, moved = np.empty((capacity, nodes, nodes)), np.empty((capacity, nodes, nodes))
+    waiting, ages = np.empty(capacity), np.zeros(capacity, np.int64)
+    heap = np.empty(capacity, np.int64)
+    tolerance = _tolerance(arcs, siblings, n)
+    for h in range(nodes):
+        for d in range(nodes):
+            allowed[0, h, d] = arcs[h, d] if d > 0 and h != d else -np.inf
+            moved[0, h, d] = 0.0
+    waiting[0], heap[0] = np.inf, 0
+    size, used, searched = 1, 1, 0
+    while size > 0:
+        top = waiting[heap[0]]
+        if top <= score + tolerance:
+            return score, max(top, score), searched
+        if searched == limit:
+            return score, top, searched
+        here = pop(heap, size, waiting, ages)
+        size -= 1
+        searched += 1
+        bound, score = _bound(
+            arcs, siblings, n, single_root, allowed[here], moved[here], score, tolerance, heads, search
+        )
+        bound = min(bound, top)
+        if bound <= score + tolerance:
+            continue
+        if used + 1 >= capacity:
+            allowed, moved = _larger(allowed, used), _larger(moved, used)
+            waiting, ages, heap = (
+                np.resize(waiting, 2 * capacity),
+                np.resize(ages, 2 * capacity),
+                np.resize(heap, 2 * capacity),
+            )
+            capacity *= 2
+        h, d = _most_disputed(search.disputes, allowed[here], n)
+        other = used
+        used += 1
+        allowed[other], moved[other] = allowed[here], moved[here]
+        allowed[here, h, d] = -np.inf
+        for i in range(nodes):
+            if i != h:
+                allowed[other, i, d] = -np.inf
+        for branch in (here, other):
+            waiting[branch], ages[branch] = bound, -searched
+            push(heap, size, branch, waiting, ages)
+            size += 1
+    return score, score, searched
+
+
+@jit
+def _larger(arrays, used):
+    """Return twice as many arrays, the first ``used`` the same."""
+    result = np.empty((2 * len(arrays), arrays.shape[1], arrays.shape[2]))
+    result[:used] = arrays[:used]
+    return result
+
+
+@lent_jit
+def _tolerance(arcs, siblings, n):
+    """Return by how much a bound may exceed the best score through rounding."""
+    size = 0.0
+    for d in range(1, n + 1):
+        most = 0.0
+        for h in range(n + 1):
+            if h != d and abs(arcs[h, d]) < np.inf:
+                most = max(most, abs(arcs[h, d]))
+            if h != d:
+                for s in range(min(h, d), max(h, d)):
+                    if (s > h or s == h or h > d) and s != d and abs(siblings[h, d, s]) < np.inf:
+                        most = max(most, np.float64(abs(siblings[h, d, s])))
+        size += most
+    return TOLERANCE * size
+
+
+@lent_jit
+def _most_disputed(disputes, allowed, n):
+    """Return the arc most often disagreed on whose word has another head left."""
+    most, head, dependent = -1, 0, 0
+    for d in range(1, n + 1):
+        count = 0
+        for h in range(n + 1):
+            count += allowed[h, d] > -np.inf
+        if count < 2:
+            continue
+        for h in range(n + 1):
+            if allowed[h, d] > -np.inf and disputes[h, d] > most:
+                most, head, dependent = disputes[h, d], h, d
+    return head, dependent
+
+
+@lent_jit
+def _is_decided(allowed, n):
+    """Whether every word of a branch has one head."""
+    for d in range(1, n + 1):
+        count = 0
+        for h in range(n + 1):
+            count += allowed[h, d] > -np.inf
+        if count > 1:
+            return False
+    return True
+
+
+@lent_part_jit
+def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, search):
+    """Lower the bound of a branch; return it, and the score of the best tree known, whose heads are updated.
+
+    Less than that score plus the tolerance, a bound need not be lowered further.
+    """
+    lowest, last, first_step, rises = np.inf, np.inf, 0.0, 0
+    is_decided = _is_decided(allowed, n)
+    for h in range(n + 1):
+        search.is_stale[h] = True
+        for d in range(n + 1):
+            search.disputes[h, d] = 0
+            half = 0.5 * allowed[h, d]
+            search.halves[h, d] = half + u[h, d] if half > -np.inf else -np.inf
+            search.others[h, d] = half - u[h, d] if half > -np.inf else -np.inf
+    for turn in range(ROUNDS):
+        tree = search.tree
+        if not find_best_tree(
+            search.halves, n, single_root, search.keys, search.tables, search.weights, search.owner, tree
+        ):
+            return -np.inf, score
+        bound = 0.0
+        for d in range(1, n + 1):
+            bound += search.halves[tree[d], d]
+        for h in range(n + 1):
+            if search.is_stale[h]:
+                search.values[h] = choose_dependents(
+                    search.others, siblings, h, n, single_root, search.best, search.previous, search.chosen[h]
+                )
+            bound += search.values[h]
+        if bound == -np.inf:
+            return -np.inf, score
+        rises += bound > last
+        last, lowest = bound, min(lowest, bound)
+        score = _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search)
+        if is_decided:
+            return score, score
+        if lowest <= score + tolerance:
+            return lowest, score
+        distance = _count_disputes(n, search)
+        if distance == 0:  # the tree is the best one of the branch
+            return min(lowest, score), score
+        if turn == 0:
+            gap = bound - score if score > -np.inf else 1.0 + abs(bound)
+            first_step = gap / distance
+        _move(n, first_step / (1 + rises), u, search)
+    return lowest, score
+
+
+@lent_jit
+def _offer(arcs, siblings, n, single_root, turn, bound, score, heads, search):
+    """Take the tree of a round if it is better than the best one, climbed now and then; return the best score."""
+    tree, climbed = search.tree, search.climbed
+    own = score_of_heads(arcs, siblings, tree, n)
+    if turn % CLIMBED == 0 and own > -np.inf and own >= score - (bound - score):
+        for d in range(n + 1):
+            climbed[d] = tree[d]
+        own = climb(arcs, siblings, n, single_root, climbed, search.climbing)
+        tree = climbed
+    if own > score:
+        for d in range(1, n + 1):
+            heads[d] = tree[d]
+        heads[0] = -1
+        return own
+    return score
+
+
+@lent_jit
+def _count_disputes(n, search):
+    """Count the arcs that only the tree or only a head has."""
+    count = 0
+    for h in range(n + 1):
+        search.is_stale[h] = False
+        for d in range(1, n + 1):
+            if search.chosen[h, d] != (search.tree[d] == h):
+                count += 1
+                search.disputes[h, d] += 1
+                search.is_stale[h] = True
+    return count
+
+
+@lent_jit
+def _move(n, step, u, search):
+    """Make arcs dearer where only the tree has them, cheaper where only a head has them."""
+    for h in range(n + 1):
+        if search.is_stale[h]:
+            for d in range(1, n + 1):
+                if search.chosen[h, d] != (search.tree[d] == h):
+                    change = step if search.chosen[h, d] else -step
+                    u[h, d] += change
+                    search.halves[h, d] += change
+                    search.others[h, d] -= change
