@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -23,6 +24,7 @@ from treeparse.objectives import (
     HeadSelection,
     KBestRisk,
     MaxMargin,
+    MeanField,
     MinimumRisk,
     Objective,
     SampledRisk,
@@ -31,7 +33,8 @@ from treeparse.objectives import (
 from treeparse.training import load_config, train
 from treeparse.trees.tree_kinds import DISTRIBUTIONS
 
-KINDS: list[TreeKind] = [name for name in get_args(TreeKind) if DISTRIBUTIONS[name].kinds]
+CROSSING: TreeKind = "nonprojective_siblings"  # without sums
+KINDS: list[TreeKind] = [name for name in get_args(TreeKind) if DISTRIBUTIONS[name].kinds and name != CROSSING]
 every_kind = pytest.mark.parametrize("trees", KINDS)
 OBJECTIVES = [TreeLikelihood(), MaxMargin(), MinimumRisk(), SampledRisk(), KBestRisk(), Entropy()]
 
@@ -161,3 +164,31 @@ def test_a_scorer_without_the_parts_of_the_trees(parser: Parser) -> None:
     scores = parser.scorer(batch)
     with pytest.raises(TreeparseError, match=r"returns 0 kinds of part besides arcs: set ScorerOutput.others"):
         parser.distribution(batch, ScorerOutput(scores.arcs, scores.labels))
+
+
+@pytest.mark.parametrize("objective", [MaxMargin(), MeanField(), MeanField(HeadSelection(), rounds=2)])
+def test_parts_learn_without_sums(objective: Objective) -> None:
+    parser = parser_of(CROSSING)
+    parser.loss(parser.collate(TRAINING[:6]), objective).backward()
+    weights = dict(parser.scorer.named_parameters())["parts.siblings.weight"]
+    assert weights.grad is not None and weights.grad.isfinite().all() and weights.grad.any()
+
+
+def test_a_parser_without_sums(tiny_config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It trains and parses; what needs probabilities is refused in a sentence."""
+    options = [f"--model.trees={CROSSING}", "--optimization.epochs=2", "--objective=treeparse.objectives.MeanField"]
+    model = str(train(load_config(tiny_config, options), quiet=True))
+    source, options = str(tmp_path / "dev.conllu"), ["--device", "cpu", "-q"]
+    for decoder in ("best", "minimum-risk"):
+        assert main(["predict", model, source, "-o", str(tmp_path / decoder), "--decoder", decoder, *options]) == 0
+        assert main(["check", str(tmp_path / decoder)]) == 0
+    parses = Parser.from_pretrained(model).parse(TRAINING[:3])
+    assert all(math.isnan(parse.log_prob) and math.isfinite(parse.score) for parse in parses)
+    capsys.readouterr()
+    assert main(["kbest", model, source, "-k", "2", *options]) == 2
+    assert "Lists of the k best trees are not implemented for nonprojective sibling trees" in capsys.readouterr().err
+    for command in (["sample", "-k", "2"], ["predict", "--probabilities"], ["rank"]):
+        assert main([command[0], model, source, *command[1:], *options]) == 2
+        assert "nonprojective sibling trees" in capsys.readouterr().err
+    with pytest.raises(TreeparseError, match="Sums over nonprojective sibling trees are NP-hard"):
+        train(load_config(tiny_config, [f"--model.trees={CROSSING}", f"--output={tmp_path / 'other'}"]), quiet=True)

@@ -58,27 +58,28 @@ def mean_field(
 
 
 def _derivative(parts: Tensor, marginals: Tensor, single_root: bool) -> Tensor:
-    """Return the derivative ``(B, n+1, n+1)`` of the expected score of siblings in the marginals of arcs."""
-    needs_graph = torch.is_grad_enabled() and (parts.requires_grad or marginals.requires_grad)
-    with torch.enable_grad():
-        marginals = marginals if marginals.requires_grad else marginals.detach().requires_grad_()
-        expected = _expected_score(parts, marginals, single_root)
-        (result,) = torch.autograd.grad(expected, marginals, create_graph=needs_graph)
-    return result
+    """Return the derivative ``(B, n+1, n+1)`` of the expected score of siblings in the marginals of arcs.
 
-
-def _expected_score(parts: Tensor, marginals: Tensor, single_root: bool) -> Tensor:
-    """Return the summed expected score of the parts of all items, where a head's arcs are independent."""
+    A part is expected with the probability that a head has the dependent and the sibling, and no word between them.
+    """
     nodes = marginals.shape[-1]
     node = torch.arange(nodes, device=marginals.device)
-    head, dependent, sibling = node[:, None, None], node[:, None], node
-    absent = (1 - marginals).clamp_min(LEAST_ABSENCE).log()
-    absent = torch.where((node > 0) & (node != node.unsqueeze(-1)), absent, 0.0)  # [head, word]
-    before = torch.nn.functional.pad(absent.cumsum(-1), (1, 0))  # the sum of the words before, for n+2 words
-    first, last = torch.minimum(dependent, sibling), torch.maximum(dependent, sibling)
+    is_itself = node == node.unsqueeze(-1)  # [head, word], [head, sibling] or [dependent, sibling]
+    absence = (1 - marginals).clamp_min(LEAST_ABSENCE)
+    before = torch.where((node > 0) & ~is_itself, absence.log(), 0.0).cumsum(-1)
+    before = torch.nn.functional.pad(before, (1, 0))  # [head, word]: the sum of the words before
+    first, last = torch.minimum(node.unsqueeze(-1), node), torch.maximum(node.unsqueeze(-1), node)
     between = before[..., last] - before[..., (first + 1).clamp_max(nodes)]  # [head, dependent, sibling]
     if single_root:
-        between = torch.where(head == 0, 0.0, between)
-    is_first = sibling == head
-    present = torch.where(is_first, 1.0, marginals.unsqueeze(-2))
-    return (parts * marginals.unsqueeze(-1) * present * torch.where(parts == 0, 0.0, between).exp()).sum()
+        between = torch.where(node[:, None, None] == 0, 0.0, between)
+    weighted = parts * torch.where(parts == 0, 0.0, between).exp()
+    sibling = torch.where(is_itself, 1.0, marginals)  # without a sibling, the head is in its place
+    of_siblings = torch.einsum("bhdx,bhd->bhx", weighted, marginals)
+    added = torch.einsum("bhdx,bhx->bhd", weighted, sibling) + torch.where(is_itself, 0.0, of_siblings)
+    expected = weighted * marginals.unsqueeze(-1) * sibling.unsqueeze(-2)
+    pairs = expected + expected.mT
+    begin, end = (torch.where(mask, pairs, 0.0).sum(-1).cumsum(-1) for mask in (node > first, node < last))
+    prevented = torch.nn.functional.pad(begin, (1, -1)) - end  # of the parts that a word between would prevent
+    if single_root:
+        prevented = torch.where(node.unsqueeze(-1) == 0, 0.0, prevented)
+    return torch.where(is_itself, 0.0, added - prevented / absence)
