@@ -33,7 +33,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.parts import named
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, SETTINGS
+from treeparse.trees.tree_kinds import DISTRIBUTIONS, search_settings
 
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
@@ -192,7 +192,7 @@ class Parser(nn.Module, AnyParser):
                 "ScorerOutput.others."
             )
         arguments = [scores.arcs.double(), *scores.others, batch.lengths]
-        settings = SETTINGS.get(self.config.trees, {})
+        settings = search_settings(self.config.trees, training=self.training)
         base = trees(*arguments, single_root=self.config.single_root, validate_args=validate, **settings)
         p = LabeledCRF(base, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)

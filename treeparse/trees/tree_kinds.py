@@ -15,8 +15,14 @@ DISTRIBUTIONS: Mapping[TreeKind, type[TreeCRF]] = {
     "second_order": SecondOrderCRF,
     "nonprojective_siblings": NonProjectiveSiblingCRF,
 }
-# What parsers give them besides scores: a sentence must not hold up a corpus, and trained models need fewer branches.
-SETTINGS: Mapping[TreeKind, Mapping[str, Any]] = {"nonprojective_siblings": {"limit": 200}}
+
+
+def search_settings(trees: TreeKind, *, training: bool) -> Mapping[str, Any]:
+    """Return the arguments by which a parser keeps a search from holding up a corpus or a training.
+
+    A trained parser's scores need fewer branches than the limit, but those of a new one may need any number.
+    """
+    return {"limit": 1 if training else 20} if trees == "nonprojective_siblings" else {}
 
 
 def names_of_parts(trees: TreeKind) -> list[str]:
