@@ -1,0 +1,34 @@
+"""The benchmark of the exact search reads a model and a treebank and counts what it finds."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import bench_nonprojective_search
+import pytest
+from helpers.parsers import CONFIG, TRAINING, random_parser
+
+from treeparse.data.conllu import ConlluSentence, write_conllu
+
+
+def test_a_row_for_each_model(tmp_path: Path) -> None:
+    parser = random_parser(replace(CONFIG, trees="nonprojective_siblings", part_size=4)).float()
+    parser.save_pretrained(tmp_path / "model")
+    parsed = [
+        ConlluSentence.from_forms(each.forms).with_parse(each.heads or (), each.labels or ()) for each in TRAINING
+    ]
+    write_conllu(test := tmp_path / "test.conllu", parsed[:6])
+    row = [*bench_nonprojective_search.table([(tmp_path / "model", test)])][-1]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[:2] == ["test", "6"] and cells[3] == "100.0%" and int(cells[4]) >= 1
+    root, projective, climbed = (float(cells[at].rstrip("%")) for at in (2, 5, 6))
+    assert 0 <= root <= 100 and projective <= climbed <= 100
+    assert all(float(cell) > 0 for cell in cells[7:])
+
+
+def test_models_and_test_files_come_in_pairs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["bench_nonprojective_search.py", "model"])
+    with pytest.raises(SystemExit):
+        bench_nonprojective_search.main()
+    assert "name a test file after every model" in capsys.readouterr().err
