@@ -436,7 +436,7 @@ def test_labels_over_two_kinds_of_part(case: ToyCase) -> None:
     )
     near_one = labelled.renyi_entropy(1 + 1e-7)
     torch.testing.assert_close(near_one, -((1 + 1e-7) * log_probs).logsumexp(0) / 1e-7, rtol=0, atol=1e-6)
-    with pytest.raises(TreeparseError, match="trees that score arcs alone; toy trees score arcs and valencies"):
+    with pytest.raises(TreeparseError, match="trees that score arcs alone, but toy trees score arcs and valencies"):
         labelled.for_decoder("projective")
     assert labelled.for_decoder("best") is labelled
 

@@ -33,7 +33,7 @@ from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource
 from treeparse.trees.parts import named
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, search_settings
+from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
 
 SPARE_WEIGHTS = 10**6  # a config that needs no more than these beyond the file's is built, so that errors name tensors
 
@@ -184,10 +184,11 @@ class Parser(nn.Module, AnyParser):
         scorer if the caller has them. Scores on a GPU are not validated, because that would sync the device.
         """
         scores = self._scores(batch) if scores is None else scores
-        trees, validate = DISTRIBUTIONS[self.config.trees], None if scores.arcs.device.type == "cpu" else False
-        if len(scores.others) != len(trees.kinds):
+        trees, kinds = DISTRIBUTIONS[self.config.trees], part_kinds(self.config.trees)
+        validate = None if scores.arcs.device.type == "cpu" else False
+        if len(scores.others) != len(kinds):
             raise TreeparseError(
-                f"Trees of the kind {self.config.trees!r} (model.trees) score {named(trees.kinds)}, but the scorer "
+                f"Trees of the kind {self.config.trees!r} (model.trees) score {named(kinds)}, but the scorer "
                 f"{type(self.scorer).__name__} returns {len(scores.others)} kinds of part besides arcs: set "
                 "ScorerOutput.others."
             )

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from torch import Size, Tensor
@@ -26,7 +26,7 @@ from treeparse.trees.distribution import TreeDistribution
 from treeparse.trees.families import DistinctMethod, Family, Method
 from treeparse.trees.flat import FlatTrees
 from treeparse.trees.part_values import expected_accuracy
-from treeparse.trees.parts import PartKind, Parts, named
+from treeparse.trees.parts import Parts, named
 from treeparse.trees.randomness import Generators, item_seeds
 from treeparse.trees.relaxed import arcs_of, check_hard, perturbed, straight_through
 from treeparse.trees.tree_lists import MAX_ENUMERATED_WORDS, growing_indices, head_lists, pad_lists, sort_by_score
@@ -67,12 +67,7 @@ class TreeCRF(TreeDistribution):
         NoTreeError: in the first method that needs a tree of a batch item without one. Without ``validate_args`` the
             item's log partition and log probabilities are -inf, its marginals 0 and its heads -1. Too large scores then
             give values with the rounding errors of their sums, but every method ends.
-
-    Attributes:
-        kinds: the kinds of part besides arcs, of every distribution of the class.
     """
-
-    kinds: ClassVar[tuple[PartKind, ...]] = ()
 
     def __init__(
         self,

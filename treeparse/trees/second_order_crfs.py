@@ -1,7 +1,7 @@
 """The distributions over trees that score parts of several arcs."""
 
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,6 @@ from treeparse.trees.approximate.mean_field import MeanFieldCRF, mean_field
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
-from treeparse.trees.parts import PartKind
 
 
 class SiblingCRF(TreeCRF):
@@ -32,8 +31,6 @@ class SiblingCRF(TreeCRF):
 
     ``TreeCRF`` has the rules for derivatives: call ``backward`` once for each distribution; ``torch.func`` raises.
     """
-
-    kinds: ClassVar[tuple[PartKind, ...]] = ProjectiveSiblings.kinds
 
     def __init__(
         self,
@@ -66,8 +63,6 @@ class SecondOrderCRF(TreeCRF):
         single_root: whether exactly one word hangs from the root.
         validate_args: torch's default if None.
     """
-
-    kinds: ClassVar[tuple[PartKind, ...]] = ProjectiveGrandparents.kinds
 
     def __init__(
         self,
@@ -112,8 +107,6 @@ class NonProjectiveSiblingCRF(TreeCRF):
             is exact. See ``mode_with_bound``.
         validate_args: torch's default if None.
     """
-
-    kinds: ClassVar[tuple[PartKind, ...]] = NonprojectiveSiblings.kinds
 
     def __init__(
         self,

@@ -6,6 +6,9 @@ from typing import Any
 from treeparse.names import TreeKind
 from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
+from treeparse.trees.families import Family
+from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
+from treeparse.trees.parts import PartKind
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
 
 DISTRIBUTIONS: Mapping[TreeKind, type[TreeCRF]] = {
@@ -15,6 +18,16 @@ DISTRIBUTIONS: Mapping[TreeKind, type[TreeCRF]] = {
     "second_order": SecondOrderCRF,
     "nonprojective_siblings": NonProjectiveSiblingCRF,
 }
+_FAMILIES: Mapping[TreeKind, type[Family]] = {
+    "siblings": ProjectiveSiblings,
+    "second_order": ProjectiveGrandparents,
+    "nonprojective_siblings": NonprojectiveSiblings,
+}
+
+
+def part_kinds(trees: TreeKind) -> tuple[PartKind, ...]:
+    """Return the kinds of part besides arcs that trees of a kind score."""
+    return _FAMILIES[trees].kinds if trees in _FAMILIES else ()
 
 
 def search_settings(trees: TreeKind, *, training: bool) -> Mapping[str, Any]:
@@ -23,8 +36,3 @@ def search_settings(trees: TreeKind, *, training: bool) -> Mapping[str, Any]:
     A trained parser's scores need fewer branches than the limit, but those of a new one may need any number.
     """
     return {"limit": 1 if training else 20} if trees == "nonprojective_siblings" else {}
-
-
-def names_of_parts(trees: TreeKind) -> list[str]:
-    """Return the names of the kinds of part besides arcs that trees of a kind score."""
-    return [kind.name for kind in DISTRIBUTIONS[trees].kinds]

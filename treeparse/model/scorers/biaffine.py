@@ -15,7 +15,7 @@ from treeparse.model.scorers.scorer import EncoderScorer, ScorerOutput
 from treeparse.nn import ArcBiaffine, Encoder, LabelBiaffine, TagScorer
 from treeparse.nn.biaffine import LabelVectors, Projections
 from treeparse.nn.trilinear import PartTrilinear
-from treeparse.trees.tree_kinds import names_of_parts
+from treeparse.trees.tree_kinds import part_kinds
 
 ROLES = 3  # of the words of a part: head, dependent and another one
 
@@ -77,7 +77,7 @@ class Biaffine(EncoderScorerKind):
     @property
     def parts(self) -> list[str]:
         """The names of the trees' kinds of part besides arcs."""
-        return names_of_parts(self.config.trees)
+        return [kind.name for kind in part_kinds(self.config.trees)]
 
     @property
     def name(self) -> str:

@@ -32,7 +32,7 @@ def mean_field(
 
     Args:
         scores: ``(B, n+1, n+1)`` of arcs, float64.
-        siblings: ``(B, n+1, n+1, n+1)``.
+        siblings: ``(B, n+1, n+1, n+1)``, float64 or float32, in which what they add is then computed.
         lengths: ``(B,)``.
         single_root: whether exactly one word hangs from the root.
         rounds: the number of damped rounds.
@@ -42,7 +42,7 @@ def mean_field(
     if single_root:  # node 0 has one dependent, whose sibling is node 0
         is_part = is_part.clone()
         is_part[:, 0, :, 1:] = False
-    parts = torch.where(siblings == -torch.inf, FORBIDDEN, siblings.double())
+    parts = torch.where(siblings == -torch.inf, FORBIDDEN, siblings)
     parts = torch.where(is_part, parts, 0.0)
 
     def under(added: Tensor | float) -> MeanFieldCRF:
@@ -62,23 +62,24 @@ def _derivative(parts: Tensor, marginals: Tensor, single_root: bool) -> Tensor:
 
     A part is expected with the probability that a head has the dependent and the sibling, and no word between them.
     """
-    nodes = marginals.shape[-1]
+    nodes, marginals = marginals.shape[-1], marginals.to(parts.dtype)
     node = torch.arange(nodes, device=marginals.device)
+    is_after = node > node.unsqueeze(-1)  # [dependent, sibling]
     is_itself = node == node.unsqueeze(-1)  # [head, word], [head, sibling] or [dependent, sibling]
     absence = (1 - marginals).clamp_min(LEAST_ABSENCE)
     before = torch.where((node > 0) & ~is_itself, absence.log(), 0.0).cumsum(-1)
     before = torch.nn.functional.pad(before, (1, 0))  # [head, word]: the sum of the words before
-    first, last = torch.minimum(node.unsqueeze(-1), node), torch.maximum(node.unsqueeze(-1), node)
-    between = before[..., last] - before[..., (first + 1).clamp_max(nodes)]  # [head, dependent, sibling]
+    rising = before[..., :-1].unsqueeze(-2) - before[..., 1:].unsqueeze(-1)  # where the sibling follows the dependent
+    between = torch.where(is_after, rising, rising.mT)  # [head, dependent, sibling]
     if single_root:
         between = torch.where(node[:, None, None] == 0, 0.0, between)
-    weighted = parts * torch.where(parts == 0, 0.0, between).exp()
+    weighted = parts * between.exp()
     sibling = torch.where(is_itself, 1.0, marginals)  # without a sibling, the head is in its place
     of_siblings = torch.einsum("bhdx,bhd->bhx", weighted, marginals)
     added = torch.einsum("bhdx,bhx->bhd", weighted, sibling) + torch.where(is_itself, 0.0, of_siblings)
     expected = weighted * marginals.unsqueeze(-1) * sibling.unsqueeze(-2)
     pairs = expected + expected.mT
-    begin, end = (torch.where(mask, pairs, 0.0).sum(-1).cumsum(-1) for mask in (node > first, node < last))
+    begin, end = (torch.where(mask, pairs, 0.0).sum(-1).cumsum(-1) for mask in (is_after, is_after.mT))
     prevented = torch.nn.functional.pad(begin, (1, -1)) - end  # of the parts that a word between would prevent
     if single_root:
         prevented = torch.where(node.unsqueeze(-1) == 0, 0.0, prevented)

@@ -167,7 +167,7 @@ class LabeledCRF(TreeDistribution):
         It is the best tree if the score of an arc is its greatest labelled marginal ([Exp] §6.1). Trees without sums
         take the marginals of ``mean_field``.
         """
-        if not self.base.family.has_sums:
+        if not self.base.flat.family.has_sums:
             return self.mean_field().minimum_risk()
         return self._best.minimum_risk(self.arcs.flat)
 
@@ -200,10 +200,10 @@ class LabeledCRF(TreeDistribution):
         """
         if decoder in ("best", "minimum_risk") or self.base.family.crossing == (decoder == "nonprojective"):
             return self
-        if self.base.kinds:
+        if self.base.family.kinds:
             raise TreeparseError(
                 f"The decoder {decoder!r} searches among trees that score arcs alone, but {self.base.family.name} "
-                f"trees score {named(self.base.kinds)}: use the decoder 'best' or 'minimum_risk'."
+                f"trees score {named(self.base.family.kinds)}: use the decoder 'best' or 'minimum_risk'."
             )
         validate = self.base.flat.validate
         base = DISTRIBUTIONS[decoder](
@@ -296,7 +296,7 @@ class LabeledCRF(TreeDistribution):
 
         They are NaN for trees without sums.
         """
-        return scores - self.log_partition if self.base.family.has_sums else torch.full_like(scores, torch.nan)
+        return scores - self.log_partition if self.base.flat.family.has_sums else torch.full_like(scores, torch.nan)
 
     def label_log_prob(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return log probabilities ``(*sample, *batch)`` of labels given their arcs, ``(*sample, *batch, n+1)`` both.
