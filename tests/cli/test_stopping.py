@@ -2,12 +2,14 @@
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from treeparse.cli import stopping
 from treeparse.cli.main import main
 from treeparse.cli.stopping import signals_exit
 from treeparse.model import Parser
@@ -115,3 +117,29 @@ def test_a_folder_with_a_space_is_quoted(
     monkeypatch.setattr(ParserModule, "training_step", before(ParserModule.training_step, signal.SIGTERM))
     assert main(["train", "--config", str(tiny_config), "-q", "--output", str(tmp_path / "my run")]) == 143
     assert f"--resume '{tmp_path}/my run'" in capsys.readouterr().err
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python reports what it drops
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_a_finalizer_ends_the_command(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python drops an exception there; the signal comes again, but not while files are cleaned up."""
+    monkeypatch.setattr(stopping, "PATIENCE", 0.05)
+    cleaned = []
+
+    class Finalized:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), number)
+
+    def work() -> None:
+        try:
+            Finalized()
+            time.sleep(60)
+        finally:
+            time.sleep(0.2)
+            cleaned.append(number)
+
+    begin = time.monotonic()
+    with pytest.raises(stopping.Stopped) as caught, signals_exit():
+        work()
+    assert caught.value.exit_code == 128 + number and cleaned == [number]
+    assert time.monotonic() - begin < 30

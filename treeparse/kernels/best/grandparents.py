@@ -44,23 +44,38 @@ def best_trees(
 def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
     stack, arc_keys, row = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64), np.empty(contexts_width(size))
+    chart = np.empty(0)
     for b in range(start, stop):
         others = siblings[items[b]], grandparents[items[b]]
         sentence = ScoredSentence(lengths[b], GRANDPARENTS, single_root, arcs[b], *others)
-        chart = np.empty(cells_of(sentence))
+        cells = cells_of(sentence)
+        if cells > len(chart):
+            chart = np.empty(cells)
         if not _fill(sentence, chart, row) or read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue
         if len(arc_keys) == 0:
             arc_keys = ties.arc_keys(size)
-        keys = np.empty(len(chart), np.int64)
-        fill_by_keys(sentence, arc_keys, chart, keys)
-        read_tree(sentence, arc_keys, chart, keys, stack, heads[b])
+        keys = np.empty(cells, np.int64)
+        fill_by_keys(sentence, arc_keys, chart[:cells], keys)
+        read_tree(sentence, arc_keys, chart[:cells], keys, stack, heads[b])
 
 
-@over_rows(2, 2)
-def _raise_row(builder: Any, best: Any, row: Any, numbers: Any, others: Any, inside: Any) -> Any:
-    """``_raise_row(best, at, row, row_at, number, other, count)``: raise a row to another one plus two numbers."""
-    return (_larger(builder, best, builder.fadd(builder.fadd(row, numbers), others)),)
+@over_rows(2, 1)
+def _raise_row(builder: Any, best: Any, row: Any, numbers: Any, inside: Any) -> Any:
+    """``_raise_row(best, at, row, row_at, number, count)``: raise a row to another one plus a number."""
+    return (_larger(builder, best, builder.fadd(row, numbers)),)
+
+
+@over_rows(3, 3)
+def _raise_rows(
+    builder: Any, arcs: Any, fulls: Any, row: Any, mids: Any, siblings: Any, numbers: Any, inside: Any
+) -> Any:
+    """``_raise_rows(arcs, at, fulls, fulls_at, row, row_at, mid, sibling, number, count)``: raise two rows to a third.
+
+    The first one is raised to the third plus ``mid`` and ``sibling``, the second one to the third plus ``number``.
+    """
+    arcs = _larger(builder, arcs, builder.fadd(builder.fadd(row, mids), siblings))
+    return arcs, _larger(builder, fulls, builder.fadd(row, numbers))
 
 
 @over_rows(3)
@@ -107,16 +122,16 @@ def _fill_arc(sentence, h, m, only_one, chart, row):
     fill_row(chart, arc, first, width)
     fill_row(chart, full, -np.inf, width)
     for k in range(h + step, m, step):
-        shorter = row_of(n, ARC, h, k)
+        shorter, below = row_of(n, ARC, h, k), chart[row_of(n, FULL, k, m) + h]
         if not only_one:
-            mid = chart[row_of(n, MID, min(k, m), max(k, m)) + h]
-            _raise_row(chart, arc, chart, shorter, mid, np.float64(sentence.siblings[h, m, k]), width)
-        if not only_one or m == n:
-            _raise_row(chart, full, chart, shorter, chart[row_of(n, FULL, k, m) + h], 0.0, width)
+            mid, sibling = chart[row_of(n, MID, min(k, m), max(k, m)) + h], np.float64(sentence.siblings[h, m, k])
+            _raise_rows(chart, arc, chart, full, chart, shorter, mid, sibling, below, width)
+        elif m == n:
+            _raise_row(chart, full, chart, shorter, below, width)
     _load_grandparents(sentence, h, m, row)
     _add_to_row(chart, arc, row, 0, sentence.arcs[h, m], width)
     if not only_one or m == n:
-        _raise_row(chart, full, chart, arc, 0.0, 0.0, width)
+        _raise_row(chart, full, chart, arc, 0.0, width)
 
 
 @lent_jit
