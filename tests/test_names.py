@@ -21,7 +21,7 @@ from treeparse.names import (
 )
 from treeparse.training.loop.optimization import learning_rate
 from treeparse.training.settings.config import ResolvedOptimization
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds
+from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_crossing_arcs, have_sums, part_kinds
 
 
 def test_every_objective_has_its_name() -> None:
@@ -36,7 +36,9 @@ def test_every_kind_of_trees_has_a_distribution() -> None:
     assert set(get_args(TreeKind)) == set(DISTRIBUTIONS)
     for name, distribution in DISTRIBUTIONS.items():
         others = [torch.zeros(1, 2, 2, 2)] * len(part_kinds(name))
-        assert distribution(torch.zeros(1, 2, 2), *others).family.kinds == part_kinds(name)
+        family = distribution(torch.zeros(1, 2, 2), *others).family
+        values = family.kinds, family.crossing, family.has_sums
+        assert values == (part_kinds(name), have_crossing_arcs(name), have_sums(name))
 
 
 def test_what_has_no_list_of_trees() -> None:

@@ -123,7 +123,7 @@ class ParserConfig:
         object.__setattr__(self, "decoder", decoder_named(self.decoder))
         if self.decoder in OTHER_TREES.get(self.trees, ()):
             raise TreeparseError(
-                f"decoder: {self.decoder} searches among trees that score arcs alone, and trees: {self.trees} score "
+                f"The decoder {self.decoder} searches among trees that score arcs alone, but trees {self.trees} score "
                 "more: use the decoder best or minimum_risk."
             )
 

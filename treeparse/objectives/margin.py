@@ -24,6 +24,7 @@ class MaxMargin(Objective):
     """
 
     data = "labelled"
+    needs_sums = False
 
     def __init__(self, cost: float = 1.0) -> None:
         super().__init__()

@@ -22,6 +22,8 @@ class MeanField(Objective):
         rounds: the number of rounds of the approximation.
     """
 
+    needs_sums = False
+
     def __init__(self, objective: Objective | None = None, rounds: int = 3) -> None:
         super().__init__()
         if rounds < 0:

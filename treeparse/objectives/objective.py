@@ -39,11 +39,13 @@ class Objective(nn.Module, ABC):
         data: the sentences that the loss uses; it is averaged over their words.
         scores_all_labels: whether the loss scores the labels of all likely arcs. A sum computes such objectives first,
             because the others reuse the scores.
+        needs_sums: whether the loss needs log partitions or marginals, which ``trees: nonprojective_siblings`` lack.
         progress: the share of training that is done, 0 to 1, for schedules; training updates it.
     """
 
     data: ClassVar[Data] = "all"
     scores_all_labels: ClassVar[bool] = False
+    needs_sums: bool = True
     progress: float = 0.0
 
     @abstractmethod

@@ -26,6 +26,7 @@ from treeparse.training.data.treebanks import (
     listed,
     load_training_mix,
     load_treebanks,
+    say_crossing_arcs,
 )
 from treeparse.training.loop.fit import Training, fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
@@ -91,6 +92,7 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
         treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
     objective = _build_objective(config, train)
+    say_crossing_arcs(config.model.trees, train, console.say)
     dev = dev_sentences(config, treebanks, train, console.say)
     mix = load_training_mix(config, treebanks, console.say)
     facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)), mix=mix)
@@ -122,7 +124,8 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
 
 def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective:
     objective = build_objective(config.objective)
-    check_objective(objective, train, unlabelled=config.data.unlabelled is not None)
+    unlabelled = config.data.unlabelled is not None
+    check_objective(objective, train, trees=config.model.trees, unlabelled=unlabelled)
     return objective
 
 

@@ -7,6 +7,8 @@ from treeparse.names import TreeKind
 from treeparse.trees.arc_crfs import NonProjectiveCRF, ProjectiveCRF
 from treeparse.trees.crf import TreeCRF
 from treeparse.trees.families import Family
+from treeparse.trees.families.nonprojective import Nonprojective
+from treeparse.trees.families.projective import Projective
 from treeparse.trees.families.second_order import NonprojectiveSiblings, ProjectiveGrandparents, ProjectiveSiblings
 from treeparse.trees.parts import PartKind
 from treeparse.trees.second_order_crfs import NonProjectiveSiblingCRF, SecondOrderCRF, SiblingCRF
@@ -19,6 +21,8 @@ DISTRIBUTIONS: Mapping[TreeKind, type[TreeCRF]] = {
     "nonprojective_siblings": NonProjectiveSiblingCRF,
 }
 _FAMILIES: Mapping[TreeKind, type[Family]] = {
+    "nonprojective": Nonprojective,
+    "projective": Projective,
     "siblings": ProjectiveSiblings,
     "second_order": ProjectiveGrandparents,
     "nonprojective_siblings": NonprojectiveSiblings,
@@ -27,7 +31,17 @@ _FAMILIES: Mapping[TreeKind, type[Family]] = {
 
 def part_kinds(trees: TreeKind) -> tuple[PartKind, ...]:
     """Return the kinds of part besides arcs that trees of a kind score."""
-    return _FAMILIES[trees].kinds if trees in _FAMILIES else ()
+    return _FAMILIES[trees].kinds
+
+
+def have_sums(trees: TreeKind) -> bool:
+    """Tell whether trees of a kind have log partitions and marginals."""
+    return _FAMILIES[trees].has_sums
+
+
+def have_crossing_arcs(trees: TreeKind) -> bool:
+    """Tell whether arcs of trees of a kind may cross."""
+    return _FAMILIES[trees].crossing
 
 
 def search_settings(trees: TreeKind, *, training: bool) -> Mapping[str, Any]:

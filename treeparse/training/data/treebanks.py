@@ -12,9 +12,11 @@ from treeparse.data.files import expand_paths
 from treeparse.data.text.unlabelled import UnlabelledText
 from treeparse.data.validation import NO_HEAD
 from treeparse.errors import DataError, TreeparseError
+from treeparse.names import TreeKind
 from treeparse.objectives import Objective
-from treeparse.sentence import Sentence
+from treeparse.sentence import Sentence, nonprojective_words, tree_problem
 from treeparse.training.settings.config import DataConfig, TrainConfig
+from treeparse.trees.tree_kinds import have_crossing_arcs, have_sums
 
 Say = Callable[[str], None]
 T = TypeVar("T")
@@ -120,14 +122,33 @@ def load_training_mix(config: TrainConfig, treebanks: Treebanks, say: Say) -> Tr
     return TrainingMix(draw, text, data.mixing, data.unlabelled_ratio)
 
 
-def check_objective(objective: Objective, train: Sequence[Sentence], *, unlabelled: bool) -> None:
+def say_crossing_arcs(trees: TreeKind, train: Sequence[Sentence], say: Say) -> None:
+    """Tell ``say`` how many arcs of training trees cross others, if the model's trees have no such arcs."""
+    if have_crossing_arcs(trees):
+        return
+    heads = [sentence.heads for sentence in train if sentence.heads is not None]
+    counts = [len(nonprojective_words(each)) for each in heads if not tree_problem(each, single_root=False)]
+    if sum(counts):
+        say(
+            f"crossing arcs, which model.trees {trees} lack: {sum(counts):,} in {sum(map(bool, counts)):,} training "
+            "sentences; likelihood and margin take these words' heads as unknown"
+        )
+
+
+def check_objective(objective: Objective, train: Sequence[Sentence], *, trees: TreeKind, unlabelled: bool) -> None:
     """Raise if an objective, or a term of it, finds no sentences to learn from, or if some sentences have no objective.
 
     Args:
         objective: the loss.
         train: the training sentences.
+        trees: the model's trees, which must have the sums that the objective needs.
         unlabelled: whether there is unlabelled text, too.
     """
+    if objective.needs_sums and not have_sums(trees):
+        raise TreeparseError(
+            f"model.trees {trees} have no probabilities, which the objective {type(objective).__name__} needs: choose "
+            "the objective treeparse.objectives.MeanField or MaxMargin, or model.trees siblings."
+        )
     kinds, have_tree = objective.kinds(), [has_tree(sentence) for sentence in train]
     learns = {kind: [name for name, each in kinds.items() if each == kind] for kind in ("labelled", "unlabelled")}
     if learns["labelled"] and not any(have_tree):
