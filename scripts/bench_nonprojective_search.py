@@ -85,10 +85,10 @@ def table(models: Sequence[tuple[Path, Path]]) -> Iterator[str]:
     """A row for each model and its test file."""
     yield "\n## Test sets\n"
     yield (
-        "| test set | sentences | certified at the root | within 200 branches | most branches | projective is best "
+        "| model | test set | sentences | certified at the root | within 200 branches | most branches | projective is best "
         "| climbed is best | search, median ms | mean | 99% | climbing, median us |"
     )
-    yield "|:--|" + "--:|" * 10
+    yield "|:--|:--|" + "--:|" * 10
     for model, test in models:
         parser, sentences = Parser.from_pretrained(model), [each.words for each in load_treebank([test])]
         found = [*searches(parser, sentences)]
@@ -101,7 +101,7 @@ def table(models: Sequence[tuple[Path, Path]]) -> Iterator[str]:
         us = 1e6 * np.median([each.climbing for each in found])
         times = f"{np.median(ms):.3f} | {ms.mean():.2f} | {np.quantile(ms, 0.99):.1f} | {us:.0f}"
         most = max(each.branches for each in found)
-        yield f"| {test.stem} | {len(found):,} | {root} | {every} | {most} | {start} | {climbed} | {times} |"
+        yield f"| {model.name} | {test.stem} | {len(found):,} | {root} | {every} | {most} | {start} | {climbed} | {times} |"
 
 
 def main() -> None:

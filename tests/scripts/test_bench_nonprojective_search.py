@@ -19,10 +19,10 @@ def test_a_row_for_each_model(tmp_path: Path) -> None:
     write_conllu(test := tmp_path / "test.conllu", parsed[:6])
     row = [*bench_nonprojective_search.table([(tmp_path / "model", test)])][-1]
     cells = [cell.strip() for cell in row.strip("|").split("|")]
-    assert cells[:2] == ["test", "6"] and cells[3] == "100.0%" and int(cells[4]) >= 1
-    root, projective, climbed = (float(cells[at].rstrip("%")) for at in (2, 5, 6))
+    assert cells[:3] == ["model", "test", "6"] and cells[4] == "100.0%" and int(cells[5]) >= 1
+    root, projective, climbed = (float(cells[at].rstrip("%")) for at in (3, 6, 7))
     assert 0 <= root <= 100 and projective <= climbed <= 100
-    assert all(float(cell) > 0 for cell in cells[7:])
+    assert all(float(cell) > 0 for cell in cells[8:])
 
 
 def test_models_and_test_files_come_in_pairs(

@@ -29,6 +29,7 @@ from treeparse.kernels.ties import arc_keys
 
 ROUNDS = 200  # of a branch
 CLIMBED = 4  # the trees of every so manieth round are climbed
+SLOWING = 0.5  # of the steps, each time that the bound rose
 TOLERANCE = 1e-12  # of a bound over the score that it certifies, as a share of the scores' size
 
 
@@ -275,7 +276,7 @@ def _bound(arcs, siblings, n, single_root, allowed, u, score, tolerance, heads, 
         if turn == 0:
             gap = bound - score if score > -np.inf else 1.0 + abs(bound)
             first_step = gap / distance
-        _move(n, first_step / (1 + rises), u, search)
+        _move(n, first_step / (1 + SLOWING * rises), u, search)
     return lowest, score
 
 
