@@ -189,6 +189,10 @@ def test_a_parser_without_sums(tiny_config: Path, tmp_path: Path, capsys: pytest
     parses = Parser.from_pretrained(model).parse(TRAINING[:3])
     assert all(math.isnan(parse.log_prob) and math.isfinite(parse.score) for parse in parses)
     capsys.readouterr()
+    assert main(["predict", model, source, "-o", str(tmp_path / "out.jsonl"), *options]) == 2
+    assert "has no log probability" in capsys.readouterr().err and not (tmp_path / "out.jsonl").exists()
+    assert main(["render", "--model", model, source, "-o", str(tmp_path / "out.html"), *options]) == 0
+    assert "the best tree" in (tmp_path / "out.html").read_text(encoding="utf-8")
     assert main(["kbest", model, source, "-k", "2", *options]) == 2
     assert "Lists of the k best trees are not implemented for nonprojective sibling trees" in capsys.readouterr().err
     for command in (["sample", "-k", "2"], ["predict", "--probabilities"], ["rank"]):

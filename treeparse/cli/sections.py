@@ -132,7 +132,9 @@ def _modelled(parser: "Parser", words: Sentence, parse: Parse, args: argparse.Na
     upos = words.upos if gold else parse.upos or words.upos
     tree = tree_of(replace(words, upos=upos).with_tree(parse.heads, parse.labels))
     figures = [figure_of(gold, None, "gold", args.wrap)] if gold else []
-    figures.append(figure_of(tree, gold, f"probability {math.exp(parse.log_prob):.4g}", args.wrap))
+    has_probability = not math.isnan(parse.log_prob)
+    caption = f"probability {math.exp(parse.log_prob):.4g}" if has_probability else "the best tree"
+    figures.append(figure_of(tree, gold, caption, args.wrap))
     if args.heat_map:
         caption = "probability of every arc: a row a head, a column a dependent; the arcs of the parse are framed"
         import torch

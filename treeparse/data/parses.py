@@ -17,7 +17,8 @@ class Parse:
         heads: the heads, as in CoNLL-U.
         labels: the labels.
         log_prob: log probability of heads and labels among all labelled trees, in nats. For a sample it is that of the
-            distribution from which it was drawn, with its temperature and its decoder's trees.
+            distribution from which it was drawn, with its temperature and its decoder's trees. NaN if the trees have no
+            probabilities (``trees: nonprojective_siblings``).
         score: sum of the scores of arcs and labels.
         upos: the predicted tags; None if the model predicts none. So are ``xpos`` and ``feats``.
         xpos: see ``upos``.

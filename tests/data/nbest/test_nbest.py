@@ -295,7 +295,8 @@ def test_lists_that_cannot_be_written(lists: list[NBestList], tmp_path: Path) ->
     for parses, problem in [
         ((), "sentence d1-s1 has no parse"),
         ((best, replace(best, score=math.inf)), "rank 2 of sentence d1-s1 .* not finite"),
-        ((replace(best, log_prob=math.nan),), "rank 1 of sentence d1-s1 .* not finite"),
+        ((replace(best, log_prob=-math.inf),), "rank 1 of sentence d1-s1 .* not finite"),
+        ((replace(best, log_prob=math.nan),), "rank 1 of sentence d1-s1 has no log probability"),
         (lists[1].parses, "rank 1 of sentence d1-s1 has other words"),
     ]:
         with pytest.raises(TreeparseError, match=problem):

@@ -79,6 +79,11 @@ def _check(nbest: NBestList, name: str) -> None:
     for rank, parse in enumerate(nbest.parses, 1):
         if parse.tokens != nbest.tokens:
             raise TreeparseError(f"The parse of rank {rank} of sentence {name} has other words than the sentence.")
+        if math.isnan(parse.log_prob):
+            raise TreeparseError(
+                f"The parse of rank {rank} of sentence {name} has no log probability, because the trees of its model "
+                "have none: write CoNLL-U instead of a list."
+            )
         if not math.isfinite(parse.log_prob) or not math.isfinite(parse.score):
             raise TreeparseError(
                 f"The parse of rank {rank} of sentence {name} has a log_prob or score that is not finite."

@@ -105,9 +105,9 @@ class NonprojectiveSiblings(Family):
 
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
         raise TreeparseError(
-            "Sums over nonprojective sibling trees are NP-hard, and so are log partitions, log probabilities, "
-            "marginals, entropies and expectations. Take SiblingCRF, which has them over projective trees; "
-            "mean_field(), which approximates them; or mode, score and an objective of best trees, such as MaxMargin."
+            "Sums over nonprojective sibling trees are NP-hard, so that they have neither log partition nor "
+            "probabilities, marginals or entropies. Take SiblingCRF (model.trees: siblings), whose trees have no "
+            "crossing arcs, or mean_field(), which approximates them."
         )
 
     def best_trees(self, parts: Tensors, lengths: Tensor) -> Tensor:
