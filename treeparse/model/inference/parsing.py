@@ -25,7 +25,9 @@ from treeparse.names import DecoderName, decoder_named
 from treeparse.rules import Rules, RuleSearch, RuleTally, as_search
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution
+from treeparse.trees.tree_kinds import part_kinds
 
+PART_CELLS = 2**18  # arcs of a batch whose parts of three words are scored: 200 MB for sentences of 200 words
 LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
 ON_DEVICE = 2  # batches in work at once on a GPU
 CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave threads without work at the end
@@ -242,14 +244,16 @@ def _threads(device: torch.device) -> dict[str, int]:
 
 
 def _limits(model: Model, finder: ListFinder, batch_words: int) -> dict[str, int]:
-    """The size of batches. The k trees of a batch, and the label scores that lists need, must fit into memory."""
+    """The size of batches. The k trees of a batch, the label scores that lists need, and scores of parts must fit."""
     if model.device.type == "cpu":
         batch_words = min(batch_words, CPU_WORDS)
+    has_parts = any(part_kinds(network.config.trees) for network in model.networks)
     if not finder.holds_labels:
-        return {"max_words": batch_words}
+        return {"max_words": batch_words, **({"max_squared": PART_CELLS} if has_parts else {})}
     scores = LABEL_SCORES // len(model.networks)
     words = min(batch_words, max(1, scores // finder.k))
-    return {"max_words": words, "max_squared": max(1, scores // len(model.label_names))}
+    squared = max(1, scores // len(model.label_names))
+    return {"max_words": words, "max_squared": min(squared, PART_CELLS) if has_parts else squared}
 
 
 @contextmanager
