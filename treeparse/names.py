@@ -7,8 +7,8 @@ from typing import Literal, get_args
 from treeparse.errors import TreeparseError, did_you_mean, name_among
 
 TreeKind = Literal["nonprojective", "projective", "siblings", "second_order", "nonprojective_siblings"]
-Decoder = Literal["best", "nonprojective", "projective", "minimum_risk"]
-DecoderName = Decoder | Literal["minimum-risk"]  # the two spellings
+Decoder = Literal["best", "arcs_first", "nonprojective", "projective", "minimum_risk"]
+DecoderName = Decoder | Literal["arcs-first", "minimum-risk"]  # the two spellings
 DECODERS: tuple[Decoder, ...] = get_args(Decoder)
 LISTING_DECODERS: tuple[Decoder, ...] = DECODERS[:-1]
 
@@ -24,6 +24,7 @@ Tag = Literal["upos", "xpos", "feats"]
 TAGS: tuple[Tag, ...] = get_args(Tag)
 
 Schedule = Literal["linear", "cosine", "constant"]  # of the learning rate
+Algorithm = Literal["perceptron", "mira", "log_linear"]  # by which a linear model learns
 Mixing = Literal["together", "turns"]  # of labelled and unlabelled sentences: in one batch, or batches take turns
 CacheDtype = Literal["float16", "bfloat16", "float32"]
 

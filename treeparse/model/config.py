@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Literal
 
 from treeparse.errors import TreeparseError
+from treeparse.linear import templates
 from treeparse.names import Decoder, TreeKind, decoder_named
 from treeparse.nn.config import BiLSTMConfig, EncoderConfig, TransformerConfig, check_counts, check_rates
 from treeparse.upgrades import added_setting
@@ -19,6 +20,9 @@ OTHER_TREES: Mapping[TreeKind, tuple[Decoder, ...]] = {
     "second_order": ("nonprojective",),
     "nonprojective_siblings": ("projective",),
 }
+# The nodes that the feature templates of linear models may read, by kind.
+ROLES: Mapping[str, str] = {"arcs": "hdb", "siblings": "hds", "grandparents": "hdg", "labels": "hdb"}
+MOST_BITS = 30
 TEMPERATURES = (1e-3, 1e3)  # lowest and highest
 
 
@@ -40,8 +44,53 @@ class BiaffineConfig(ScorerConfig):
     type: Literal["biaffine"] = "biaffine"
 
 
+@dataclass(frozen=True)
+class LinearConfig(ScorerConfig):
+    """Sums of the weights of hashed features (McDonald et al. 2005), without an encoder; ``learning`` trains them.
+
+    A feature template such as "h.form d.upos distance" names attributes of the head (h), the dependent (d), for
+    siblings the sibling (s), for grandparents the head's head (g), with offsets such as h+1.upos. b.upos makes one
+    feature of every distinct tag between head and dependent. Attributes are form, lower, prefix, suffix, shape, upos,
+    xpos, feats, and feats.Case, feats.Number, ... The direction of the arc is in every feature.
+
+    Attributes:
+        type: names this kind of scorer.
+        arcs: the feature templates of arcs.
+        siblings: the templates of pairs of siblings, for trees that score them.
+        grandparents: the templates of heads of heads, for trees that score them.
+        labels: the templates of labels.
+        attributes: the path of a function that maps a sentence to further attributes by name, each a list of strings;
+            null for none.
+        bits: the weights of all parts are 2 to this power.
+        label_bits: the weights of each label are 2 to this power.
+    """
+
+    type: Literal["linear"] = "linear"
+    arcs: tuple[str, ...] = templates.ARCS
+    siblings: tuple[str, ...] = templates.SIBLINGS
+    grandparents: tuple[str, ...] = templates.GRANDPARENTS
+    labels: tuple[str, ...] = templates.LABELS
+    attributes: str | None = None
+    bits: int = 22
+    label_bits: int = 16
+
+    def __post_init__(self) -> None:
+        for name in ("bits", "label_bits"):
+            if not 1 <= getattr(self, name) <= MOST_BITS:
+                raise TreeparseError(f"scorer.{name} must be from 1 to {MOST_BITS}, got {getattr(self, name)}.")
+        for kind in ROLES:
+            self.read(kind)
+
+    def read(self, kind: str) -> tuple[templates.Template, ...]:
+        """Return the feature templates of a kind of part or of labels; raise for a template that cannot be read."""
+        try:
+            return templates.read_templates(getattr(self, kind), ROLES[kind])
+        except TreeparseError as error:
+            raise TreeparseError(f"scorer.{kind}: {error}") from error
+
+
 # The settings of the package's scorers, by their ``type``.
-SCORERS: Mapping[str, type[ScorerConfig]] = {"biaffine": BiaffineConfig}
+SCORERS: Mapping[str, type[ScorerConfig]] = {"biaffine": BiaffineConfig, "linear": LinearConfig}
 DEFAULT_SCORER = "biaffine"
 
 
@@ -89,7 +138,8 @@ class ParserConfig:
             projective: the trees without crossing arcs, by their arcs; siblings: the same trees, by arcs and pairs of
             neighbouring dependents of a head; second_order: by arcs, such pairs, and the heads of heads;
             nonprojective_siblings: all trees, by arcs and such pairs, which have best trees but no probabilities.
-        decoder: chooses the parse: best, the best labelled tree of the distribution; nonprojective, the best of all
+        decoder: chooses the parse: best, the best labelled tree of the distribution; arcs_first, the best tree without
+            labels, whose arcs then get their best labels, which is faster; nonprojective, the best of all
             trees; projective, the best tree without crossing arcs; minimum_risk, the tree of the highest expected LAS.
         tags: the tags that are predicted with the tree, and their weights in the loss.
         temperature: divides all arc scores and log probabilities of labels: the distribution is proportional to the
@@ -124,7 +174,7 @@ class ParserConfig:
         if self.decoder in OTHER_TREES.get(self.trees, ()):
             raise TreeparseError(
                 f"The decoder {self.decoder} searches among trees that score arcs alone, but trees {self.trees} score "
-                "more: use the decoder best or minimum_risk."
+                "more: use the decoder best, arcs_first or minimum_risk."
             )
 
     @property

@@ -87,7 +87,7 @@ def export_model(run: RunDirectory, folder: Path | None = None) -> Export:
 def _holds(folder: Path, parser: Parser) -> bool:
     """Return whether the folder holds a model of these weights."""
     try:
-        weights = Parser.from_pretrained(folder).state_dict()
+        weights = Parser.from_pretrained(folder).merged_weights()
     except (TreeparseError, OSError):
         return False
     own = parser.merged_weights()

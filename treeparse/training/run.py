@@ -28,6 +28,7 @@ from treeparse.training.data.treebanks import (
     load_treebanks,
     say_crossing_arcs,
 )
+from treeparse.training.linear.fit import LinearTraining, check_linear, fit_linear
 from treeparse.training.loop.fit import Training, fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.loop.module import ParserModule
@@ -63,11 +64,14 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
         )
     state = _state_to_resume(run, config) if resume else None
     with without_notices(), repeatable(config.trainer.device):
-        training = _prepare(config, state, console)
-        run.begin(training.config.to_yaml(), replace=resume)
-        run.write_parser(training.module.parser)
-        run.write_provenance(_provenance(config, training))
-        history = fit(training, run, state, console)
+        if config.is_linear:
+            training = _prepare_linear(config, state, console)
+            _begin(run, training.config, training.parser, training.train, resume=resume)
+            history = fit_linear(training, run, state, console)
+        else:
+            training = _prepare(config, state, console)
+            _begin(run, training.config, training.module.parser, training.data.train_data.sentences, resume=resume)
+            history = fit(training, run, state, console)
         export_model(run)
     _say_result(run, history, console)
     return run.model
@@ -122,6 +126,25 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     return Training(resolved, workload(resolved, facts), module, data, identity)
 
 
+def _prepare_linear(config: TrainConfig, state: RunState | None, console: Console) -> LinearTraining:
+    """Build everything that the epochs of a run of a linear model need."""
+    earlier = None if state is None else state.identity["settings"]
+    with console.during("reading the treebanks"):
+        treebanks = load_treebanks(config, console.say)
+    check_linear(config)
+    train = treebanks.train_words
+    dev = dev_sentences(config, treebanks, train, console.say)
+    facts = TreebankFacts([*map(len, train)], sum(map(len, treebanks.dev_words)))
+    parser = _build_parser(config, train, facts, console, is_new=state is None)
+    resolved = resolve_settings(config, facts, earlier)
+    console.remark(files_remark(resolved.data, treebanks))
+    identity = run_identity(resolved, parser.indexer.to_json(), train, dev)
+    if state is not None:
+        check_identity(state.identity, identity, Path(config.output))
+    parser.indexer.multiword_tokens |= multiword_tokens(treebanks.train)
+    return LinearTraining(resolved, parser, train, dev, identity)
+
+
 def _build_objective(config: TrainConfig, train: Sequence[Sentence]) -> Objective:
     objective = build_objective(config.objective)
     unlabelled = config.data.unlabelled is not None
@@ -171,9 +194,14 @@ def batches_ahead(device: torch.device) -> int:
     return 0 if device.type == "cpu" else AHEAD
 
 
-def _provenance(config: TrainConfig, training: Training) -> Provenance:
+def _begin(
+    run: RunDirectory, config: ResolvedConfig, parser: Parser, train: Sequence[Sentence], *, resume: bool
+) -> None:
+    """Write the files of a run that no epoch changes."""
+    run.begin(config.to_yaml(), replace=resume)
+    run.write_parser(parser)
     files = expand_paths(listed(config.data.train))
-    return Provenance.of(files, training.data.train_data.sentences, config.trainer.device)
+    run.write_provenance(Provenance.of(files, train, "cpu" if config.is_linear else config.trainer.device))
 
 
 def _say_result(run: RunDirectory, history: Sequence[EpochRecord], console: Console) -> None:

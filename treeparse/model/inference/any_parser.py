@@ -82,7 +82,7 @@ class AnyParser(Model):
         Args:
             sentences: the sentences to parse.
             batch_words: words of a batch, about.
-            decoder: best, nonprojective, projective or minimum_risk; None for the config's.
+            decoder: best, arcs_first, nonprojective, projective or minimum_risk; None for the config's.
             keep_heads: keep the heads and labels that a :class:`~treeparse.sentence.Sentence` has; -1 and ``_`` leave
                 them open. Log probabilities are conditional on the known ones.
             within: choose each word's head among its possible ones, ``Sentence.allowed``, if it has some. Log

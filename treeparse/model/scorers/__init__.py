@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from treeparse.model.config import ParserConfig
 from treeparse.model.scorers.biaffine import Biaffine
 from treeparse.model.scorers.kind import ScorerKind
+from treeparse.model.scorers.linear import Linear
 from treeparse.model.scorers.own import CustomScorerKind
 
 # By the ``type`` of their settings, like `SCORERS`.
-KINDS: Mapping[str, type[ScorerKind]] = {"biaffine": Biaffine}
+KINDS: Mapping[str, type[ScorerKind]] = {"biaffine": Biaffine, "linear": Linear}
 
 
 def scorer_kind(config: ParserConfig) -> ScorerKind:

@@ -6,9 +6,10 @@ import torch
 from torch import Size, Tensor
 
 from treeparse.nn.biaffine import LabelVectors, PairTerms
+from treeparse.trees.labels.arc_rows import ArcRows
 
 MIXED = 2**24  # most numbers in memory at once when labels are scored arc by arc
-TABLE = 2**24  # most numbers in the cache of arcs
+TABLE = 2**24  # most numbers of all arcs that are scored at once with gradients
 
 
 class BiaffineLabels:
@@ -34,8 +35,7 @@ class BiaffineLabels:
         self.requires_grad = torch.is_grad_enabled() and vectors.biaffine.weight.requires_grad
         self.support = ("root", root_label, self.count)
         self._terms: PairTerms | None = None  # of all arcs, with gradients
-        self._row_of: Tensor | None = None  # (B, n+1, n+1) flattened: each arc's row in the cache, -1 for none
-        self._rows = torch.empty(0, self.count, device=self.device)
+        self._cache = ArcRows(self.shape, self._look_up, self._step)
 
     def from_heads(self, first: int, last: int) -> Tensor:
         with torch.set_grad_enabled(self.requires_grad and torch.is_grad_enabled()):
@@ -58,7 +58,7 @@ class BiaffineLabels:
         with torch.no_grad():
             if self.device.type != "cpu":  # because finding the new arcs would sync
                 return torch.cat([*map(self._look_up, *(part.split(self._step) for part in (item, head, dependent)))])
-            return self._rows_of(item, head, dependent)
+            return self._cache.at(item, head, dependent)
 
     def at_labels(self, item: Tensor, head: Tensor, dependent: Tensor, label: Tensor) -> Tensor:
         return self.at(item, head, dependent).gather(-1, label.unsqueeze(-1)).squeeze(-1)
@@ -99,21 +99,3 @@ class BiaffineLabels:
 
     def _look_up(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
         return self._log_probs(self.vectors.scores_at(item, head, dependent), head == 0)
-
-    def _rows_of(self, item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
-        """Return the rows ``(A, L)`` of arcs from the cache, after computing those that it lacks."""
-        nodes = self.shape[1]
-        if self._row_of is None or self._rows.numel() > TABLE:
-            self._row_of = torch.full((self.shape[0] * nodes * nodes,), -1, device=self.device)
-            self._rows = self._rows[:0]
-        arcs = (item * nodes + head) * nodes + dependent
-        new = arcs[self._row_of[arcs] < 0].unique()
-        if len(new):
-            rows = [
-                self._look_up(part // (nodes * nodes), part // nodes % nodes, part % nodes)
-                for part in new.split(self._step)
-            ]
-            numbers = len(self._rows) + torch.arange(len(new), device=self.device)
-            self._row_of = self._row_of.index_put((new,), numbers)
-            self._rows = torch.cat([self._rows.to(rows[0].dtype), *rows])
-        return self._rows[self._row_of[arcs]]

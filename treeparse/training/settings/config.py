@@ -10,8 +10,8 @@ from typing import Any, Literal
 import yaml
 
 from treeparse.errors import TreeparseError
-from treeparse.model.config import ParserConfig
-from treeparse.names import CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
+from treeparse.model.config import LinearConfig, ParserConfig
+from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
 from treeparse.nn.config import TransformerConfig
 from treeparse.upgrades import added_setting
 
@@ -23,11 +23,34 @@ MOST_RATIO = 1000  # of unlabelled words
 LEAST = {
     **dict.fromkeys(("batch_words", "batch_squared", "max_vectors", "unlabelled_max_words"), 1),
     **dict.fromkeys(("epochs", "dev_every", "patience"), 1),
+    **dict.fromkeys(("batch_sentences", "k"), 1),
     **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
 }
-ABOVE_0 = ("memory", "temperature", "clip_norm")
-BELOW_1 = ("dev_share", "betas", "average_decay")
+ABOVE_0 = ("memory", "temperature", "clip_norm", "step_limit", "rate")
+BELOW_1 = ("dev_share", "betas", "average_decay", "shrink")
 DEFAULT_OBJECTIVE = "treeparse.objectives.TreeLikelihood"
+
+
+def _check_numbers(section: str, settings: Any) -> None:
+    """Raise for a number in a section of settings that is out of its range; ``auto`` and null are in every range."""
+    for name, value in vars(settings).items():
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int | float) and (rule := _broken_rule(name, number)):
+                raise TreeparseError(f"{section}.{name} must be {rule}, got {number}.")
+
+
+def _broken_rule(name: str, number: float) -> str | None:
+    """Return the rule that a number of a setting breaks; None if it breaks none."""
+    most = {"workers": max(16, 4 * (os.cpu_count() or 1)), "epochs": MOST_EPOCHS}.get(name, MOST)
+    if name in LEAST and not number >= LEAST[name]:
+        return f"at least {LEAST[name]}"
+    if name in ABOVE_0 and not number > 0:
+        return "more than 0, or null"
+    if name in BELOW_1 and not 0 <= number < 1:
+        return "at least 0 and less than 1"
+    if isinstance(number, int) and number > most:
+        return f"at most {most}"
+    return "finite" if number == math.inf else None
 
 
 @dataclass(frozen=True)
@@ -163,6 +186,39 @@ class OptimizationConfig:
 
 
 @dataclass(frozen=True)
+class LearningConfig:
+    """How a linear model learns (model.scorer.type linear); neural models have optimization instead.
+
+    Weights are averaged over all steps. Trees that no distribution of model.trees has, because arcs cross, are learned
+    from as they are.
+
+    Attributes:
+        algorithm: perceptron (Collins 2002), towards the gold tree where it is not the best; mira (Crammer and Singer
+            2003), the least change by which the gold tree outscores the k best trees by their number of wrong words;
+            log_linear, up the gradient of the gold tree's log probability.
+        epochs: passes over the training data, at most.
+        patience: number of epochs without a better dev LAS after which training stops; null for no such limit.
+        batch_sentences: sentences of a step, which see the same weights.
+        k: trees that mira compares with the gold tree.
+        step_limit: the largest step of mira.
+        rate: the learning rate of log_linear in the first epoch; that of epoch t is divided by the square root of t.
+        shrink: the share of each weight that log_linear takes away at the end of an epoch, which regularises it.
+    """
+
+    algorithm: Algorithm = "mira"
+    epochs: int = 10
+    patience: int | None = 3
+    batch_sentences: int = 16
+    k: int = 1
+    step_limit: float = 0.05
+    rate: float = 0.1
+    shrink: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_numbers("learning", self)
+
+
+@dataclass(frozen=True)
 class TrainerConfig:
     """The device and its precision.
 
@@ -195,7 +251,8 @@ class TrainConfig:
             labels of the training data are added to the vocabularies.
         model: the parser.
         objective: the loss: the ``class_path`` of a subclass of `Objective`, with its ``init_args``.
-        optimization: the optimiser, the learning rate and the length of training.
+        optimization: the optimiser, the learning rate and the length of training of a neural model.
+        learning: how a linear model learns.
         trainer: the device and its precision.
     """
 
@@ -207,6 +264,12 @@ class TrainConfig:
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    learning: LearningConfig = added_setting(LearningConfig(), before=LearningConfig())
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the model is linear, so that ``learning`` trains it."""
+        return isinstance(self.model.scorer, LinearConfig)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < SEEDS:
@@ -278,25 +341,3 @@ class ResolvedConfig(TrainConfig):
     data: ResolvedData = field()
     optimization: ResolvedOptimization = field()
     trainer: ResolvedTrainer = field()
-
-
-def _check_numbers(section: str, settings: Any) -> None:
-    """Raise for a number in a section of settings that is out of its range; ``auto`` and null are in every range."""
-    for name, value in vars(settings).items():
-        for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, int | float) and (rule := _broken_rule(name, number)):
-                raise TreeparseError(f"{section}.{name} must be {rule}, got {number}.")
-
-
-def _broken_rule(name: str, number: float) -> str | None:
-    """Return the rule that a number of a setting breaks; None if it breaks none."""
-    most = {"workers": max(16, 4 * (os.cpu_count() or 1)), "epochs": MOST_EPOCHS}.get(name, MOST)
-    if name in LEAST and not number >= LEAST[name]:
-        return f"at least {LEAST[name]}"
-    if name in ABOVE_0 and not number > 0:
-        return "more than 0, or null"
-    if name in BELOW_1 and not 0 <= number < 1:
-        return "at least 0 and less than 1"
-    if isinstance(number, int) and number > most:
-        return f"at most {most}"
-    return "finite" if number == math.inf else None

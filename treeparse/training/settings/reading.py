@@ -37,7 +37,7 @@ from treeparse.training.settings.components import (
     component_settings,
     list_settings,
 )
-from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, TrainConfig
+from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LearningConfig, TrainConfig
 from treeparse.upgrades import upgraded_settings, values_of_before
 from treeparse.user_code import check_module
 
@@ -123,6 +123,7 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
             model=ParserConfig(**{**model, **{each.name: each.config(model[each.name]) for each in COMPONENTS}}),
             optimization=values.optimization,
             trainer=values.trainer,
+            learning=values.learning,
         )
     _check_objective(objective, objective_options, path)
     return PendingConfig(config, objective_arguments, path)
@@ -231,8 +232,9 @@ def _build_parser(names: Names, of_run: bool = False) -> ArgumentParser:
         component.add_arguments(parser, kind)
     for name in ("optimization", "trainer"):
         parser.add_class_arguments(SECTIONS[name], name)
+    parser.add_class_arguments(LearningConfig, "learning")
     if of_run:
-        kinds = {**SECTIONS, "model": ParserConfig, **component_settings(names)}
+        kinds = {**SECTIONS, "learning": LearningConfig, "model": ParserConfig, **component_settings(names)}
         before = {key: values_of_before(kind) for key, kind in kinds.items()}
         for component in COMPONENTS:
             before["model"].pop(component.name, None)  # the defaults of its own arguments hold

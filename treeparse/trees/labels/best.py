@@ -127,6 +127,17 @@ class BestLabeled:
 
         return self._with_best_labels(best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items))
 
+    def arcs_first(self) -> LabeledTree:
+        """Return the best trees by the scores of their parts, with the best label of each arc, ``(*batch, n+1)`` both.
+
+        Where such a tree has a forbidden label, return the best labelled trees.
+        """
+        heads = self.trees.heads
+        greatest = torch.where(heads >= 0, self.labels.of_trees(heads).detach().amax(-1), 0.0)
+        if readable_without_sync(heads) and bool((greatest == -torch.inf).any()):
+            return self.mode()
+        return self._with_best_labels(heads)
+
     def minimum_risk(self, weighted: FlatTrees) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the trees of the greatest summed marginals of labelled arcs.
 

@@ -173,6 +173,8 @@ class LabeledCRF(TreeDistribution):
 
     def decode(self, decoder: Decoder) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the tree that a decoder chooses."""
+        if decoder == "arcs_first":
+            return self._best.arcs_first()
         return self.minimum_risk() if decoder == "minimum_risk" else self.for_decoder(decoder).mode
 
     def mean_field(self, rounds: int = 3) -> "LabeledCRF":
@@ -198,12 +200,14 @@ class LabeledCRF(TreeDistribution):
         Raises:
             TreeparseError: for trees of another kind with parts other than arcs, which the decoder does not score.
         """
-        if decoder in ("best", "minimum_risk") or self.base.family.crossing == (decoder == "nonprojective"):
+        if decoder in ("best", "arcs_first", "minimum_risk") or self.base.family.crossing == (
+            decoder == "nonprojective"
+        ):
             return self
         if self.base.family.kinds:
             raise TreeparseError(
                 f"The decoder {decoder!r} searches among trees that score arcs alone, but {self.base.family.name} "
-                f"trees score {named(self.base.family.kinds)}: use the decoder 'best' or 'minimum_risk'."
+                f"trees score {named(self.base.family.kinds)}: use the decoder 'best', 'arcs_first' or 'minimum_risk'."
             )
         validate = self.base.flat.validate
         base = DISTRIBUTIONS[decoder](

@@ -1,0 +1,143 @@
+"""The features of parts: hashes of what feature templates read at the nodes of a part ([Lec]; McDonald et al. 2005).
+
+A node has hashed attributes, 32-bit numbers. A template reads attributes at its head, its dependent and, for parts of
+three nodes, at the third one. Its key at a node mixes these attributes. A feature's index is the sum of the keys of its
+nodes and of the direction and distance, of which the highest bits count, so that most of the work is done once a node
+instead of once an arc.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from treeparse.kernels.arrays import IntArray
+from treeparse.kernels.compile import jit
+
+Hashes = NDArray[np.uint32]
+
+HEAD, DEPENDENT, THIRD = 0, 1, 2
+LEFT = np.uint32(0x9E3779B1)  # added where the dependent precedes the head
+OUTSIDE = np.uint32(0x85EBCA6B)  # the attributes of positions before the root and after the last word
+ABSENT = np.uint32(0xC2B2AE35)  # the key of a first child's sibling
+MIXED_ONCE, MIXED_TWICE = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+SHIFT_16, SHIFT_15 = np.uint32(16), np.uint32(15)
+STEP = np.uint32(0x27D4EB2F)
+DISTANCES = (1, 2, 3, 4, 5, 10, 15, 30)  # the greatest distance of each class
+
+
+class Templates(NamedTuple):
+    """T feature templates of one kind of part.
+
+    Attributes:
+        slots: ``(3, T, S, 2)`` the attribute and the offset of what a template reads at each node; -1 for no more.
+        salts: ``(3, T)`` a number of each template and node.
+        between: ``(T,)`` the attribute that is read at every node between head and dependent, -1 for none.
+        distance: ``(T,)`` whether the distance is part of the feature.
+    """
+
+    slots: IntArray
+    salts: Hashes
+    between: IntArray
+    distance: NDArray[np.bool_]
+
+
+@jit
+def mix(x):
+    """Return a hash of a 32-bit number; no two numbers have the same."""
+    x = np.uint32(x)
+    x = np.uint32(np.uint32(x ^ (x >> SHIFT_16)) * MIXED_ONCE)
+    x = np.uint32(np.uint32(x ^ (x >> SHIFT_15)) * MIXED_TWICE)
+    return np.uint32(x ^ (x >> SHIFT_16))
+
+
+@jit
+def key(nodes, n, slots, salt, j):
+    """Return a template's key at node ``j`` of a sentence of ``n`` words, from the attributes ``(n+1, A)``."""
+    result = salt
+    for s in range(len(slots)):
+        attribute, at = slots[s, 0], j + slots[s, 1]
+        if attribute < 0:
+            break
+        value = nodes[at, attribute] if 0 <= at <= n else OUTSIDE
+        result = mix(np.uint32(np.uint32(result ^ value) + STEP))
+    return result
+
+
+@jit
+def fill_keys(nodes, n, slots, salts, keys):
+    """Fill the keys ``(T, n+1)`` of all templates at all nodes."""
+    for t in range(len(salts)):
+        for j in range(n + 1):
+            keys[t, j] = key(nodes, n, slots[t], salts[t], j)
+
+
+@jit
+def distance_key(distance):
+    """Return the key of a distance of at least 1, which all distances of a class share."""
+    for c in range(len(DISTANCES)):
+        if distance <= DISTANCES[c]:
+            return mix(np.uint32(c + 1))
+    return mix(np.uint32(len(DISTANCES) + 1))
+
+
+@jit
+def fill_distances(keys):
+    """Fill the keys of the distances -N to N, of which 0 is in the middle."""
+    middle = len(keys) // 2
+    for m in range(1, middle + 1):
+        keys[middle + m] = keys[middle - m] = distance_key(m)
+    keys[middle] = np.uint32(0)
+
+
+@jit
+def add_new(seen, count, value):
+    """Append a value to the ``count`` ones seen unless it is one of them; return the new count."""
+    for i in range(count):
+        if seen[i] == value:
+            return count
+    seen[count] = value
+    return count + 1
+
+
+@jit
+def arc_features(nodes, n, templates, heads, dependents, shift, h, d, seen, out):
+    """Fill the indices of all features of the arc ``h -> d`` into ``out``, from all nodes' keys; return their number.
+
+    Templates that read the nodes between have a feature for each distinct value.
+    """
+    count, step = 0, 1 if d > h else -1
+    direction = np.uint32(0) if d > h else LEFT
+    for t in range(len(templates.between)):
+        sum_of_keys = np.uint32(np.uint32(heads[t, h] + dependents[t, d]) + direction)
+        if templates.distance[t]:
+            sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - h)))
+        if templates.between[t] < 0:
+            out[count] = sum_of_keys >> shift
+            count += 1
+            continue
+        values = 0
+        for b in range(h + step, d, step):
+            values = add_new(seen, values, mix(nodes[b, templates.between[t]]))
+        for i in range(values):
+            out[count] = np.uint32(sum_of_keys + seen[i]) >> shift
+            count += 1
+    return count
+
+
+@jit
+def triple_features(templates, heads, dependents, thirds, shift, h, d, x, out):
+    """Fill the indices of all features of a part of three nodes into ``out``; return their number.
+
+    The third node ``x`` may be the head, which stands for no sibling.
+    """
+    direction = np.uint32(0) if d > h else LEFT
+    if x < h:
+        direction = np.uint32(direction + STEP)
+    for t in range(len(templates.distance)):
+        third = ABSENT if x == h else thirds[t, x]
+        sum_of_keys = np.uint32(np.uint32(heads[t, h] + dependents[t, d]) + np.uint32(third + direction))
+        if templates.distance[t]:
+            sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - x)))
+        out[t] = sum_of_keys >> shift
+    return len(templates.distance)

@@ -1,0 +1,1 @@
+"""Linear models: feature templates, attributes of words, and scores by hashed features."""

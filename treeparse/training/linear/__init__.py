@@ -1,0 +1,1 @@
+"""The epochs of a run of a linear model: updates by perceptron, MIRA or likelihood."""

@@ -1,0 +1,159 @@
+"""The epochs of a run of a linear model, with state and logs that survive a kill."""
+
+import random
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from treeparse.batch import Batch
+from treeparse.data.parses import with_parses
+from treeparse.errors import TreeparseError
+from treeparse.metrics import AttachmentScores
+from treeparse.model import Parser
+from treeparse.model.scorers.linear import LinearScorer
+from treeparse.progress import Bar, Console
+from treeparse.sentence import Sentence
+from treeparse.training.linear.learner import Learner
+from treeparse.training.settings.config import DEFAULT_OBJECTIVE, ResolvedConfig, TrainConfig
+from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
+from treeparse.training.state.run_directory import RunDirectory
+from treeparse.training.state.run_state import RunState, check_tensors, misfits_of
+from treeparse.trees.tree_kinds import have_sums
+
+
+@dataclass(frozen=True)
+class LinearTraining:
+    """Everything that the epochs of a run of a linear model need."""
+
+    config: ResolvedConfig
+    parser: Parser
+    train: Sequence[Sentence]
+    dev: Sequence[Sentence]
+    identity: Mapping[str, Any]
+
+
+def check_linear(config: TrainConfig) -> None:
+    """Raise for settings that linear models have no use for, so that nothing is silently left out."""
+    if (
+        config.objective != {"class_path": DEFAULT_OBJECTIVE}
+        and config.objective.get("class_path") != DEFAULT_OBJECTIVE
+    ):
+        raise TreeparseError(
+            "A linear model is trained by learning.algorithm, not by an objective: leave out objective, or choose "
+            "another model.scorer."
+        )
+    if config.data.unlabelled is not None or config.data.temperature is not None:
+        raise TreeparseError(
+            "A linear model learns from whole treebanks alone: leave out data.unlabelled and data.temperature."
+        )
+    if config.learning.algorithm == "log_linear" and not have_sums(config.model.trees):
+        raise TreeparseError(
+            f"learning.algorithm log_linear needs probabilities, which trees {config.model.trees} do not have: choose "
+            "perceptron or mira."
+        )
+
+
+def fit_linear(
+    training: LinearTraining, run: RunDirectory, state: RunState | None, console: Console
+) -> list[EpochRecord]:
+    """Train the remaining epochs and return the history of all."""
+    settings, learner = training.config.learning, Learner(training.parser, training.config.learning)
+    history = [] if state is None else list(state.history)
+    write_csv(run.metrics, history)
+    if state is not None:
+        _restore(learner, state)
+    if is_finished(history, epochs=settings.epochs, patience=settings.patience):
+        console.say(f"the run in {run.path} is finished; nothing is left to train")
+        return history
+    done = history[-1].epoch if history else 0
+    if state is not None:
+        console.say(f"resuming after epoch {done}")
+    evaluated = Parser(training.parser.config, training.parser.indexer).eval()
+    with console.during("indexing the sentences"):
+        batches = _batches(training)
+    words = sum(map(len, training.train))
+    console.say(f"{len(training.train):,} sentences, {words:,} words: up to {settings.epochs:,} epochs")
+    log = TensorBoardLog(run.tensorboard, history)
+    try:
+        for epoch in range(done + 1, settings.epochs + 1):
+            record = _epoch(training, learner, batches, evaluated, epoch, console)
+            history.append(record)
+            run.write_state(_state(training, learner, history), evaluated.state_dict())
+            log.add(record)
+            best = record.dev_las is not None and best_record(history) is record
+            console.say(f"{record}{'   best so far' if best else ''}")
+            if is_finished(history, epochs=settings.epochs, patience=settings.patience):
+                break
+    finally:
+        log.close()
+    return history
+
+
+def _epoch(
+    training: LinearTraining,
+    learner: Learner,
+    batches: Sequence[Batch],
+    evaluated: Parser,
+    epoch: int,
+    console: Console,
+) -> EpochRecord:
+    """Make the steps of an epoch, counted from 1, and measure the averaged weights on the dev set."""
+    started, loss, order = time.perf_counter(), 0.0, [*range(len(batches))]
+    random.Random(f"{training.config.seed}/{epoch}").shuffle(order)
+    learner.start_epoch(epoch)
+    with Bar(len(order), stream=sys.stdout, hidden=not console.shows_bars, desc=f"epoch {epoch}", unit="step") as bar:
+        for index in order:
+            loss += learner.learn(batches[index])
+            bar.update()
+    learner.end_epoch()
+    words, seconds = sum(map(len, training.train)), time.perf_counter() - started
+    assert isinstance(evaluated.scorer, LinearScorer)
+    evaluated.scorer.set_weights(**learner.averages())
+    scores = AttachmentScores()
+    if training.dev:
+        scores.update(training.dev, with_parses(training.dev, evaluated.parse(training.dev)))
+    values = scores.compute() if training.dev else None
+    return EpochRecord(
+        epoch=epoch,
+        loss=loss / words,
+        learning_rate=learner.rate,
+        dev_uas=None if values is None else float(values["uas"]),
+        dev_las=None if values is None else float(values["las"]),
+        words_per_second=words / seconds,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _batches(training: LinearTraining) -> list[Batch]:
+    """Return the batches of all epochs: sentences of similar length."""
+    order, size = [*range(len(training.train))], training.config.learning.batch_sentences
+    random.Random(f"{training.config.seed}/batches").shuffle(order)
+    order.sort(key=lambda index: len(training.train[index]))
+    chunks = (order[start : start + size] for start in range(0, len(order), size))
+    return [training.parser.indexer.collate([training.train[index] for index in chunk], chunk) for chunk in chunks]
+
+
+def _state(training: LinearTraining, learner: Learner, history: Sequence[EpochRecord]) -> RunState:
+    return RunState(
+        identity=training.identity,
+        threads=torch.get_num_threads(),
+        step=learner.step,
+        history=history,
+        weights=learner.weights,
+        optimizer={},
+        average=learner.sums,
+    )
+
+
+def _restore(learner: Learner, state: RunState) -> None:
+    """Set the weights and sums of a state; raise if it does not fit."""
+    with misfits_of(state.source):
+        check_tensors(state.weights, learner.weights, "its weights")
+        check_tensors(state.average, learner.sums, "its sums of weights")
+    learner.weights = {name: state.weights[name].clone() for name in learner.weights}
+    learner.sums = {name: (state.average or {})[name].clone() for name in learner.sums}
+    learner.step = state.step
