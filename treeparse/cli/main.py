@@ -39,6 +39,7 @@ COMMANDS = (
     "check",
     "config",
     "constraints",
+    "weights",
     "render",
     "serve",
     "card",

@@ -22,7 +22,7 @@ from treeparse.kernels.linear.updates import (
 from treeparse.model import Parser
 from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm
-from treeparse.training.linear.vectors import differences, gradients, vector_scores
+from treeparse.training.linear.vectors import differences, gradients, tree_cells, vector_scores
 from treeparse.training.settings.config import LearningConfig
 from treeparse.trees import TreeCRF
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
@@ -133,13 +133,22 @@ class Learner:
         with torch.enable_grad():
             leaves = [score.clone().requires_grad_() for score in scored.scores]
             trees = self._trees(leaves, scored.lengths)
-            loss = (trees.log_partition - trees.score(scored.gold)).sum()
+            loss = trees.log_partition.sum() - self._score(scored, leaves).sum()
             slopes = torch.autograd.grad(-loss, leaves)
         parts = gradients(slopes, self.kinds, self.scorer.arrays, LEAST_GRADIENT)
         vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, len(batch), self._weights)
         rates = np.full(len(batch), self.rate)
         add_vectors(vectors, rates, self.step, self._weights, self.sums["parts"].numpy())
         return float(loss)
+
+    def _score(self, scored: Scored, scores: list[Tensor]) -> Tensor:
+        """Return the scores ``(B,)`` of the gold trees, also of those whose arcs cross where no tree's do."""
+        total = torch.zeros(len(scored.gold), dtype=torch.float64)
+        for cells, own in zip(tree_cells(scored.gold, scored.lengths, self.kinds), scores, strict=True):
+            index = torch.from_numpy(cells)
+            values = own.flatten(1).gather(1, index.clamp_min(0)).double()
+            total = total + torch.where(index >= 0, values, 0.0).sum(-1)
+        return total
 
     def _learn_labels(self, batch: Batch, heads: Tensor) -> float:
         labels = batch.labels
