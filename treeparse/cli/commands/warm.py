@@ -47,6 +47,21 @@ def _score(lstm: Any) -> None:
         LabelBiaffine(4, 2).of_pairs(torch.zeros(2, 4), torch.zeros(2, 4), torch.tensor([0]), torch.tensor([1]))
 
 
+def _learn(trees: Any) -> None:
+    """Make a step of learning of a linear parser of one sentence, and parse the sentence."""
+    from treeparse.model import Parser, ParserConfig
+    from treeparse.model.config import LinearConfig
+    from treeparse.sentence import Sentence
+    from treeparse.training.linear.learner import Learner
+    from treeparse.training.settings.config import LearningConfig
+
+    sentence = Sentence(("a", "b"), upos=("A", "B"), heads=(0, 1), labels=("root", "c"))
+    parser = Parser.build(ParserConfig(trees=trees, scorer=LinearConfig(bits=4, label_bits=4)), [sentence]).eval()
+    for algorithm in ("mira", "log_linear"):
+        Learner(parser, LearningConfig(algorithm)).learn(parser.collate([sentence]))
+    parser.scorer(parser.collate([sentence])).labels.from_heads(0, 2)
+
+
 def _multiply(p: Any) -> None:
     """Differentiate the marginals of a distribution, in the precision of its scores."""
     p.flat.sums_as_given.hessian_vector_products([part.unsqueeze(0) for part in p.flat.given])
@@ -77,6 +92,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("siblings", lambda p: p.sample()),
     ("siblings", lambda p: p.log_marginals),
     *((kind, lambda p: p.mode) for kind in ("crossing-siblings", "crossing-siblings-64")),
+    *((kind, _learn) for kind in ("linear", "linear-siblings")),
     ("single-root", lambda p: p.topk(2)),
 )
 
@@ -220,11 +236,13 @@ def _rare_full_collections() -> Iterator[None]:
 
 
 def _argument(kind: str) -> Any:
-    """Return the argument of a call: a layer or a distribution."""
+    """Return the argument of a call: a layer, a distribution or the kind of trees of a linear parser."""
     import torch
 
     from treeparse import trees
 
+    if kind.startswith("linear"):
+        return "siblings" if kind == "linear-siblings" else "projective"
     if kind == "scorer":
         return torch.nn.LSTM(4, 4)
     scores = torch.zeros(1, 4, 4)

@@ -15,7 +15,7 @@ from jsonargparse import ArgumentError, ArgumentParser
 
 from treeparse.data.files import expand_paths
 from treeparse.errors import TreeparseError, did_you_mean
-from treeparse.model.config import ENCODERS, ParserConfig
+from treeparse.model.config import ENCODERS, LinearConfig, ParserConfig
 from treeparse.model.folder.hub import check_local_model
 from treeparse.names import OBJECTIVES
 from treeparse.nn.config import TransformerConfig, no_adapters
@@ -39,7 +39,7 @@ from treeparse.training.settings.components import (
 )
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LearningConfig, TrainConfig
 from treeparse.upgrades import upgraded_settings, values_of_before
-from treeparse.user_code import check_module
+from treeparse.user_code import check_module, import_code
 
 if TYPE_CHECKING:
     from treeparse.objectives import Objective
@@ -126,6 +126,9 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
             learning=values.learning,
         )
     _check_objective(objective, objective_options, path)
+    scorer = config.model.scorer
+    if isinstance(scorer, LinearConfig) and scorer.attributes is not None:
+        import_code(scorer.attributes.rpartition(".")[0])
     return PendingConfig(config, objective_arguments, path)
 
 
