@@ -23,8 +23,8 @@ from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm, TreeKind
 from treeparse.sentence import Sentence
 from treeparse.training import load_config, train
-from treeparse.training.linear.learner import Learner
-from treeparse.training.settings.config import LearningConfig
+from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, have_sums
 
 TRAINING = learnable_sentences(40, seed=1)
@@ -34,11 +34,11 @@ every_trees = pytest.mark.parametrize("trees", get_args(TreeKind))
 every_algorithm = pytest.mark.parametrize("algorithm", get_args(Algorithm))
 
 
-def learner_of(trees: TreeKind, **settings: object) -> Learner:
+def learner_of(trees: TreeKind, **settings: object) -> LinearLearner:
     """A learner after a few steps, so that its weights are not 0."""
     config = ParserConfig(trees=trees, scorer=SCORER)
     parser = Parser.build(config, TRAINING)
-    learner = Learner(parser, LearningConfig(**{"k": 1, **settings}))  # pyright: ignore[reportArgumentType]
+    learner = LinearLearner(parser, LinearLearningConfig(**{"k": 1, **settings}))  # pyright: ignore[reportArgumentType]
     stream = torch.Generator().manual_seed(2)
     for name, weights in learner.weights.items():
         learner.weights[name] = torch.randn(weights.shape, generator=stream) / 4
@@ -48,7 +48,7 @@ def learner_of(trees: TreeKind, **settings: object) -> Learner:
 class DenseParts:
     """The feature vectors ``(cells, 2**bits)`` of all parts of one sentence, of each kind."""
 
-    def __init__(self, learner: Learner, sentence: Sentence) -> None:
+    def __init__(self, learner: LinearLearner, sentence: Sentence) -> None:
         self.batch = learner.parser.collate([sentence])
         self.size, scorer = len(sentence) + 1, learner.scorer
         self.shapes = [(self.size,) * 2, *((self.size,) * 3 for _ in learner.kinds)]
@@ -73,7 +73,7 @@ class DenseParts:
         pairs = zip(self.features, self.shapes, strict=True)
         return [(rows @ weights.double()).reshape(1, *shape) for rows, shape in pairs]
 
-    def of_tree(self, learner: Learner, heads: Tensor) -> Tensor:
+    def of_tree(self, learner: LinearLearner, heads: Tensor) -> Tensor:
         """The feature vector of a tree ``(1, n+1)``."""
         words = torch.arange(1, self.size)
         total = self.features[0][heads[0, 1:] * self.size + words].sum(0)
@@ -117,7 +117,7 @@ def test_a_step_goes_from_the_best_tree_to_the_gold_tree(trees: TreeKind, algori
             cost = torch.ones_like(scores[0])
             cost[0, gold[0, 1:], range(1, dense.size)] = 0
             scores[0] = scores[0] + cost
-        best = DISTRIBUTIONS[trees](*scores, dense.batch.lengths).mode
+        best = DISTRIBUTIONS[trees](*[*scores, dense.batch.lengths]).mode
         wrong = int((best != gold).sum())
         difference = dense.of_tree(learner, gold) - dense.of_tree(learner, best)
         step = float(wrong > 0)
@@ -154,7 +154,7 @@ def test_every_algorithm_learns(trees: TreeKind, algorithm: Algorithm) -> None:
         return  # refused: see below
     config = ParserConfig(trees=trees, scorer=SCORER)
     parser = Parser.build(config, TRAINING).eval()
-    learner, scorer = Learner(parser, LearningConfig(algorithm=algorithm, rate=1.0)), parser.scorer
+    learner, scorer = LinearLearner(parser, LinearLearningConfig(algorithm=algorithm, rate=1.0)), parser.scorer
     batches = [parser.collate(TRAINING[start : start + 8]) for start in range(0, 40, 8)]
     losses = [sum(map(learner.learn, batches)) for _ in range(6)]
     assert losses[-1] < losses[0] / 2
@@ -171,7 +171,7 @@ def test_partial_trees_are_learned_from() -> None:
     known = [replace(each, heads=(-1, *each.heads[1:]), labels=("_", *each.labels[1:])) for each in TRAINING]  # pyright: ignore
     parser = Parser.build(ParserConfig(scorer=SCORER), TRAINING).eval()
     for algorithm in get_args(Algorithm):
-        learner = Learner(parser, LearningConfig(algorithm=algorithm, rate=1.0))
+        learner = LinearLearner(parser, LinearLearningConfig(algorithm=algorithm, rate=1.0))
         batches = [parser.collate(known[start : start + 8]) for start in range(0, 40, 8)]
         losses = [sum(map(learner.learn, batches)) for _ in range(5)]
         assert losses[-1] < losses[0] / 2
@@ -243,16 +243,16 @@ def test_a_resumed_run_ends_with_the_same_model(
 ) -> None:
     whole = train(load_config(None, settings), quiet=True)
     other = [*settings, f"--output={tmp_path / 'other'}"]
-    learned, calls = Learner.learn, [0]
+    learned, calls = LinearLearner.learn, [0]
 
-    def breaking(self: Learner, batch: object) -> float:
+    def breaking(self: LinearLearner, batch: object) -> float:
         calls[0] += 1
         if calls[0] == 8:  # in the third epoch of three steps each
             raise KeyboardInterrupt
         return learned(self, batch)  # pyright: ignore[reportArgumentType]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Learner, "learn", breaking)
+        patched.setattr(LinearLearner, "learn", breaking)
         with pytest.raises(KeyboardInterrupt):
             train(load_config(None, other), quiet=True)
     resumed = train(load_config(None, other), resume=True, quiet=True)
@@ -321,6 +321,8 @@ def test_attributes_by_a_function_of_ones_own(own_attributes: None, settings: li
         (["--learning.algorithm=log_linear", "--model.trees=nonprojective_siblings"], "log_linear needs probabilities"),
         (["--learning.algorithm=adagrad"], "learning.algorithm must be perceptron or mira or log_linear"),
         (["--learning.k=0"], "learning.k must be at least 1"),
+        (["--optimization.epochs=3"], "A linear model is trained by learning, not by optimization"),
+        (["--model.scorer.type=biaffine"], "learning trains linear models alone"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(

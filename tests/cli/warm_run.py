@@ -8,10 +8,11 @@ import importlib
 import json
 import logging
 import pkgutil
+import re
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from helpers.sentences import learnable_sentences
@@ -22,7 +23,12 @@ import treeparse.kernels
 from treeparse import LabeledCRF, NonProjectiveCRF, Parser, ProjectiveCRF, SecondOrderCRF, SiblingCRF
 from treeparse.cli.main import main
 from treeparse.model import ParserConfig
+from treeparse.model.config import LinearConfig
+from treeparse.names import Algorithm, TreeKind
 from treeparse.nn import BiLSTMConfig
+from treeparse.sentence import Sentence
+from treeparse.training.linear.learner import LinearLearner
+from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees.families.kernel_family import METHODS
 
 
@@ -86,6 +92,17 @@ def use_all() -> None:
     for decoder in ("nonprojective", "projective", "minimum_risk"):
         parser.parse(sentences, decoder=decoder)
     _ = parser.kbest(sentences, 3), parser.sample(sentences, 3, seed=1), parser.sample(sentences, 3, replacement=False)
+    use_linear(sentences)
+
+
+def use_linear(sentences: list[Sentence]) -> None:
+    """Learn and parse with a linear model."""
+    trees: tuple[TreeKind, ...] = ("projective", "siblings", "second_order")
+    for kind in trees:
+        parser = Parser.build(ParserConfig(trees=kind, scorer=LinearConfig(bits=6, label_bits=6)), sentences).eval()
+        for algorithm in get_args(Algorithm):
+            LinearLearner(parser, LinearLearningConfig(algorithm, k=2)).learn(parser.collate(sentences))
+        parser.parse(sentences)
 
 
 if __name__ == "__main__":
@@ -98,9 +115,10 @@ if __name__ == "__main__":
     log.setLevel(logging.DEBUG)
     log.addFilter(lambda record: late.append(record.getMessage()) or False)
     use_all()
-    # Scores of other parts than arcs may be of single precision.
+    # Scores of other parts than arcs may be of single precision; weights are learned so, and then take a byte.
     signatures = {
-        name: {str(one).replace("float32", "float64") for one in each.signatures} for name, each in functions.items()
+        name: {re.sub("float32|uint8", "float64", str(one)) for one in each.signatures}
+        for name, each in functions.items()
     }
     repeated = [name for name, distinct in signatures.items() if len(distinct) > 1]
     lists = {"forgotten": forgotten, "late": late, "repeated": repeated}

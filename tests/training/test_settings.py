@@ -111,6 +111,7 @@ def test_every_setting_is_described() -> None:
         assert f"--{key} " in text
 
 
+LINEAR = {"linear"}
 BEYOND_LIKELIHOOD = {"mrt", "margin", "ge", "semisup", "distill", "partial"}  # these say what is not the default
 
 
@@ -130,6 +131,8 @@ def test_shipped_configs_are_valid(name: str) -> None:
     sections, every = set(yaml.safe_load(path.read_text(encoding="utf-8"))), set(config.to_dict())
     if name in BEYOND_LIKELIHOOD:
         assert {"output", "seed", "data", "objective"} <= sections <= every
+    elif name in LINEAR:
+        assert sections == {"output", "seed", "data", "model", "learning"}
     else:
         assert sections == every - {"init_from"}
 

@@ -31,7 +31,7 @@ from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
-from treeparse.trees import LabeledCRF, LabelSource
+from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
 from treeparse.trees.parts import named
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
 
@@ -184,19 +184,28 @@ class Parser(nn.Module, AnyParser):
         scorer if the caller has them. Scores on a GPU are not validated, because that would sync the device.
         """
         scores = self._scores(batch) if scores is None else scores
-        trees, kinds = DISTRIBUTIONS[self.config.trees], part_kinds(self.config.trees)
         validate = None if scores.arcs.device.type == "cpu" else False
-        if len(scores.others) != len(kinds):
-            raise TreeparseError(
-                f"Trees of the kind {self.config.trees!r} (model.trees) score {named(kinds)}, but the scorer "
-                f"{type(self.scorer).__name__} returns {len(scores.others)} kinds of part besides arcs: set "
-                "ScorerOutput.others."
-            )
-        arguments = [scores.arcs.double(), *scores.others, batch.lengths]
-        settings = search_settings(self.config.trees, training=self.training)
-        base = trees(*arguments, single_root=self.config.single_root, validate_args=validate, **settings)
+        base = self.trees((scores.arcs, *scores.others), batch.lengths, validate_args=validate)
         p = LabeledCRF(base, self._log_probs_of(scores.labels))
         return p if self.config.temperature == 1 else p.tempered(self.config.temperature)
+
+    def trees(self, scores: Sequence[Tensor], lengths: Tensor, *, validate_args: bool | None = None) -> TreeCRF:
+        """The distribution of each sentence's trees without labels, by the scores of arcs and of other parts, if any.
+
+        Scores are ``(B, n+1, n+1)`` and ``(B, n+1, n+1, n+1)``, lengths ``(B,)``.
+        """
+        arcs, *others = scores
+        kinds = part_kinds(self.config.trees)
+        if len(others) != len(kinds):
+            raise TreeparseError(
+                f"Trees of the kind {self.config.trees!r} (model.trees) score {named(kinds)}, but the scorer "
+                f"{type(self.scorer).__name__} returns {len(others)} kinds of part besides arcs: set "
+                "ScorerOutput.others."
+            )
+        settings = search_settings(self.config.trees, training=self.training)
+        options = {"single_root": self.config.single_root, "validate_args": validate_args, **settings}
+        arguments = [arcs.double(), *others, lengths]
+        return DISTRIBUTIONS[self.config.trees](*arguments, **options)
 
     def distribution_and_tags(self, batch: Batch) -> tuple[LabeledCRF, Tagging]:
         """:meth:`distribution`, and the probabilities of the tags that the parser predicts."""

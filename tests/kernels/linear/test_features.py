@@ -117,7 +117,9 @@ def indices_of(
 ) -> list[list[int]]:
     """The indices of each part's features in a table of so many weights."""
     columns = np.array(parts).T
-    cells = np.ravel_multi_index(tuple(columns[1:]), (SIZE,) * (len(columns) - 1))
+    cells = columns[1]
+    for column in columns[2:]:
+        cells = cells * SIZE + column
     count = np.arange(len(parts))
     kinds = [WeightedParts(columns[0], cells, count, np.ones(len(parts), np.float32), templates, is_arc)]
     table = np.broadcast_to(np.float32(0), weights)  # of which only the length matters

@@ -52,13 +52,13 @@ def _learn(trees: Any) -> None:
     from treeparse.model import Parser, ParserConfig
     from treeparse.model.config import LinearConfig
     from treeparse.sentence import Sentence
-    from treeparse.training.linear.learner import Learner
-    from treeparse.training.settings.config import LearningConfig
+    from treeparse.training.linear.learner import LinearLearner
+    from treeparse.training.settings.config import LinearLearningConfig
 
     sentence = Sentence(("a", "b"), upos=("A", "B"), heads=(0, 1), labels=("root", "c"))
     parser = Parser.build(ParserConfig(trees=trees, scorer=LinearConfig(bits=4, label_bits=4)), [sentence]).eval()
     for algorithm in ("mira", "log_linear"):
-        Learner(parser, LearningConfig(algorithm)).learn(parser.collate([sentence]))
+        LinearLearner(parser, LinearLearningConfig(algorithm)).learn(parser.collate([sentence]))
     parser.scorer(parser.collate([sentence])).labels.from_heads(0, 2)
 
 

@@ -17,7 +17,7 @@ from treeparse.model import Parser
 from treeparse.model.scorers.linear import LinearScorer
 from treeparse.progress import Bar, Console
 from treeparse.sentence import Sentence
-from treeparse.training.linear.learner import Learner
+from treeparse.training.linear.learner import LinearLearner
 from treeparse.training.settings.config import DEFAULT_OBJECTIVE, ResolvedConfig, TrainConfig
 from treeparse.training.state.history import EpochRecord, TensorBoardLog, best_record, is_finished, write_csv
 from treeparse.training.state.run_directory import RunDirectory
@@ -61,7 +61,7 @@ def fit_linear(
     training: LinearTraining, run: RunDirectory, state: RunState | None, console: Console
 ) -> list[EpochRecord]:
     """Train the remaining epochs and return the history of all."""
-    settings, learner = training.config.learning, Learner(training.parser, training.config.learning)
+    settings, learner = training.config.learning, LinearLearner(training.parser, training.config.learning)
     history = [] if state is None else list(state.history)
     write_csv(run.metrics, history)
     if state is not None:
@@ -95,7 +95,7 @@ def fit_linear(
 
 def _epoch(
     training: LinearTraining,
-    learner: Learner,
+    learner: LinearLearner,
     batches: Sequence[Batch],
     evaluated: Parser,
     epoch: int,
@@ -137,7 +137,7 @@ def _batches(training: LinearTraining) -> list[Batch]:
     return [training.parser.indexer.collate([training.train[index] for index in chunk], chunk) for chunk in chunks]
 
 
-def _state(training: LinearTraining, learner: Learner, history: Sequence[EpochRecord]) -> RunState:
+def _state(training: LinearTraining, learner: LinearLearner, history: Sequence[EpochRecord]) -> RunState:
     return RunState(
         identity=training.identity,
         threads=torch.get_num_threads(),
@@ -149,7 +149,7 @@ def _state(training: LinearTraining, learner: Learner, history: Sequence[EpochRe
     )
 
 
-def _restore(learner: Learner, state: RunState) -> None:
+def _restore(learner: LinearLearner, state: RunState) -> None:
     """Set the weights and sums of a state; raise if it does not fit."""
     with misfits_of(state.source):
         check_tensors(state.weights, learner.weights, "its weights")

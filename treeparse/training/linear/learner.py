@@ -23,9 +23,9 @@ from treeparse.model import Parser
 from treeparse.model.scorers.linear import LinearScorer, nodes_of
 from treeparse.names import Algorithm
 from treeparse.training.linear.vectors import differences, gradients, tree_cells, vector_scores
-from treeparse.training.settings.config import LearningConfig
+from treeparse.training.settings.config import LinearLearningConfig
 from treeparse.trees import TreeCRF
-from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
+from treeparse.trees.tree_kinds import part_kinds
 
 LEAST_GRADIENT = 1e-3  # of a part whose features log-linear learning updates
 LABEL_ALGORITHMS: Mapping[Algorithm, int] = {"perceptron": PERCEPTRON, "mira": MIRA, "log_linear": LOG_LINEAR}
@@ -41,7 +41,7 @@ class Scored:
     lengths: Tensor  # (B,)
 
 
-class Learner:
+class LinearLearner:
     """Learns the weights of a linear parser, a batch at a time, and averages them over all steps.
 
     Attributes:
@@ -50,7 +50,7 @@ class Learner:
         sums: for each of them, the sum of changes times their steps, float64.
     """
 
-    def __init__(self, parser: Parser, config: LearningConfig) -> None:
+    def __init__(self, parser: Parser, config: LinearLearningConfig) -> None:
         scorer = parser.scorer
         assert isinstance(scorer, LinearScorer)
         self.parser, self.scorer, self.config = parser, scorer, config
@@ -97,11 +97,7 @@ class Learner:
         return Scored(trees, scores, heads if known is None else known.mode, batch.lengths)
 
     def _trees(self, scores: list[Tensor], lengths: Tensor) -> TreeCRF:
-        """Return the distribution of the trees, without the labels."""
-        config = self.parser.config
-        settings = search_settings(config.trees, training=True)
-        arguments = [scores[0].double(), *scores[1:], lengths]
-        return DISTRIBUTIONS[config.trees](*arguments, single_root=config.single_root, validate_args=False, **settings)
+        return self.parser.trees(scores, lengths, validate_args=False)
 
     def _learn_margin(self, batch: Batch, scored: Scored) -> float:
         """Learn from the best trees: by the perceptron, or by MIRA from the best by score and number of wrong words."""

@@ -107,6 +107,8 @@ class Keys:
         last = _SYNONYMS.get(last, last)
         names = {each: each.rpartition(".")[2] for each in keys}
         namesakes = [each for each in keys if names[each] == last]
+        if not key.startswith("learning"):  # most models are neural
+            namesakes = [each for each in namesakes if not each.startswith("learning")] or namesakes
         alike = get_close_matches(last, names.values(), n=1)
         return (
             get_close_matches(key, namesakes, n=1, cutoff=0)

@@ -186,7 +186,7 @@ class OptimizationConfig:
 
 
 @dataclass(frozen=True)
-class LearningConfig:
+class LinearLearningConfig:
     """How a linear model learns (model.scorer.type linear); neural models have optimization instead.
 
     Weights are averaged over all steps. Trees that no distribution of model.trees has, because arcs cross, are learned
@@ -264,7 +264,7 @@ class TrainConfig:
     objective: Mapping[str, Any] = field(default_factory=lambda: {"class_path": DEFAULT_OBJECTIVE})
     optimization: OptimizationConfig = field(default_factory=OptimizationConfig)
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
-    learning: LearningConfig = added_setting(LearningConfig(), before=LearningConfig())
+    learning: LinearLearningConfig = added_setting(LinearLearningConfig(), before=LinearLearningConfig())
 
     @property
     def is_linear(self) -> bool:
@@ -291,8 +291,9 @@ class TrainConfig:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain data for YAML or JSON."""
-        return json.loads(json.dumps(asdict(self)))
+        """Return the settings as plain data for YAML or JSON; neural models have no ``learning``."""
+        settings = json.loads(json.dumps(asdict(self)))
+        return settings if self.is_linear else {name: each for name, each in settings.items() if name != "learning"}
 
     def to_yaml(self) -> str:
         """Return the text of a config file that `load_config` reads back."""

@@ -37,7 +37,7 @@ from treeparse.training.settings.components import (
     component_settings,
     list_settings,
 )
-from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LearningConfig, TrainConfig
+from treeparse.training.settings.config import DEFAULT_OBJECTIVE, SECTIONS, LinearLearningConfig, TrainConfig
 from treeparse.upgrades import upgraded_settings, values_of_before
 from treeparse.user_code import check_module, import_code
 
@@ -107,6 +107,7 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
     every = read_options(options)
     with _faults_as_sentences(path):
         names, settings = chosen_components({} if path is None else file_settings(path), every)
+        _check_sections(names, settings, every)
         settings = settings if of_run else without_replaced_length(settings, every)
         objective_options = [option for option in every if option.key.partition(".")[0] == "objective"]
         others = [option for option in every if option not in objective_options]
@@ -130,6 +131,19 @@ def read_settings(path: str | Path | None, options: Sequence[str] = (), *, of_ru
     if isinstance(scorer, LinearConfig) and scorer.attributes is not None:
         import_code(scorer.attributes.rpartition(".")[0])
     return PendingConfig(config, objective_arguments, path)
+
+
+def _check_sections(names: Names, settings: Mapping[Any, Any], options: Sequence[Option]) -> None:
+    """Raise for settings of learning or optimization that the model has no use for."""
+    of_options = {option.key.partition(".")[0] for option in options}
+    if "linear" in names and "optimization" in of_options:
+        raise TreeparseError(
+            "A linear model is trained by learning, not by optimization: set learning.epochs and so on."
+        )
+    if "linear" not in names and "learning" in of_options | settings.keys():
+        raise TreeparseError(
+            "learning trains linear models alone: set optimization instead, or set model.scorer.type to linear."
+        )
 
 
 def check_inputs(config: TrainConfig) -> None:
@@ -235,9 +249,9 @@ def _build_parser(names: Names, of_run: bool = False) -> ArgumentParser:
         component.add_arguments(parser, kind)
     for name in ("optimization", "trainer"):
         parser.add_class_arguments(SECTIONS[name], name)
-    parser.add_class_arguments(LearningConfig, "learning")
+    parser.add_class_arguments(LinearLearningConfig, "learning")
     if of_run:
-        kinds = {**SECTIONS, "learning": LearningConfig, "model": ParserConfig, **component_settings(names)}
+        kinds = {**SECTIONS, "learning": LinearLearningConfig, "model": ParserConfig, **component_settings(names)}
         before = {key: values_of_before(kind) for key, kind in kinds.items()}
         for component in COMPONENTS:
             before["model"].pop(component.name, None)  # the defaults of its own arguments hold

@@ -68,13 +68,17 @@ def _written(item: object) -> str:
 def check_identity(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
     """Raise unless a run with the identity ``before`` may resume with the identity ``now``.
 
-    The patience may change, and with a constant learning rate the number of epochs too, because past steps are then the
-    same under the new settings.
+    The patience may change, and with a constant learning rate or a linear model the number of epochs too, because past
+    steps are then the same under the new settings.
     """
     earlier, settings = _binding(deepcopy(dict(before["settings"]))), deepcopy(dict(now["settings"]))
     constant = settings["optimization"]["schedule"] == "constant"
     for name in ("patience", "epochs") if constant else ("patience",):
         settings["optimization"][name] = earlier["optimization"].get(name)
+    if "learning" not in settings:  # a neural model has none
+        earlier.pop("learning", None)
+    else:  # the steps of a linear model do not depend on their number
+        settings["learning"] |= {name: earlier.get("learning", {}).get(name) for name in ("epochs", "patience")}
     problems = differing_settings(earlier, settings)
     only_budget = [problem.split()[0] for problem in problems] == ["optimization.epochs"]
     old_digests, digests = before["digests"], now["digests"]
