@@ -200,7 +200,7 @@ def test_parses_keep_the_order_and_do_not_depend_on_the_batch(batch_words: int) 
 WORDS = sorted({form for sentence in TRAINING for form in sentence.forms})
 STREAM = random.Random(8)
 SHORT = [Sentence(tuple(STREAM.choices(WORDS, k=1 + number % 4))) for number in range(40)]
-DECODERS = pytest.mark.parametrize("decoder", ["nonprojective", "projective", "minimum_risk"])
+DECODERS = pytest.mark.parametrize("decoder", ["arcs_first", "nonprojective", "projective", "minimum_risk"])
 
 
 @pytest.mark.parametrize("single_root", [True, False])
@@ -239,11 +239,25 @@ def test_parses_of_every_decoder_by_enumeration(decoder: Decoder, single_root: b
             heads, labels = parser.distribution(parser.collate([SHORT[number]])).minimum_risk()
             assert heads[0, 1:].tolist() == list(parse.heads)
             assert [parser.indexer.labels.item(label) for label in labels[0, 1:].tolist()] == list(parse.labels)
+        elif decoder == "arcs_first":
+            # The probability of a tree without labels is the sum over its labels; then comes its best labelling.
+            weights: defaultdict[tuple[int, ...], float] = defaultdict(float)
+            for tree in every:
+                weights[tree.heads] += math.exp(tree.log_prob)
+            expected = next(tree for tree in every if tree.heads == max(weights, key=weights.__getitem__))
         else:
             expected = every_labelled_tree(number, single_root, decoder == "projective")[0]
         assert same(parse, expected)
         differ += (parse.heads, parse.labels) != (every[0].heads, every[0].labels)
     assert (differ > 0) is (decoder != "nonprojective")
+
+
+def test_arcs_first_keeps_known_labels() -> None:
+    parser = parser_of(True)
+    known = [replace(each, heads=(-1,) * len(each), labels=("root", *"_" * (len(each) - 1))) for each in SHORT]
+    parses = parser.parse(known, decoder="arcs_first", keep_heads=True)
+    assert all(parse.heads[0] == 0 and parse.labels[0] == "root" for parse in parses)
+    assert any(parse.heads[0] != 0 for parse in parser.parse(SHORT, decoder="arcs_first"))
 
 
 def arcs_of(parse: Parse) -> list[tuple[int, int, str]]:
@@ -306,7 +320,9 @@ def test_the_configs_decoder_is_the_default(tmp_path: Path) -> None:
 def test_impossible_decoders_and_lists_are_refused() -> None:
     parser = random_parser(replace(CONFIG, decoder="minimum_risk"))
     unknown: Any = "finest"
-    with pytest.raises(TreeparseError, match="Unknown decoder 'finest': choose one of best, nonprojective, proj"):
+    with pytest.raises(
+        TreeparseError, match="Unknown decoder 'finest': choose one of best, arcs_first, nonprojective, proj"
+    ):
         replace(CONFIG, decoder=unknown)
     for call in (parser.parse, lambda sentences, decoder: parser.kbest(sentences, 1, decoder=decoder)):
         with pytest.raises(TreeparseError, match="Unknown decoder 'finest'"):

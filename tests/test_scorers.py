@@ -142,7 +142,9 @@ def test_a_custom_scorer_beyond_the_machine_names_its_setting(custom: str) -> No
 @pytest.mark.parametrize("option", ["class_path=my_scorer.Missing", "type=nothing", "class_path=my_scorer.OwnScorer2"])
 def test_a_scorer_that_does_not_exist_is_a_sentence(custom: str, option: str, tiny_config: Path) -> None:
     expected = (
-        r"Unknown scorer 'nothing'. Scorers: biaffine, or" if "type" in option else "must be the name of a subclass"
+        r"Unknown scorer 'nothing'. Scorers: biaffine, linear, or"
+        if "type" in option
+        else "must be the name of a subclass"
     )
     with pytest.raises(TreeparseError, match=expected):
         load_config(tiny_config, [f"--model.scorer.{option}"])
@@ -162,6 +164,6 @@ def test_a_model_without_a_scorer_is_biaffine(tmp_path: Path) -> None:
     path.write_text(json.dumps(config), encoding="utf-8")
     loaded = Parser.from_pretrained(tmp_path / "model")
     assert loaded.config.scorer == BiaffineConfig() and loaded.parse(TRAINING) == parser.parse(TRAINING)
-    path.write_text(json.dumps({**config, "scorer": {"type": "linear"}}), encoding="utf-8")
-    with pytest.raises(TreeparseError, match=r'scorer, type must be "biaffine", got "linear"'):
+    path.write_text(json.dumps({**config, "scorer": {"type": "cubic"}}), encoding="utf-8")
+    with pytest.raises(TreeparseError, match=r'scorer, type must be "biaffine" or "linear", got "cubic"'):
         Parser.from_pretrained(tmp_path / "model")

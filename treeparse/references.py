@@ -37,6 +37,8 @@ Michael Collins and Terry Koo 2005. Discriminative Reranking for Natural Languag
     31(1).
 Charles J. Colbourn, Wendy J. Myrvold and Eugene Neufeld 1996. Two Algorithms for Unranking Arborescences. Journal of
     Algorithms 20.
+Koby Crammer and Yoram Singer 2003. Ultraconservative Online Algorithms for Multiclass Problems. Journal of Machine
+    Learning Research 3.
 Anthony C. Davison and David V. Hinkley 1997. Bootstrap Methods and Their Application. Cambridge University Press.
 Gregory Druck, Gideon Mann and Andrew McCallum 2009. Semi-supervised Learning of Dependency Parsers using Generalized
     Expectation Criteria. ACL-IJCNLP.
@@ -51,11 +53,14 @@ Michael L. Fredman, Robert Sedgewick, Daniel D. Sleator and Robert E. Tarjan 198
     Self-Adjusting Heap. Algorithmica 1.
 Yarin Gal and Zoubin Ghahramani 2016. A Theoretically Grounded Application of Dropout in Recurrent Neural Networks.
     NIPS.
+Yoav Freund and Robert E. Schapire 1999. Large Margin Classification Using the Perceptron Algorithm. Machine Learning
+    37(3).
 Kuzman Ganchev, João Graça, Jennifer Gillenwater and Ben Taskar 2010. Posterior Regularization for Structured Latent
     Variable Models. Journal of Machine Learning Research 11.
 Joshua Goodman 1998. Parsing Inside-Out. PhD thesis, Harvard University.
 Yves Grandvalet and Yoshua Bengio 2004. Semi-supervised Learning by Entropy Minimization. NIPS.
 Chuan Guo, Geoff Pleiss, Yu Sun and Kilian Q. Weinberger 2017. On Calibration of Modern Neural Networks. ICML.
+Clifford Hildreth 1957. A Quadratic Programming Procedure. Naval Research Logistics Quarterly 4(1).
 Daniel G. Horvitz and Donovan J. Thompson 1952. A Generalization of Sampling Without Replacement from a Finite
     Universe. Journal of the American Statistical Association 47.
 Jeremy Howard and Sebastian Ruder 2018. Universal Language Model Fine-tuning for Text Classification. ACL.
@@ -82,6 +87,7 @@ Eugene L. Lawler 1972. A Procedure for Computing the K Best Solutions to Discret
     Application to the Shortest Path Problem. Management Science 18(7).
 Andrew McCallum, Gideon Mann and Gregory Druck 2007. Generalized Expectation Criteria. Technical report, University of
     Massachusetts.
+Ryan McDonald, Koby Crammer and Fernando Pereira 2005. Online Large-Margin Training of Dependency Parsers. ACL.
 Ryan McDonald and Fernando Pereira 2006. Online Learning of Approximate Dependency Parsing Algorithms. EACL.
 Ryan McDonald and Giorgio Satta 2007. On the Complexity of Non-Projective Data-Driven Dependency Parsing. IWPT.
 Stephen Merity, Nitish Shirish Keskar and Richard Socher 2018. Regularizing and Optimizing LSTM Language Models. ICLR.

@@ -360,7 +360,7 @@ def test_a_model_is_scored_under_every_decoder(
             outputs.append(capsys.readouterr().out.splitlines()[2:])
         assert outputs[0] == outputs[1]
         seen.add("\n".join(outputs[0]))
-    assert len(seen) == 3
+    assert len(seen) == 4
 
 
 def leaves_moved(sentence: ConlluSentence, rng: random.Random) -> ConlluSentence:

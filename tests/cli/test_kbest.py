@@ -162,7 +162,7 @@ def test_a_model_whose_decoder_has_no_lists(
     (tmp_path / "model" / "config.json").write_text(json.dumps(config | {"decoder": "finest"}))
     assert kbest(tmp_path / "model", source, "-k", 2) == 2
     assert (
-        'decoder must be "best" or "nonprojective" or "projective" or "minimum_risk", got "finest"'
+        'decoder must be "best" or "arcs_first" or "nonprojective" or "projective" or "minimum_risk", got "finest"'
         in capsys.readouterr().err
     )
     for missing, code in (("arc_size", 2), ("decoder", 0)):  # what came later, models may lack

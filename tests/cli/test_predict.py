@@ -124,7 +124,7 @@ def test_all_decoders_can_be_asked_for(model: str, capsys: pytest.CaptureFixture
     assert get_args(Decoder) == DECODERS
     with pytest.raises(SystemExit):
         predict(model, "-", "--decoder", "finest")
-    assert "Unknown decoder 'finest': choose one of best, nonprojective, projective, minimum_risk" in (
+    assert "Unknown decoder 'finest': choose one of best, arcs_first, nonprojective, projective, minimum_risk" in (
         capsys.readouterr().err
     )
 

@@ -111,7 +111,7 @@ def test_every_setting_is_described() -> None:
         assert f"--{key} " in text
 
 
-LINEAR = {"linear"}
+LINEAR = {"linear", "linear_rich"}
 BEYOND_LIKELIHOOD = {"mrt", "margin", "ge", "semisup", "distill", "partial"}  # these say what is not the default
 
 

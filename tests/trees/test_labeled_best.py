@@ -282,3 +282,23 @@ def test_conditions_that_no_tree_meets_or_that_do_not_fit(case: Case) -> None:
             p.given(open_, wrong)
     with pytest.raises(TreeparseError, match="1 or more, got 0"):
         p.topk(0)
+
+
+def test_arcs_first_falls_back_on_the_best_labelled_tree_item_by_item() -> None:
+    """The best tree without labels, unless one of its arcs has no allowed label; the other items keep theirs."""
+    stream = torch.Generator().manual_seed(4)
+    scores = torch.randn(3, 6, 6, generator=stream, dtype=torch.float64) * 3
+    labels = torch.randn(3, 6, 6, 4, generator=stream, dtype=torch.float64)
+    free = LabeledCRF(NonProjectiveCRF(scores), labels)
+    heads, best_labels = free.decode("arcs_first")
+    assert torch.equal(heads, free.base.mode)
+    word = torch.arange(1, 6)
+    assert torch.equal(best_labels[:, 1:], labels[torch.arange(3).unsqueeze(-1), heads[:, 1:], word].argmax(-1))
+    forbidden = labels.clone()
+    forbidden[1, heads[1, 2], 2] = -torch.inf
+    p = LabeledCRF(NonProjectiveCRF(scores), forbidden)
+    found = p.decode("arcs_first")
+    for kept in (0, 2):
+        assert torch.equal(found.heads[kept], heads[kept]) and torch.equal(found.labels[kept], best_labels[kept])
+    assert torch.equal(found.heads[1], p.mode.heads[1]) and torch.equal(found.labels[1], p.mode.labels[1])
+    assert p.log_prob(*found).isfinite().all()

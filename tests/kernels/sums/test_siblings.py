@@ -151,9 +151,10 @@ def test_siblings_of_float32(single_root: bool) -> None:
     lengths = np.array([9, 4])
     log_z, *marginals = log_partition_and_marginals(arcs, single, lengths, single_root=single_root)
     expected_z, *expected = log_partition_and_marginals(arcs, single.astype(float), lengths, single_root=single_root)
-    np.testing.assert_array_equal(log_z, expected_z)
+    # Kernels of two types are compiled apart, so that the last bit of a sum may differ.
+    np.testing.assert_allclose(log_z, expected_z, rtol=1e-15)
     assert marginals[1].dtype == np.float32
-    np.testing.assert_array_equal(marginals[1], expected[1].astype(np.float32))
+    np.testing.assert_allclose(marginals[1], expected[1], rtol=2**-23)
 
 
 @ROOTS

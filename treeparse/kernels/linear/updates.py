@@ -71,8 +71,9 @@ def feature_vectors(
     for parts in kinds:
         most = len(parts.items) * int(feature_limit(parts.templates, nodes.shape[1]))
         features, starts = np.empty(most, np.int64), np.zeros(len(parts.items) + 1, np.int64)
-        arguments = lengths, nodes, *parts.templates, parts.items, parts.cells, parts.is_arc, shift_of(weights)
-        run_batch(_expand, np.ones_like, parts.items, *arguments, features, starts, threads=1)
+        items, cells = np.ascontiguousarray(parts.items), np.ascontiguousarray(parts.cells)
+        arguments = lengths, nodes, *parts.templates, items, cells, parts.is_arc, shift_of(weights)
+        run_batch(_expand, np.ones_like, items, *arguments, features, starts, threads=1)
         sizes = np.diff(starts)
         indices.append(features[: starts[-1]])
         values.append(np.repeat(parts.coefficients, sizes))

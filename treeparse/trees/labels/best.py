@@ -115,9 +115,12 @@ class BestLabeled:
 
     def mode(self) -> LabeledTree:
         """Return heads and labels ``(*batch, n+1)`` of the best labelled trees."""
+        return self._with_best_labels(self._heads_of_mode())
+
+    def _heads_of_mode(self) -> Tensor:
         arcs, bound = self.trees.arcs.detach(), self._bound
         if bound is None:
-            return self._with_best_labels(self.under_best_labels.heads)
+            return self.under_best_labels.heads
 
         def best_scores(item: Tensor, head: Tensor, dependent: Tensor) -> Tensor:
             return arcs[item, head, dependent] + self.labels.at(item, head, dependent).detach().amax(-1)
@@ -125,17 +128,18 @@ class BestLabeled:
         def best_scores_of_items(items: Tensor) -> Tensor:
             return arcs[items] + self.labels.of_items(items).best()
 
-        return self._with_best_labels(best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items))
+        return best_under_bounds(self._over(arcs + bound), best_scores, best_scores_of_items)
 
     def arcs_first(self) -> LabeledTree:
         """Return the best trees by the scores of their parts, with the best label of each arc, ``(*batch, n+1)`` both.
 
-        Where such a tree has a forbidden label, return the best labelled trees.
+        Items whose tree has an arc without an allowed label get the best labelled tree.
         """
         heads = self.trees.heads
-        greatest = torch.where(heads >= 0, self.labels.of_trees(heads).detach().amax(-1), 0.0)
-        if readable_without_sync(heads) and bool((greatest == -torch.inf).any()):
-            return self.mode()
+        has_labels = self.labels.of_trees(heads).detach().amax(-1) > -torch.inf
+        is_impossible = ((heads >= 0) & ~has_labels).any(-1, keepdim=True)
+        if not readable_without_sync(heads) or bool(is_impossible.any()):
+            heads = torch.where(is_impossible, self._heads_of_mode(), heads)
         return self._with_best_labels(heads)
 
     def minimum_risk(self, weighted: FlatTrees) -> LabeledTree:
