@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from helpers.sentences import learnable_sentences
+from helpers.sentences import learnable_sentences, text_of
 from torch import Tensor
 
 from treeparse.cli.main import main
@@ -200,18 +200,6 @@ def settings(tmp_path: Path) -> list[str]:
     data = [f"--data.train={train_file}", f"--data.dev={dev_file}", f"--output={tmp_path / 'run'}"]
     sizes = ["--model.scorer.bits=14", "--model.scorer.label_bits=10"]
     return [*data, "--model.scorer.type=linear", "--model.trees=projective", *sizes, "--learning.epochs=4"]
-
-
-def text_of(sentences: list[Sentence]) -> str:
-    rows = []
-    for sentence in sentences:
-        columns = zip(sentence.forms, sentence.upos or (), sentence.heads or (), sentence.labels or (), strict=True)
-        lines = [
-            f"{i}\t{form}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_"
-            for i, (form, tag, head, label) in enumerate(columns, 1)
-        ]
-        rows.append("\n".join(lines) + "\n\n")
-    return "".join(rows)
 
 
 def test_a_run_trains_and_its_model_is_used_by_every_command(

@@ -26,3 +26,16 @@ def _sentence(stream: random.Random, free: int) -> Sentence:
         heads=tuple(heads),
         labels=tuple(TAG_LABELS[tag] for tag in tags),
     )
+
+
+def text_of(sentences: list[Sentence]) -> str:
+    """Sentences as CoNLL-U, with their forms, UPOS and trees."""
+    rows = []
+    for sentence in sentences:
+        columns = zip(sentence.forms, sentence.upos or (), sentence.heads or (), sentence.labels or (), strict=True)
+        lines = [
+            f"{i}\t{form}\t_\t{tag}\t_\t_\t{head}\t{label}\t_\t_"
+            for i, (form, tag, head, label) in enumerate(columns, 1)
+        ]
+        rows.append("\n".join(lines) + "\n\n")
+    return "".join(rows)

@@ -10,7 +10,7 @@ from helpers.derivatives import assert_derivatives
 from helpers.tree_cases import CASES, Case, Enumerated
 from torch import Tensor
 
-from treeparse import NoTreeError, TreeparseError
+from treeparse import LabeledCRF, NonProjectiveCRF, NoTreeError, TreeparseError
 from treeparse.kernels.ties import tree_key
 from treeparse.trees.labels.best import LabeledKBest
 
