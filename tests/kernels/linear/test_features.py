@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from treeparse.kernels.linear.features import DISTANCES, Hashes, Templates
 from treeparse.kernels.linear.scores import score_arcs, score_labels, score_triples
-from treeparse.kernels.linear.tables import WeightTable
+from treeparse.kernels.linear.tables import WeightTable, decoded
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.trees.families.part_kinds import GRANDPARENTS, SIBLINGS
 
@@ -128,14 +128,31 @@ def indices_of(
     return [each.tolist() for each in np.split(vectors.indices, vectors.starts[1:-1])]
 
 
+def random_bytes(stream: np.random.Generator, *shape: int) -> WeightTable:
+    """Float8 weights of all kinds but NaN and the greatest ones."""
+    values = stream.integers(0, 0x60, shape) + 0x80 * stream.integers(0, 2, shape)
+    return WeightTable(values.astype(np.uint8), np.float32(0.125))
+
+
+def weights_of(table: WeightTable) -> NDArray[np.float32]:
+    return torch.from_numpy(table.values).view(torch.float8_e4m3fn).float().numpy() * table.scale
+
+
+def test_bytes_are_decoded_as_by_torch() -> None:
+    every = np.arange(256, dtype=np.uint8)
+    expected = torch.from_numpy(every).view(torch.float8_e4m3fn).float()
+    found = torch.tensor([float(decoded(byte)) for byte in every])
+    assert int(expected.isnan().sum()) == 2
+    assert torch.equal(found[~expected.isnan()], expected[~expected.isnan()])
+
+
 @pytest.mark.parametrize("in_bytes", [False, True])
 def test_scores_are_sums_of_weights(in_bytes: bool, stream: np.random.Generator) -> None:
     nodes, weights = random_nodes(stream), stream.normal(size=2**BITS).astype(np.float32)
-    table = WeightTable.of_floats(weights)
+    table = WeightTable(weights)
     if in_bytes:
-        codes = stream.normal(size=256).astype(np.float32)
-        table = WeightTable(stream.integers(0, 256, 2**BITS).astype(np.uint8), codes)
-        weights = codes[table.values]
+        table = random_bytes(stream, 2**BITS)
+        weights = weights_of(table)
     of_arcs = random_templates(stream, 6, between=True)
     scores = score_arcs(nodes, LENGTHS, of_arcs, table)
     expected = np.zeros_like(scores)
@@ -153,11 +170,10 @@ def test_scores_are_sums_of_weights(in_bytes: bool, stream: np.random.Generator)
 def test_labels_are_sums_of_rows(in_bytes: bool, stream: np.random.Generator) -> None:
     nodes, templates = random_nodes(stream), random_templates(stream, 5, between=True)
     rows = stream.normal(size=(2**BITS, 7)).astype(np.float32)
-    table = WeightTable.of_floats(rows)
+    table = WeightTable(rows)
     if in_bytes:
-        codes = stream.normal(size=256).astype(np.float32)
-        table = WeightTable(stream.integers(0, 256, rows.shape).astype(np.uint8), codes)
-        rows = codes[table.values]
+        table = random_bytes(stream, *rows.shape)
+        rows = weights_of(table)
     parts = [arcs()[index] for index in stream.permutation(len(arcs()))]
     scores = score_labels(nodes, LENGTHS, templates, table, np.array(parts))
     for own, found in zip(indices_of(nodes, templates, parts, 2**BITS, is_arc=True), scores, strict=True):
@@ -166,7 +182,7 @@ def test_labels_are_sums_of_rows(in_bytes: bool, stream: np.random.Generator) ->
 
 def test_a_sentence_scores_alone_as_in_a_batch(stream: np.random.Generator) -> None:
     nodes, templates = random_nodes(stream), random_templates(stream, 5, between=True)
-    table = WeightTable.of_floats(stream.normal(size=2**BITS).astype(np.float32))
+    table = WeightTable(stream.normal(size=2**BITS).astype(np.float32))
     scores = score_arcs(nodes, LENGTHS, templates, table)
     for item, n in enumerate(LENGTHS):
         alone = score_arcs(

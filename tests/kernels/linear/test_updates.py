@@ -93,7 +93,7 @@ class LabelCase:
         self.sums = np.zeros((SIZE, LABELS))
 
     def scores(self) -> np.ndarray:
-        table = WeightTable.of_floats(self.weights)
+        table = WeightTable(self.weights)
         scores = score_labels(self.nodes, self.lengths, self.templates, table, self.arcs[:, :3])
         scores[:3, ROOT] = -np.inf
         return scores

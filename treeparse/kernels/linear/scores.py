@@ -21,7 +21,7 @@ from treeparse.kernels.linear.features import (
     key,
     mix,
 )
-from treeparse.kernels.linear.tables import WeightTable, weight
+from treeparse.kernels.linear.tables import WeightTable, new_codes, weight, weight_in_row
 from treeparse.kernels.threads import run_batch
 
 BITS = 32
@@ -65,11 +65,11 @@ def shift_of(weights: np.ndarray) -> np.uint32:
 
 
 @jit
-def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, weights, codes, shift, scores):
+def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, scores):
     count, size = len(between), nodes.shape[1]
     heads, dependents = np.empty((count, size), np.uint32), np.empty((count, size), np.uint32)
     distances, no_distances = np.empty(2 * size + 1, np.uint32), np.zeros(2 * size + 1, np.uint32)
-    seen = np.empty(size, np.uint32)
+    seen, codes = np.empty(size, np.uint32), new_codes(scale)
     fill_distances(distances)
     for b in range(start, stop):
         n, rows = lengths[b], scores[b]
@@ -135,11 +135,11 @@ def _sum_over(weights, codes, sum_of_keys, seen, count, shift):
 
 @jit
 def _score_triples(
-    start, stop, lengths, nodes, slots, salts, between, distance, weights, codes, shift, siblings, scores
+    start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, siblings, scores
 ):
     count, size = len(between), nodes.shape[1]
     keys = np.empty((3, count, size), np.uint32)
-    distances = np.empty(2 * size + 1, np.uint32)
+    distances, codes = np.empty(2 * size + 1, np.uint32), new_codes(scale)
     fill_distances(distances)
     for b in range(start, stop):
         n = lengths[b]
@@ -182,7 +182,7 @@ def _score_row(n, h, d, keys, distance, distances, weights, codes, shift, siblin
 
 
 @jit
-def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distance, weights, codes, shift, arcs, scores):
+def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distance, weights, scale, shift, arcs, scores):
     templates = Templates(slots, salts, between, distance)
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
     heads, dependents = new_keys(templates, nodes.shape[1]), new_keys(templates, nodes.shape[1])
@@ -191,7 +191,7 @@ def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distanc
         b, h, d = arcs[a]
         count = label_features(nodes[b], lengths[b], templates, heads, dependents, shift, h, d, seen, features)
         for f in range(count):
-            add_row(weights[features[f]], codes, scores[a])
+            add_row(weights[features[f]], scale, scores[a])
 
 
 @jit
@@ -204,10 +204,10 @@ def label_features(nodes, n, templates, heads, dependents, shift, h, d, seen, ou
 
 
 @vector_jit
-def add_row(row, codes, total):
+def add_row(row, scale, total):
     """Add a row of weights to numbers."""
     for i in range(len(total)):
-        total[i] += weight(row, codes, i)
+        total[i] += weight_in_row(row, scale, i)
 
 
 @jit

@@ -205,7 +205,7 @@ def _update_labels(
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
     heads, dependents = new_keys(templates, nodes.shape[1]), new_keys(templates, nodes.shape[1])
     seen, scores = np.empty(nodes.shape[1], np.uint32), np.empty(labels, np.float32)
-    codes = np.empty(0, np.float32)  # which float32 weights do without
+    scale = np.float32(1)  # which float32 weights do without
     for a in range(start, stop):
         b, h, d, gold = arcs[a]
         if root_label >= 0 and labels > 1 and h == 0:
@@ -213,7 +213,7 @@ def _update_labels(
         count = label_features(nodes[b], lengths[b], templates, heads, dependents, shift, h, d, seen, features)
         scores[:] = 0
         for f in range(count):
-            add_row(weights[features[f]], codes, scores)
+            add_row(weights[features[f]], scale, scores)
         if root_label >= 0 and labels > 1:
             scores[root_label] = -np.inf
         loss[0] += _loss(scores, gold)

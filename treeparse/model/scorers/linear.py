@@ -16,7 +16,7 @@ from treeparse.data.vectors.files import WordVectors
 from treeparse.errors import TreeparseError
 from treeparse.kernels.linear.features import Hashes
 from treeparse.kernels.linear.scores import score_arcs, score_triples
-from treeparse.kernels.linear.tables import CODES, WeightTable
+from treeparse.kernels.linear.tables import WeightTable
 from treeparse.linear.arrays import as_arrays
 from treeparse.linear.attributes import NODES, AttributeHashes
 from treeparse.linear.labels import LinearLabels
@@ -95,9 +95,7 @@ class LinearScorer(Scorer):
 
 def byte_table(weights: Tensor, scale: float) -> WeightTable:
     """Return weights of one byte, as kernels read them."""
-    codes = torch.arange(CODES, dtype=torch.uint8).view(SAVED).float()
-    codes = torch.where(codes.isnan(), 0.0, codes / scale)
-    return WeightTable(weights.detach().to(SAVED).cpu().view(torch.uint8).numpy(), codes.numpy())
+    return WeightTable(weights.detach().to(SAVED).cpu().view(torch.uint8).numpy(), np.float32(1 / scale))
 
 
 def nodes_of(batch: Batch) -> Hashes:

@@ -88,7 +88,7 @@ class LinearLearner:
         self.rate = self.config.rate / epoch**0.5
 
     def _scored(self, batch: Batch) -> Scored:
-        scores = self.scorer.scores(batch, WeightTable.of_floats(self.weights["parts"].numpy()))
+        scores = self.scorer.scores(batch, WeightTable(self.weights["parts"].numpy()))
         trees = self._trees(scores, batch.lengths)
         heads = batch.heads if batch.heads is not None else torch.full(scores[0].shape[:2], -1)
         known = trees.given(heads) if bool((heads.lt(0) & batch.word_mask()).any()) else None
