@@ -39,7 +39,7 @@ def test_groups_of_features_leave_some_out() -> None:
     assert groups["all"] == list(ARCS)
     for name, templates in groups.items():
         assert name == "all" or 0 < len(templates) < len(ARCS)
-        read_templates(templates, "hdb")
+        read_templates(tuple(templates), "hdb")
     assert not any("form" in each for each in groups["no forms"])
     assert not any("+" in each or "-" in each for each in groups["no tags of words around"])
     assert all("h." in each or "h+" in each or "h-" in each for each in groups["no features of one word"])

@@ -2,8 +2,9 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from treeparse.errors import TreeparseError
 
@@ -139,7 +140,8 @@ class Template:
         return " ".join([*map(str, self.slots), *([DISTANCE] if self.distance else [])])
 
 
-def read_templates(texts: Sequence[str], roles: str) -> tuple[Template, ...]:
+@cache
+def read_templates(texts: tuple[str, ...], roles: str) -> tuple[Template, ...]:
     """Read templates that may have these roles; raise for two equal ones."""
     templates = tuple(Template.read(text, roles) for text in texts)
     if repeated := [str(each) for index, each in enumerate(templates) if each in templates[:index]]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -132,11 +133,11 @@ class Linear(ScorerKind):
         """The names of the trees' kinds of part besides arcs."""
         return [kind.name for kind in part_kinds(self.config.trees)]
 
-    @property
+    @cached_property
     def _templates(self) -> dict[str, tuple[Template, ...]]:
         return {kind: self.linear.read(kind) for kind in ("arcs", *self.kinds, "labels")}
 
-    @property
+    @cached_property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that templates read."""
         return attributes_of(template for each in self._templates.values() for template in each)
