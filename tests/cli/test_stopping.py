@@ -138,8 +138,11 @@ def test_a_signal_in_a_finalizer_ends_the_command(number: signal.Signals, monkey
             time.sleep(0.2)
             cleaned.append(number)
 
-    begin = time.monotonic()
-    with pytest.raises(stopping.Stopped) as caught, signals_exit():
-        work()
+    begin, ours = time.monotonic(), signal.signal(number, signal.SIG_DFL)  # nohup ignores SIGHUP, and so would this
+    try:
+        with pytest.raises(stopping.Stopped) as caught, signals_exit():
+            work()
+    finally:
+        signal.signal(number, ours)
     assert caught.value.exit_code == 128 + number and cleaned == [number]
     assert time.monotonic() - begin < 30
