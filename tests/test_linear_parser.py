@@ -90,13 +90,15 @@ def assert_close(found: Tensor, expected: Tensor) -> None:
 @pytest.mark.parametrize("trees", [trees for trees in get_args(TreeKind) if have_sums(trees)])
 def test_a_log_linear_step_goes_up_the_gradient(trees: TreeKind) -> None:
     learner, greatest = learner_of(trees, algorithm="log_linear", rate=0.5), 0.0
-    for sentence in TRAINING[:3]:
+    partial = replace(TRAINING[3], heads=(-1, *(TRAINING[3].heads or ())[1:]))
+    for sentence in [*TRAINING[:3], partial]:
         dense, before = DenseParts(learner, sentence), learner.weights["parts"].clone()
         weights = before.double().requires_grad_()
         arguments = [*dense.scores(weights), dense.batch.lengths]
         p = DISTRIBUTIONS[trees](*arguments)
         assert dense.batch.heads is not None
-        [slope] = torch.autograd.grad(p.log_prob(dense.batch.heads).sum(), weights)
+        likelihood = p.given(dense.batch.heads).log_partition - p.log_partition  # of the known heads
+        [slope] = torch.autograd.grad(likelihood.sum(), weights)
         learner.learn(dense.batch)
         # Parts of a gradient below 0.001 are left out.
         torch.testing.assert_close(learner.weights["parts"].double() - before, 0.5 * slope, atol=0.02, rtol=0)
@@ -362,3 +364,13 @@ def test_named_features_sum_up_to_scores(trees: TreeKind) -> None:
 
 def TAG(sentence: Sentence, node: int) -> str:
     return "<root>" if node == 0 or sentence.upos is None else sentence.upos[node - 1]
+
+
+@every_algorithm
+def test_a_sentence_without_a_tree_teaches_nothing(algorithm: Algorithm) -> None:
+    learner = learner_of("projective", algorithm=algorithm)
+    before = {name: weights.clone() for name, weights in learner.weights.items()}
+    plain = [replace(sentence, heads=None, labels=None) for sentence in TRAINING[:6]]
+    learner.learn(learner.parser.collate(plain))
+    for name, weights in learner.weights.items():
+        assert_close(weights, before[name])

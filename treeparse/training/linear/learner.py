@@ -37,8 +37,17 @@ class Scored:
 
     trees: TreeCRF
     scores: list[Tensor]  # (B, ...) of arcs and other parts, float32
-    gold: Tensor  # (B, n+1)
+    known: Tensor  # (B, n+1) the known heads; -1 for others
+    gold: Tensor  # (B, n+1) the same where all are known, otherwise the best tree that agrees with them
     lengths: Tensor  # (B,)
+
+
+def _agreeing(trees: TreeCRF, heads: Tensor, batch: Batch) -> TreeCRF | None:
+    """Return the distribution of the trees that agree with what is known; None if all heads of the batch are known."""
+    if batch.allowed is None and not bool((heads.lt(0) & batch.word_mask()).any()):
+        return None
+    known = trees.given(heads)
+    return known if batch.allowed is None else known.within(batch.allowed)
 
 
 class LinearLearner:
@@ -91,26 +100,24 @@ class LinearLearner:
         scores = self.scorer.scores(batch, WeightTable(self.weights["parts"].numpy()))
         trees = self._trees(scores, batch.lengths)
         heads = batch.heads if batch.heads is not None else torch.full(scores[0].shape[:2], -1)
-        known = trees.given(heads) if bool((heads.lt(0) & batch.word_mask()).any()) else None
-        if batch.allowed is not None:
-            known = (trees.given(heads) if known is None else known).within(batch.allowed)
-        return Scored(trees, scores, heads if known is None else known.mode, batch.lengths)
+        known = _agreeing(trees, heads, batch)
+        return Scored(trees, scores, heads, heads if known is None else known.mode, batch.lengths)
 
     def _trees(self, scores: list[Tensor], lengths: Tensor) -> TreeCRF:
         return self.parser.trees(scores, lengths, validate_args=False)
 
     def _learn_margin(self, batch: Batch, scored: Scored) -> float:
         """Learn from the best trees: by the perceptron, or by MIRA from the best by score and number of wrong words."""
-        gold, is_mira = scored.gold, self.config.algorithm == "mira"
+        gold, known, is_mira = scored.gold, scored.known, self.config.algorithm == "mira"
         k = self.config.k if is_mira else 1
         trees = scored.trees
         if is_mira:
-            cost = (gold.unsqueeze(-2) >= 0).float().expand_as(scored.scores[0]).clone()
-            cost.scatter_(-2, gold.clamp_min(0).unsqueeze(-2), 0.0)
+            cost = (known.unsqueeze(-2) >= 0).float().expand_as(scored.scores[0]).clone()
+            cost.scatter_(-2, known.clamp_min(0).unsqueeze(-2), 0.0)
             trees = self._trees([scored.scores[0] + cost, *scored.scores[1:]], scored.lengths)
         heads = trees.mode.unsqueeze(1) if k == 1 else trees.topk(k)[0]
         heads = torch.where((heads[..., 1:2] < 0) & (k > 1), gold.unsqueeze(1), heads)  # past the number of trees
-        wrong = ((gold.unsqueeze(1) != heads) & (gold.unsqueeze(1) >= 0)).sum(-1).double().numpy()
+        wrong = ((known.unsqueeze(1) != heads) & (known.unsqueeze(1) >= 0)).sum(-1).double().numpy()
         parts = differences(gold, heads, scored.lengths, self.kinds, self.scorer.arrays)
         count = wrong.size
         vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, count, self._weights)
@@ -125,11 +132,16 @@ class LinearLearner:
         return loss
 
     def _learn_gradient(self, batch: Batch, scored: Scored) -> float:
-        """Learn by a step up the gradient of the log probability of the gold trees."""
+        """Learn by a step up the gradient of the log probability of the gold trees, as far as they are known."""
         with torch.enable_grad():
             leaves = [score.clone().requires_grad_() for score in scored.scores]
             trees = self._trees(leaves, scored.lengths)
-            loss = trees.log_partition.sum() - self._score(scored, leaves).sum()
+            known, scores = _agreeing(trees, scored.known, batch), self._score(scored, leaves)
+            if known is not None:
+                is_partial = ((scored.known < 0) & batch.word_mask()).any(-1)
+                scores = torch.where(is_partial, known.log_partition, scores)
+            losses = trees.log_partition - scores
+            loss = torch.where(losses.isfinite(), losses, 0.0).sum()  # known arcs that cross are in no tree
             slopes = torch.autograd.grad(-loss, leaves)
         parts = gradients(slopes, self.kinds, self.scorer.arrays, LEAST_GRADIENT)
         vectors = feature_vectors(nodes_of(batch), scored.lengths.numpy(), parts, len(batch), self._weights)
