@@ -11,7 +11,6 @@ repeated; with --work a broken-off run goes on where it was. In the end it print
 """
 
 import argparse
-import random
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,29 +18,15 @@ import torch
 from support.reports.markdown import cpu_name
 from support.training.options import add_run_options, working_folder
 from support.training.runs import Record, append_record, read_records, train_and_score
+from support.training.treebanks import hide_half_of_the_heads
 
 from treeparse.data import load_treebank
 from treeparse.data.conllu import write_conllu
-from treeparse.data.validation import DEPREL, DEPS, HEAD, ID
-from treeparse.sentence import EMPTY
 
 OUTPUT = Path(__file__).parent / "results" / "experiment_partial.jsonl"
 EWT = "UD_English-EWT/en_ewt-ud-{}.conllu"
-SEED = 1  # of what is hidden
 ALL, HEADS, SENTENCES = "all heads", "half of the heads", "half of the sentences"
 SETTINGS = (ALL, HEADS, SENTENCES)
-
-
-def hide_half_of_the_heads(source: Path, target: Path) -> None:
-    """Write a treebank with ``_`` as HEAD and DEPREL of every word with probability 1/2."""
-    stream = random.Random(SEED)
-    lines = []
-    for line in source.read_text(encoding="utf-8").split("\n"):
-        columns = line.split("\t")
-        if len(columns) > 1 and columns[ID].isdecimal() and stream.random() < 0.5:
-            columns[HEAD] = columns[DEPREL] = columns[DEPS] = EMPTY
-        lines.append("\t".join(columns))
-    target.write_text("\n".join(lines), encoding="utf-8")
 
 
 def settings_of(setting: str, treebanks: Path, folder: Path) -> Mapping[str, object]:

@@ -49,4 +49,5 @@ def test_tables_without_training(capsys: pytest.CaptureFixture[str], monkeypatch
     monkeypatch.setattr(reproduce_lecture, "SIZES", (3, 6))
     monkeypatch.setattr(reproduce_lecture, "ROUNDS", 1)
     table = [*reproduce_lecture.complexity()]
-    assert len(table) == 4 + 12 and all(line.count("|") == 6 for line in table[2:])
+    rows = [line for line in table if line.startswith("|")]
+    assert len(rows) == 2 + 12 and all(line.count("|") == 6 for line in rows)

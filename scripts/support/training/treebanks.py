@@ -1,12 +1,16 @@
 """Treebanks under a folder of them, and parts of these."""
 
+import random
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from treeparse.data import load_treebank
+from treeparse.data.validation import DEPREL, DEPS, HEAD, ID
 from treeparse.errors import TreeparseError
-from treeparse.sentence import Sentence
+from treeparse.sentence import EMPTY, Sentence
+
+SEED = 1  # of the heads that are hidden
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,18 @@ def part_of(path: Path, part: slice, folder: Path) -> Path:
     return copy
 
 
+def hide_half_of_the_heads(source: Path, target: Path) -> None:
+    """Write a treebank with ``_`` as HEAD and DEPREL of every word with probability 1/2."""
+    stream = random.Random(SEED)
+    lines = []
+    for line in source.read_text(encoding="utf-8").split("\n"):
+        columns = line.split("\t")
+        if len(columns) > 1 and columns[ID].isdecimal() and stream.random() < 0.5:
+            columns[HEAD] = columns[DEPREL] = columns[DEPS] = EMPTY
+        lines.append("\t".join(columns))
+    target.write_text("\n".join(lines), encoding="utf-8")
+
+
 EWT_FILES, LATIN_FILES, TURKISH_FILES = (each.train.removesuffix("train.conllu") for each in (EWT, LATIN, TURKISH))
 
 
@@ -67,15 +83,21 @@ class Parts(NamedTuple):
     train: slice = slice(None)
     dev: slice | None = slice(None)
     dev_file: str = "dev"
+    half_of_the_heads: bool = False  # whether a random half of the training words are without head and label
 
 
 def files_of(treebank: Parts, treebanks: Path, folder: Path) -> dict[str, object]:
     """The training and the dev file as settings; parts of files are written into the folder."""
     source = f"{treebanks / treebank.files}{{}}.conllu"
-    train = part_of(Path(source.format("train")), treebank.train, folder)
-    if treebank.dev is None:
-        return {"data.train": train, "data.dev": "null"}
-    return {"data.train": train, "data.dev": part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)}
+    files: dict[str, object] = {"data.dev": "null"}
+    files["data.train"] = train = part_of(Path(source.format("train")), treebank.train, folder)
+    if treebank.half_of_the_heads:
+        folder.mkdir(parents=True, exist_ok=True)
+        hide_half_of_the_heads(train, folder / "half-of-the-heads.conllu")
+        files |= {"data.train": folder / "half-of-the-heads.conllu", "data.partial": "true"}
+    if treebank.dev is not None:
+        files["data.dev"] = part_of(Path(source.format(treebank.dev_file)), treebank.dev, folder)
+    return files
 
 
 def gold_sentences(treebank: Treebank, treebanks: Path, at_most: int | None = None) -> list[Sentence]:
