@@ -102,7 +102,10 @@ def check_several(sentences: object) -> None:
 def each_sentence(sentences: Iterable[Words]) -> Iterator[Words]:
     """Yield the sentences; a spaCy Doc is replaced by its sentences that have words."""
     for sentence in sentences:
-        yield from map(span_words, doc_sentences(sentence)) if is_doc(sentence) else (sentence,)
+        if not isinstance(sentence, Sentence) and is_doc(sentence):
+            yield from map(span_words, doc_sentences(sentence))
+        else:
+            yield sentence
 
 
 def as_sentences(sentences: Iterable[Words], first: int = 0) -> list[Sentence]:
@@ -136,6 +139,20 @@ def as_sentence(words: Words, index: int = 0) -> Sentence:
         TreeparseError: for a sentence that is a string, a set or another mapping, has no words, or has words that are
             empty or no strings.
     """
+    sentence = words if isinstance(words, Sentence) else _converted(words, index)
+    if not len(sentence):
+        raise TreeparseError(f"{_ordinal(index)} has no words: leave it out.")
+    if "" in sentence.forms:
+        raise TreeparseError(f"{_ordinal(index)} has an empty word, word {sentence.forms.index('') + 1}: leave it out.")
+    if {*map(type, sentence.forms)} != {str}:  # a loop over all words is slow
+        for form in sentence.forms:
+            if not isinstance(form, str):
+                raise TreeparseError(f"The words of {_ordinal(index).lower()} must be strings, got {form!r:.100}.")
+    return sentence
+
+
+def _converted(words: Words, index: int) -> Sentence:
+    """Convert a sentence of another type than `Sentence`."""
     if isinstance(words, str):
         raise TreeparseError(
             f"{_ordinal(index)} must be a list of words, got a string, {words[:50]!r}: give a list of lists, such as "
@@ -152,18 +169,9 @@ def as_sentence(words: Words, index: int = 0) -> Sentence:
     if isinstance(words, Mapping):
         words = _from_row(words, index)
     try:
-        sentence = words if isinstance(words, Sentence) else _from_words(list(words), index)
+        return words if isinstance(words, Sentence) else _from_words(list(words), index)
     except TypeError as error:
         raise TreeparseError(f"{_ordinal(index)} must be a list of words, got {words!r:.100}.") from error
-    if not len(sentence):
-        raise TreeparseError(f"{_ordinal(index)} has no words: leave it out.")
-    if "" in sentence.forms:
-        raise TreeparseError(f"{_ordinal(index)} has an empty word, word {sentence.forms.index('') + 1}: leave it out.")
-    if {*map(type, sentence.forms)} != {str}:  # a loop over all words is slow
-        for form in sentence.forms:
-            if not isinstance(form, str):
-                raise TreeparseError(f"The words of {_ordinal(index).lower()} must be strings, got {form!r:.100}.")
-    return sentence
 
 
 def with_trees(sentence: Parsed, parses: Sequence[Parse]) -> Parsed:
