@@ -225,7 +225,8 @@ def test_a_run_trains_and_its_model_is_used_by_every_command(
         assert main([*command, "-q"] if command[0] != "evaluate" else command) == 0, command
     shown = capsys.readouterr().out
     assert "h.upos=NOUN d.upos=ADJ" in shown and "label amod" in shown
-    assert "linear scores by" in (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "run" / "model" / "README.md").read_text(encoding="utf-8")
+    assert "linear scores by" in card and "It reads the words of a sentence and their UPOS" in card
 
 
 def test_a_resumed_run_ends_with_the_same_model(

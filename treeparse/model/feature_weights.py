@@ -7,7 +7,6 @@ import numpy as np
 import torch
 
 from treeparse.errors import TreeparseError
-from treeparse.kernels.linear.tables import decoded
 from treeparse.kernels.linear.updates import WeightedParts, feature_vectors
 from treeparse.linear.attributes import AttributeHashes
 from treeparse.linear.templates import BETWEEN, ROLES, Template
@@ -75,8 +74,8 @@ class _Explained:
         if not is_arc:
             nodes = (cell // self.size**2, cell // self.size % self.size, cell % self.size)
         texts = [text for template in self.scorer.templates[kind] for text in self._texts(template, nodes)]
-        values = [float(table.scale * decoded(byte)) for byte in bytes_]
-        return [FeatureWeight(*each) for each in zip(texts, values, strict=True)]
+        values = torch.from_numpy(bytes_).view(weights.dtype).float() * float(table.scale)
+        return [FeatureWeight(*each) for each in zip(texts, values.tolist(), strict=True)]
 
     def _texts(self, template: Template, nodes: tuple[int, ...]) -> list[str]:
         """Return the features of a template, in the order of the kernel."""

@@ -164,7 +164,7 @@ def _description(parser: Parser) -> str:
     config, features = parser.config, parser.indexer.features
     roots = "exactly one word" if config.single_root else "one word or more"
     weights = sum(tensor.numel() for tensor in parser.base_weights().values())
-    tags = [noun.removesuffix(" tag") for noun in features.vocabularies() if noun.endswith(" tag")]
+    tags = [TAG_COLUMNS[column] for column in features.tag_columns()]
     read = f" and their {' and '.join(tags)}" if tags else ""
     predicted = " and ".join(TAG_COLUMNS[column] for column in parser.tag_names)
     prediction = f" It predicts {predicted}, too (`treeparse predict --tags`)." if predicted else ""
