@@ -12,7 +12,7 @@ ROLES = {"h": 0, "d": 1, "s": 2, "g": 2}  # head, dependent, sibling, grandparen
 BETWEEN, DISTANCE = "b", "distance"
 MOST_SLOTS, FARTHEST = 8, 5
 
-# Templates of arcs by McDonald et al. (2005) and [Lec], and morphology; chosen on the dev set of EWT.
+# Templates of arcs by McDonald et al. (2005) and [Lec]; chosen on the dev set of EWT.
 ARCS = (
     "h.form distance",
     "h.upos distance",

@@ -38,10 +38,7 @@ class LinearTraining:
 
 def check_linear(config: TrainConfig) -> None:
     """Raise for settings that linear models have no use for, so that nothing is silently left out."""
-    if (
-        config.objective != {"class_path": DEFAULT_OBJECTIVE}
-        and config.objective.get("class_path") != DEFAULT_OBJECTIVE
-    ):
+    if config.objective.get("class_path") != DEFAULT_OBJECTIVE:
         raise TreeparseError(
             "A linear model is trained by learning.algorithm, not by an objective: leave out objective, or choose "
             "another model.scorer."
