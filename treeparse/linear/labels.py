@@ -9,6 +9,7 @@ from treeparse.kernels.linear.features import Hashes, Templates
 from treeparse.kernels.linear.scores import score_labels
 from treeparse.kernels.linear.tables import WeightTable
 from treeparse.trees.labels.arc_rows import ArcRows
+from treeparse.trees.labels.root_rule import with_root_rule
 
 AT_ONCE = 2**16  # arcs whose labels are scored at once
 
@@ -81,7 +82,4 @@ class LinearLabels:
 
     def _log_probs(self, scores: Tensor, from_root: Tensor) -> Tensor:
         """Return log probabilities from scores ``(..., L)`` of arcs; ``from_root`` marks the arcs from the root."""
-        if self.root_label >= 0 and self.count > 1:
-            is_root = torch.arange(self.count) == self.root_label
-            scores = scores.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
-        return scores.log_softmax(-1)
+        return with_root_rule(scores, from_root, self.root_label).log_softmax(-1)

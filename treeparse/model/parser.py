@@ -32,6 +32,7 @@ from treeparse.nn.precision import scoring_in
 from treeparse.objectives import Objective, Term, total_loss
 from treeparse.sentence import Sentence
 from treeparse.trees import LabeledCRF, LabelSource, TreeCRF
+from treeparse.trees.labels.root_rule import with_root_rule
 from treeparse.trees.parts import named
 from treeparse.trees.tree_kinds import DISTRIBUTIONS, part_kinds, search_settings
 
@@ -225,11 +226,8 @@ class Parser(nn.Module, AnyParser):
         """Normalise label scores ``(B, n+1, n+1, L)`` to log P(label | arc); only arcs from the root have "root"."""
         if not isinstance(labels, Tensor):
             return labels
-        labels, root = labels.double(), self.indexer.root_label
-        if root >= 0 and labels.shape[-1] > 1:
-            heads, names = (torch.arange(labels.shape[axis], device=labels.device) for axis in (1, 3))
-            labels = labels.masked_fill((heads == 0).view(-1, 1, 1) != (names == root), -torch.inf)
-        return labels.log_softmax(-1)
+        from_root = torch.arange(labels.shape[1], device=labels.device).unsqueeze(-1) == 0
+        return with_root_rule(labels.double(), from_root, self.indexer.root_label).log_softmax(-1)
 
     def loss(self, batch: Batch, objective: Objective) -> Tensor:
         """The objective and the loss of tags: a scalar, in nats, the mean over the words of sentences that have it."""

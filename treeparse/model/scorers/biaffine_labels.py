@@ -7,6 +7,7 @@ from torch import Size, Tensor
 
 from treeparse.nn.biaffine import LabelVectors, PairTerms
 from treeparse.trees.labels.arc_rows import ArcRows
+from treeparse.trees.labels.root_rule import with_root_rule
 
 MIXED = 2**24  # most numbers in memory at once when labels are scored arc by arc
 TABLE = 2**24  # most numbers of all arcs that are scored at once with gradients
@@ -87,10 +88,7 @@ class BiaffineLabels:
 
     def _possible(self, values: Tensor, from_root: Tensor) -> Tensor:
         """Return the scores, with -inf where the rule on "root" forbids a label."""
-        if self.root_label >= 0 and self.count > 1:
-            is_root = torch.arange(self.count, device=self.device) == self.root_label
-            values = values.masked_fill(is_root != from_root.unsqueeze(-1), -torch.inf)
-        return values
+        return with_root_rule(values, from_root, self.root_label)
 
     @property
     def _step(self) -> int:

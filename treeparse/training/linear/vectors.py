@@ -32,9 +32,8 @@ def differences(
     items, k, size = trees.shape
     of_gold = tree_cells(gold, lengths, kinds)
     of_trees = tree_cells(trees.reshape(-1, size), lengths.repeat_interleave(k), kinds)
-    names = ("arcs", *(kind.name for kind in kinds))
     result = []
-    for name, own, others in zip(names, of_gold, of_trees, strict=True):
+    for name, own, others in zip(_names(kinds), of_gold, of_trees, strict=True):
         others = others.reshape(items, k, -1)
         item, rank, word = np.nonzero(own[:, np.newaxis] != others)
         cells = np.stack([own[item, word], others[item, rank, word]], -1).ravel()
@@ -50,15 +49,18 @@ def gradients(
     values: Sequence[Tensor], kinds: Sequence[PartKind], arrays: Mapping[str, Templates], least: float
 ) -> list[WeightedParts]:
     """Return values of parts ``(B, ...)`` by kind, arcs first, as one vector an item; below ``least`` they are 0."""
-    names = ("arcs", *(kind.name for kind in kinds))
     result = []
-    for name, value in zip(names, values, strict=True):
+    for name, value in zip(_names(kinds), values, strict=True):
         flat = value.flatten(1).numpy()
         item, cell = np.nonzero(np.abs(flat) > least)
         result.append(
             WeightedParts(item, cell, item, flat[item, cell].astype(np.float32), arrays[name], name == "arcs")
         )
     return result
+
+
+def _names(kinds: Sequence[PartKind]) -> list[str]:
+    return ["arcs", *(kind.name for kind in kinds)]
 
 
 def vector_scores(parts: Sequence[WeightedParts], scores: Sequence[Tensor], count: int) -> np.ndarray:
