@@ -11,8 +11,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from treeparse.kernels.rows import lanes_before, largest
-from treeparse.kernels.vectors import LANES, NUMBERS, by_llvm, load, pointer_to, repeated, store
+from treeparse.kernels.rows import lanes_before
+from treeparse.kernels.vectors import LANES, NUMBERS, by_llvm, largest, load, pointer_to, repeated, store
 
 ALIGNMENT = ir.IntType(32)
 LOWEST_TOP = -1e308

@@ -21,21 +21,22 @@ from treeparse.kernels.compile import jit
 from treeparse.kernels.vectors import (
     INDEX,
     LANES,
-    NUMBERS,
     DualBuilder,
-    DualVector,
     NumpyBuilder,
+    RunningVector,
     by_llvm,
     constant,
-    load,
+    constant_vector,
+    largest,
+    load_vector,
     multiply_add,
     pointer_to,
     repeated,
-    store,
+    store_vector,
+    total_of,
 )
 
 WHOLE_NUMBERS = ir.VectorType(ir.IntType(64), LANES)
-NO_SUM = ir.Constant(ir.DoubleType(), -0.0)
 
 
 @jit
@@ -67,20 +68,24 @@ def over_rows(rows: int, numbers: int = 0, *, sums: int = 0, maxima: int = 0) ->
             repeats = [repeated(builder, number) for number in values[2 * rows : -1]]
             is_dual, count = signature.args[0].dtype is types.complex128, values[-1]
             row_builder = DualBuilder(builder) if is_dual else builder
-            running = [_Running(builder, start, is_dual=is_dual) for _ in range(totals)]
+            first = constant_vector(start, is_dual=is_dual)
+            running = [RunningVector(builder, first) for _ in range(totals)]
+            reduce = largest if maxima else total_of
             steps = count.type(0), count, count.type(LANES)
             with cgutils.for_range_slice(builder, *steps, count.type) as (index, _):
                 pointers = [builder.gep(start, [index]) for start in starts]
-                vectors = [_load(builder, pointer, is_dual=is_dual) for pointer in pointers]
+                vectors = [load_vector(builder, pointer, is_dual=is_dual) for pointer in pointers]
                 inside = lanes_before(builder, builder.sub(count, index))
                 results = code(row_builder, *(each.load() for each in running), *vectors, *repeats, inside)
                 for each, vector in zip(running, results[:totals], strict=True):
                     each.store(vector)
                 for pointer, vector in zip(pointers, results[totals:], strict=False):
-                    store(builder, vector.interleave(builder) if is_dual else vector, pointer)
+                    store_vector(builder, vector, pointer)
             if totals < 2:
-                return running[0].reduced(context) if totals else context.get_dummy_value()
-            return context.make_tuple(builder, signature.return_type, [each.reduced(context) for each in running])
+                return running[0].reduced(context, reduce) if totals else context.get_dummy_value()
+            return context.make_tuple(
+                builder, signature.return_type, [each.reduced(context, reduce) for each in running]
+            )
 
         def plainly(*arguments: Any) -> Any:
             count, length = arguments[-1], int(whole(arguments[-1]))
@@ -103,59 +108,12 @@ def over_rows(rows: int, numbers: int = 0, *, sums: int = 0, maxima: int = 0) ->
     return decorate
 
 
-class _Running:
-    """A vector of running sums or maxima, in memory that LLVM turns into registers."""
-
-    def __init__(self, builder: Any, start: float, *, is_dual: bool) -> None:
-        self._builder, self._is_dual = builder, is_dual
-        self._reduce = _sum if start == 0.0 else largest
-        first = ir.Constant(NUMBERS, [ir.Constant(ir.DoubleType(), start)] * LANES)
-        self._places = [cgutils.alloca_once_value(builder, first) for _ in range(1 + is_dual)]
-
-    def load(self) -> Any:
-        parts = [self._builder.load(place) for place in self._places]
-        return DualVector(*parts) if self._is_dual else parts[0]
-
-    def store(self, vector: Any) -> None:
-        parts = [vector.values, vector.tangents] if self._is_dual else [vector]
-        for part, place in zip(parts, self._places, strict=True):
-            self._builder.store(part, place)
-
-    def reduced(self, context: Any) -> Any:
-        parts = [self._reduce(self._builder, self._builder.load(place)) for place in self._places]
-        if not self._is_dual:
-            return parts[0]
-        result = context.make_complex(self._builder, types.complex128)
-        result.real, result.imag = parts
-        return result._getvalue()
-
-
-def _load(builder: Any, pointer: Any, *, is_dual: bool) -> Any:
-    if not is_dual:
-        return load(builder, pointer)
-    return DualVector.interleaved(builder, load(builder, pointer, ir.VectorType(ir.DoubleType(), 2 * LANES)))
-
-
 def lanes_before(builder: Any, stop: Any) -> Any:
     """Return a mask of the numbers of a vector with an index below ``stop``."""
     undefined = ir.Constant(WHOLE_NUMBERS, ir.Undefined)
     first = builder.insert_element(undefined, stop, ir.Constant(INDEX, 0))
     stops = builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(INDEX, LANES), None))
     return builder.icmp_signed("<", ir.Constant(WHOLE_NUMBERS, list(range(LANES))), stops)
-
-
-def _sum(builder: Any, vector: Any) -> Any:
-    """Return the sum of a vector's numbers, by halves."""
-    kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), NUMBERS])
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f64")
-    return builder.call(function, [NO_SUM, vector], fastmath=("reassoc",))
-
-
-def largest(builder: Any, vector: Any) -> Any:
-    """Return the largest of a vector's numbers."""
-    kind = ir.FunctionType(ir.DoubleType(), [NUMBERS])
-    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fmax.v{LANES}f64")
-    return builder.call(function, [vector], fastmath=("nnan",))
 
 
 @over_rows(2, 1)

@@ -29,6 +29,7 @@ import numpy as np
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray
 from treeparse.kernels.compile import lent_jit
 from treeparse.kernels.rows import whole as whole_vectors
+from treeparse.kernels.vectors import LANES
 
 KINDS = 3
 FULL, ARC, MID = range(KINDS)
@@ -68,6 +69,25 @@ def cells_of(sentence):
 def contexts_width(n):
     """Return the length of a row of contexts in whole vectors."""
     return whole_vectors(n + 1)
+
+
+@lent_jit
+def has_contexts(at, i, j):
+    """Return whether a span from i to j has one of the ``LANES`` contexts from ``at`` on, a multiple of ``LANES``."""
+    if i == 0:
+        return at == 0
+    return at < i or at + LANES > j + 1
+
+
+@lent_jit
+def ranges_of_contexts(n, i, j):
+    """Return the two ranges, each a start and a length, of the contexts of a span from i to j, in whole vectors."""
+    before, after, width = whole_vectors(i), (j + 1) - (j + 1) % LANES, contexts_width(n)
+    if i == 0:
+        return (0, LANES), (0, 0)
+    if before >= after:
+        return (0, width), (0, 0)
+    return (0, before), (after, width - after)
 
 
 @lent_jit

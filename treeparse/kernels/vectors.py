@@ -17,6 +17,8 @@ from numba.extending import intrinsic
 
 LANES = 8
 NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
+NUMBER_PAIRS = ir.VectorType(ir.DoubleType(), 2 * LANES)
+NO_SUM = ir.Constant(ir.DoubleType(), -0.0)
 INDEX = ir.IntType(32)
 
 
@@ -75,6 +77,34 @@ class DualBuilder:
         return DualVector(*(self.builder.select(mask, *part) for part in parts))
 
 
+class RunningVector:
+    """A vector that a loop changes, which may be of dual numbers, in memory that LLVM turns into registers."""
+
+    def __init__(self, builder: Any, first: Any) -> None:
+        self._builder, self._is_dual = builder, isinstance(first, DualVector)
+        self._places = [cgutils.alloca_once_value(builder, part) for part in self._parts(first)]
+
+    def _parts(self, vector: Any) -> list[Any]:
+        return [vector.values, vector.tangents] if self._is_dual else [vector]
+
+    def load(self) -> Any:
+        parts = [self._builder.load(place) for place in self._places]
+        return DualVector(*parts) if self._is_dual else parts[0]
+
+    def store(self, vector: Any) -> None:
+        for part, place in zip(self._parts(vector), self._places, strict=True):
+            self._builder.store(part, place)
+
+    def reduced(self, context: Any, reduce: Callable[[Any, Any], Any]) -> Any:
+        """Return one number of all lanes, by ``total_of`` or ``largest``."""
+        parts = [reduce(self._builder, self._builder.load(place)) for place in self._places]
+        if not self._is_dual:
+            return parts[0]
+        result = context.make_complex(self._builder, types.complex128)
+        result.real, result.imag = parts
+        return result._getvalue()
+
+
 def by_llvm(typed: Callable[..., Any], plain: Callable[..., Any]) -> Any:
     """Return a function of kernels by its LLVM code, for ``intrinsic``; ``plain`` is for NUMBA_DISABLE_JIT=1."""
     is_off = numba.njit(plain) is plain
@@ -98,6 +128,18 @@ def store(builder: Any, vector: Any, pointer: Any) -> None:
     builder.store(vector, builder.bitcast(pointer, vector.type.as_pointer())).align = 8
 
 
+def load_vector(builder: Any, pointer: Any, *, is_dual: bool) -> Any:
+    """Return the vector that begins at a pointer, of dual numbers if so."""
+    if not is_dual:
+        return load(builder, pointer)
+    return DualVector.interleaved(builder, load(builder, pointer, NUMBER_PAIRS))
+
+
+def store_vector(builder: Any, vector: Any, pointer: Any) -> None:
+    """Write a vector, which may be of dual numbers, to a pointer."""
+    store(builder, vector.interleave(builder) if isinstance(vector, DualVector) else vector, pointer)
+
+
 def repeated(builder: Any, number: Any) -> Any:
     """Return the vector that repeats one number, which may be complex."""
     if isinstance(number.type, ir.LiteralStructType):
@@ -112,6 +154,26 @@ def constant(vector: Any, number: float) -> Any:
     if isinstance(vector, DualVector):
         return DualVector(constant(vector.values, number), constant(vector.values, 0.0))
     return ir.Constant(vector.type, [number] * vector.type.count) if hasattr(vector, "type") else number
+
+
+def constant_vector(number: float, *, is_dual: bool) -> Any:
+    """Return the LLVM vector of equal numbers, of dual numbers if so."""
+    vector = ir.Constant(NUMBERS, [number] * LANES)
+    return DualVector(vector, constant(vector, 0.0)) if is_dual else vector
+
+
+def total_of(builder: Any, vector: Any) -> Any:
+    """Return the sum of a vector's numbers, by halves."""
+    kind = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), NUMBERS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fadd.v{LANES}f64")
+    return builder.call(function, [NO_SUM, vector], fastmath=("reassoc",))
+
+
+def largest(builder: Any, vector: Any) -> Any:
+    """Return the largest of a vector's numbers."""
+    kind = ir.FunctionType(ir.DoubleType(), [NUMBERS])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.fmax.v{LANES}f64")
+    return builder.call(function, [vector], fastmath=("nnan",))
 
 
 def multiply_add(builder: Any, x: Any, y: Any, z: Any) -> Any:

@@ -67,11 +67,24 @@ def test_grandparents_of_score_zero_leave_siblings(single_root: bool, scale: flo
 @ROOTS
 def test_plain_weights_and_logs_agree(single_root: bool) -> None:
     """Log marginals are computed in logs at any scale, marginals of these scores by plain weights."""
-    parts = random_parts(np.random.default_rng(3), 4, n=12)
-    results = log_partition_and_marginals(*parts, LENGTHS, single_root=single_root)[1:]
-    logs = log_marginals(*parts, LENGTHS, single_root=single_root)
+    parts, lengths = random_parts(np.random.default_rng(3), 4, n=26), np.array([26, 8, 17, 3])
+    results = log_partition_and_marginals(*parts, lengths, single_root=single_root)[1:]
+    logs = log_marginals(*parts, lengths, single_root=single_root)
     for marginals, of_kind in zip(results, logs, strict=True):
         np.testing.assert_allclose(marginals, np.exp(of_kind), rtol=1e-11, atol=0)
+
+
+@ROOTS
+def test_products_are_differences_of_marginals(single_root: bool) -> None:
+    stream, lengths, step = np.random.default_rng(4), np.array([19, 8]), 1e-5
+    parts, vectors = random_parts(stream, 2, n=19), random_parts(stream, 2, n=19)
+    ends = []
+    for side in (step, -step):
+        moved = (part + side * vector for part, vector in zip(parts, vectors, strict=True))
+        ends.append(log_partition_and_marginals(*moved, lengths, single_root=single_root)[1:])
+    products = hessian_vector_product(*parts, lengths, *vectors, single_root=single_root)
+    for product, after, before in zip(products, *ends, strict=True):
+        np.testing.assert_allclose(product, (after - before) / (2 * step), rtol=0, atol=1e-8)
 
 
 @ROOTS

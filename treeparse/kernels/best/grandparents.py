@@ -4,7 +4,7 @@ The recurrences are those of ``treeparse.kernels.sums.grandparents``, with maxim
 of products, and rows of contexts as there. The chart is that of ``spans``.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,22 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.spans import fill_by_keys, read_tree
 from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.copies import copy_short
+from treeparse.kernels.packed_siblings import packed_size, place_of
 from treeparse.kernels.rows import fill_row, over_rows
-from treeparse.kernels.spans import ARC, FULL, GRANDPARENTS, MID, ScoredSentence, cells_of, contexts_width, row_of
+from treeparse.kernels.spans import (
+    ARC,
+    FULL,
+    GRANDPARENTS,
+    MID,
+    ScoredSentence,
+    cells_of,
+    contexts_width,
+    has_contexts,
+    row_of,
+)
+from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.threads import run_batch
+from treeparse.kernels.vectors import LANES
 
 
 def best_trees(
@@ -43,7 +56,8 @@ def best_trees(
 @jit
 def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, single_root, heads):
     size = arcs.shape[1]
-    stack, arc_keys, row = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64), np.empty(contexts_width(size))
+    stack, arc_keys = np.empty(4 * size, np.int64), np.empty((0, 0), np.int64)
+    memory = _Memory(np.empty(packed_size(size - 1)), np.empty(contexts_width(size)), np.empty(2 * size))
     chart = np.empty(0)
     for b in range(start, stop):
         others = siblings[items[b]], grandparents[items[b]]
@@ -51,7 +65,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
         cells = cells_of(sentence)
         if cells > len(chart):
             chart = np.empty(cells)
-        if not _fill(sentence, chart, row) or read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
+        if not _fill(sentence, chart, memory) or read_tree(sentence, arc_keys, chart, None, stack, heads[b]):
             continue
         if len(arc_keys) == 0:
             arc_keys = ties.arc_keys(size)
@@ -60,34 +74,36 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
         read_tree(sentence, arc_keys, chart[:cells], keys, stack, heads[b])
 
 
+class _Memory(NamedTuple):
+    """Working memory."""
+
+    siblings: FloatArray  # the scores of siblings, in the order of ``packed_siblings``
+    row: FloatArray  # of contexts
+    below: FloatArray  # (2, n+1) of an arc's splits: the scores of the spans below the dependents before
+
+
 @over_rows(2, 1)
 def _raise_row(builder: Any, best: Any, row: Any, numbers: Any, inside: Any) -> Any:
     """``_raise_row(best, at, row, row_at, number, count)``: raise a row to another one plus a number."""
     return (_larger(builder, best, builder.fadd(row, numbers)),)
 
 
-@over_rows(3, 3)
-def _raise_rows(
-    builder: Any, arcs: Any, fulls: Any, row: Any, mids: Any, siblings: Any, numbers: Any, inside: Any
-) -> Any:
-    """``_raise_rows(arcs, at, fulls, fulls_at, row, row_at, mid, sibling, number, count)``: raise two rows to a third.
-
-    The first one is raised to the third plus ``mid`` and ``sibling``, the second one to the third plus ``number``.
-    """
-    arcs = _larger(builder, arcs, builder.fadd(builder.fadd(row, mids), siblings))
-    return arcs, _larger(builder, fulls, builder.fadd(row, numbers))
-
-
-@over_rows(3)
-def _raise_to_sum(builder: Any, best: Any, x: Any, y: Any, inside: Any) -> Any:
-    """``_raise_to_sum(best, at, x, x_at, y, y_at, count)``: raise a row to the sum of two others."""
-    return (_larger(builder, best, builder.fadd(x, y)),)
-
-
 @over_rows(2, 1)
 def _add_to_row(builder: Any, row: Any, added: Any, numbers: Any, inside: Any) -> Any:
-    """``_add_to_row(row, at, added, added_at, number, count)``: add another row plus a number to a row."""
-    return (builder.fadd(row, builder.fadd(numbers, added)),)
+    """``_add_to_row(row, at, added, added_at, number, count)``: add a number, and then another row, to a row."""
+    return (builder.fadd(added, builder.fadd(numbers, row)),)
+
+
+@over_stacks(2, 1, 3)
+def _raise_to_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, mids: Any, siblings: Any, below: Any) -> Any:
+    """Raise scores of ARC, but for the arc and its grandparents, and of FULL to those of splits."""
+    arcs = _larger(builder, arcs, builder.fadd(builder.fadd(shorter, mids), siblings))
+    return arcs, _larger(builder, fulls, builder.fadd(shorter, below))
+
+
+@over_stacks(1, 2)
+def _raise_to_sums(builder: Any, best: Any, x: Any, y: Any) -> Any:
+    return (_larger(builder, best, builder.fadd(x, y)),)
 
 
 def _larger(builder: Any, best: Any, scores: Any) -> Any:
@@ -95,53 +111,69 @@ def _larger(builder: Any, best: Any, scores: Any) -> Any:
 
 
 @lent_jit
-def _fill(sentence, chart, row):
+def _fill(sentence, chart, memory):
     """Fill the chart; return whether there is a tree."""
     n, width = sentence.words, contexts_width(sentence.words)
+    _load(sentence, chart, memory.siblings)
     for j in range(n + 1):
         fill_row(chart, row_of(n, FULL, j, j), 0.0, width)
     for count in range(1, n + 1):
         for i in range(n + 1 - count):
             j = i + count
-            _fill_arc(sentence, i, j, i == 0 and sentence.single_root, chart, row)
+            _fill_arc(sentence, i, j, i == 0 and sentence.single_root, chart, memory)
             if i > 0:
-                _fill_arc(sentence, j, i, False, chart, row)
-                mid = row_of(n, MID, i, j)
+                _fill_arc(sentence, j, i, False, chart, memory)
+                mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
                 fill_row(chart, mid, -np.inf, width)
-                for r in range(i, j):
-                    _raise_to_sum(chart, mid, chart, row_of(n, FULL, i, r), chart, row_of(n, FULL, j, r + 1), width)
+                for at in range(0, width, LANES):
+                    if has_contexts(at, i, j):
+                        _raise_to_sums(chart, mid + at, chart, left + at, width, chart, right + at, width, count)
     return chart[row_of(n, FULL, 0, n)] > -np.inf
 
 
 @lent_jit
-def _fill_arc(sentence, h, m, only_one, chart, row):
-    """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
-    n, width, step = sentence.words, contexts_width(sentence.words), 1 if h < m else -1
-    arc, full = row_of(n, ARC, h, m), row_of(n, FULL, h, m)
-    first = chart[row_of(n, FULL, m, h + step) + h] + sentence.siblings[h, m, h]
-    fill_row(chart, arc, first, width)
-    fill_row(chart, full, -np.inf, width)
-    for k in range(h + step, m, step):
-        shorter, below = row_of(n, ARC, h, k), chart[row_of(n, FULL, k, m) + h]
-        if not only_one:
-            mid, sibling = chart[row_of(n, MID, min(k, m), max(k, m)) + h], np.float64(sentence.siblings[h, m, k])
-            _raise_rows(chart, arc, chart, full, chart, shorter, mid, sibling, below, width)
-        elif m == n:
-            _raise_row(chart, full, chart, shorter, below, width)
-    _load_grandparents(sentence, h, m, row)
-    _add_to_row(chart, arc, row, 0, sentence.arcs[h, m], width)
-    if not only_one or m == n:
-        _raise_row(chart, full, chart, arc, 0.0, width)
+def _load(sentence, chart, siblings):
+    """Pack the scores of siblings, and fill those of grandparents into the spans ARC, in the order of their memory.
+
+    Nodes that cannot be the head of an arc's head have -inf.
+    """
+    n, nodes = sentence.words, sentence.siblings.shape[1]
+    for h in range(n + 1):
+        for m in range(1, n + 1):
+            if m == h:
+                continue
+            source, arc, (at, first, count) = (h * nodes + m) * nodes, row_of(n, ARC, h, m), place_of(n, h, m)
+            copy_short(siblings, at, sentence.siblings, source + first, count)
+            fill_row(chart, arc, -np.inf, contexts_width(n))
+            if h == 0:
+                chart[arc] = 0.0
+                continue
+            i, j = min(h, m), max(h, m)
+            copy_short(chart, arc, sentence.grandparents, source, i)
+            copy_short(chart, arc + j + 1, sentence.grandparents, source + j + 1, n - j)
 
 
 @lent_jit
-def _load_grandparents(sentence, h, m, row):
-    """Fill the scores of all contexts of an arc, -inf for nodes that cannot be the head of its head."""
-    n, nodes = sentence.words, sentence.grandparents.shape[1]
-    fill_row(row, 0, -np.inf, contexts_width(n))
-    if h == 0:
-        row[0] = 0.0
-        return
-    i, j, source = min(h, m), max(h, m), (h * nodes + m) * nodes
-    copy_short(row, 0, sentence.grandparents, source, i)
-    copy_short(row, j + 1, sentence.grandparents, source + j + 1, n - j)
+def _fill_arc(sentence, h, m, only_one, chart, memory):
+    """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
+    n, width, size = sentence.words, contexts_width(sentence.words), len(sentence.arcs)
+    i, j, (at, first, count) = min(h, m), max(h, m), place_of(n, h, m)
+    arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
+    fill_row(memory.row, 0, chart[inner] + memory.siblings[at + h - first], width)
+    fill_row(chart, full, -np.inf, width)
+    if not only_one:
+        for k in range(i + 1, j):
+            memory.below[k] = chart[row_of(n, MID, min(k, m), max(k, m)) + h]
+            memory.below[size + k] = chart[row_of(n, FULL, k, m) + h]
+        numbers = memory.below, i + 1, memory.siblings, at + i + 1 - first, memory.below, size + i + 1
+        shorter = row_of(n, ARC, h, i + 1)
+        for lane in range(0, width, LANES):
+            if has_contexts(lane, i, j):
+                best = memory.row, lane, chart, full + lane
+                _raise_to_splits(*best, chart, shorter + lane, width, *numbers, count - 1)
+    elif m == n:
+        for k in range(1, n):
+            _raise_row(chart, full, chart, row_of(n, ARC, 0, k), chart[row_of(n, FULL, k, n)], 1)
+    _add_to_row(chart, arc, memory.row, 0, sentence.arcs[h, m], width)
+    if not only_one or m == n:
+        _raise_row(chart, full, chart, arc, 0.0, width)

@@ -23,14 +23,16 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.copies import copy_multiple, copy_short
 from treeparse.kernels.exponential import exponentiate_row
+from treeparse.kernels.packed_siblings import packed_size, place_of
 from treeparse.kernels.rows import add_row, fill_row, over_rows
-from treeparse.kernels.spans import ARC, FULL, KINDS, MID, contexts_width, row_of
+from treeparse.kernels.spans import ARC, FULL, KINDS, MID, contexts_width, has_contexts, ranges_of_contexts, row_of
+from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
 from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
-from treeparse.kernels.sums.siblings import MIN_SCALE, packed_size, place_of, with_tangent
+from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.vectors import multiply_add
+from treeparse.kernels.vectors import LANES, multiply_add
 from treeparse.kernels.weights import column_maxima, square
 
 CHARTS = 2 * KINDS  # of spans and of their derivatives, as in ``spans``
@@ -249,10 +251,15 @@ def _multiply(
             _store(memory.siblings, memory.grandparents, n, scale / STEP, results)
 
 
-@over_rows(3)
-def _add_products(builder: Any, total: Any, x: Any, y: Any, inside: Any) -> Any:
-    """``_add_products(total, at, x, x_at, y, y_at, count)``: add the products of two rows."""
+@over_stacks(1, 2)
+def _add_products(builder: Any, total: Any, x: Any, y: Any) -> Any:
     return (multiply_add(builder, x, y, total),)
+
+
+@over_stacks(2, 1, 2)
+def _add_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, factors: Any, below: Any) -> Any:
+    """Add the splits between head and dependent to the weights of ARC, but for those of the arc, and of FULL."""
+    return multiply_add(builder, shorter, factors, arcs), multiply_add(builder, shorter, below, fulls)
 
 
 @over_rows(2, 1)
@@ -264,8 +271,7 @@ def _multiply_row(builder: Any, row: Any, factors: Any, numbers: Any, inside: An
 @lent_jit
 def inside(charts, w, packed, weights, n, single_root):
     """Fill the charts of spans; returns Z."""
-    width = contexts_width(n)
-    one = w[0, 0] + 1.0  # w[0, 0] is 0
+    width, one = contexts_width(n), w[0, 0] + 1.0  # w[0, 0] is 0
     for j in range(n + 1):
         fill_row(charts, row_of(n, FULL, j, j), one, width)
     for count in range(1, n + 1):
@@ -274,28 +280,34 @@ def inside(charts, w, packed, weights, n, single_root):
             _add_arc(charts, w, packed, weights, n, i, j, i == 0 and single_root)
             if i > 0:
                 _add_arc(charts, w, packed, weights, n, j, i, False)
-                mid = row_of(n, MID, i, j)
+                mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
                 fill_row(charts, mid, 0.0 * one, width)
-                for r in range(i, j):
-                    _add_products(charts, mid, charts, row_of(n, FULL, i, r), charts, row_of(n, FULL, j, r + 1), width)
+                for at in range(0, width, LANES):
+                    if has_contexts(at, i, j):
+                        _add_products(charts, mid + at, charts, left + at, width, charts, right + at, width, count)
     return charts[row_of(n, FULL, 0, n)]
 
 
 @lent_jit
 def _add_arc(charts, w, packed, weights, n, h, m, only_one):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
-    width, step = contexts_width(n), 1 if h < m else -1
-    arc, full = row_of(n, ARC, h, m), row_of(n, FULL, h, m)
-    at, first, _ = place_of(n, h, m)
-    fill_row(charts, arc, packed[at + h - first] * charts[row_of(n, FULL, m, h + step) + h], width)
+    width, i, j, (at, first, count) = contexts_width(n), min(h, m), max(h, m), place_of(n, h, m)
+    arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
+    fill_row(charts, arc, packed[at + h - first] * charts[inner], width)
     fill_row(charts, full, 0.0 * w[0, 0], width)
-    for k in range(h + step, m, step):
-        row = row_of(n, ARC, h, k)
-        if not only_one:
-            factor = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
-            add_row(charts, arc, charts, row, factor, width)
-        if not only_one or m == n:
-            add_row(charts, full, charts, row, charts[row_of(n, FULL, k, m) + h], width)
+    if not only_one:
+        factors, below = row_of(n, KINDS, 0, 0), row_of(n, KINDS, 0, 0) + n + 1  # where derivatives will lie
+        for k in range(i + 1, j):
+            charts[factors + k] = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
+            charts[below + k] = charts[row_of(n, FULL, k, m) + h]
+        shorter, numbers = row_of(n, ARC, h, i + 1), (charts, factors + i + 1, charts, below + i + 1)
+        for lane in range(0, width, LANES):
+            if has_contexts(lane, i, j):
+                totals = charts, arc + lane, charts, full + lane
+                _add_splits(*totals, charts, shorter + lane, width, *numbers, count - 1)
+    elif m == n:
+        for k in range(1, n):
+            add_row(charts, full, charts, row_of(n, ARC, 0, k), charts[row_of(n, FULL, k, n)], 1)
     _multiply_row(charts, arc, weights, row_of(n, 0, h, m), w[m, h], width)
     if not only_one or m == n:
         add_row(charts, full, charts, arc, w[0, 0] + 1.0, width)
@@ -306,6 +318,12 @@ def _to_marginals(builder: Any, weights: Any, arc: Any, outer: Any, inside: Any)
     """Turn the weights of an arc's grandparents into marginals, and its span's derivatives into those over these."""
     marginals = builder.fmul(arc, outer)
     return marginals, arc, builder.fmul(weights, outer)
+
+
+@over_rows(5)
+def _share_products(builder: Any, of_x: Any, of_y: Any, x: Any, y: Any, outer: Any, inside: Any) -> Any:
+    """Add to the derivatives of two rows what a sum of their products shares to them."""
+    return multiply_add(builder, outer, y, of_x), multiply_add(builder, outer, x, of_y)
 
 
 @over_rows(1, sums=1)
@@ -335,7 +353,7 @@ def _share_row(
 @lent_jit
 def outside(charts, w, packed, weights, n, single_root):
     """Turn weights of siblings and of grandparents and the spans of arcs into marginals: ``inside`` in reverse."""
-    width, outer = contexts_width(n), row_of(n, KINDS, 0, 0)
+    outer = row_of(n, KINDS, 0, 0)
     for place in range(outer, 2 * outer):
         charts[place] = 0.0
     whole_sentence = row_of(n, FULL, 0, n)
@@ -348,9 +366,10 @@ def outside(charts, w, packed, weights, n, single_root):
                 _share_arc(charts, w, packed, weights, n, j, i, False)
                 mid = outer + row_of(n, MID, i, j)
                 for r in range(i, j):
-                    x, y = row_of(n, FULL, i, r), row_of(n, FULL, j, r + 1)
-                    _add_products(charts, outer + x, charts, mid, charts, y, width)
-                    _add_products(charts, outer + y, charts, mid, charts, x, width)
+                    for at, length in ranges_of_contexts(n, i, j):
+                        x, y = row_of(n, FULL, i, r) + at, row_of(n, FULL, j, r + 1) + at
+                        of_both = charts, outer + x, charts, outer + y
+                        _share_products(*of_both, charts, x, charts, y, charts, mid + at, length)
 
 
 @lent_jit
@@ -366,24 +385,20 @@ def _share_arc(charts, w, packed, weights, n, h, m, only_one):
     of_first, inner = w[m, h] * _sum(charts, outer + arc, width), row_of(n, FULL, m, h + step) + h
     charts[outer + inner] += of_first * packed[at + h - first]
     packed[at + h - first] *= of_first * charts[inner]
+    ranges = ranges_of_contexts(n, min(h, m), max(h, m))
     for k in range(h + step, m, step):
         row, full_factor = row_of(n, ARC, h, k), row_of(n, FULL, k, m) + h
         mid, arc_factor = row_of(n, MID, min(k, m), max(k, m)) + h, 0.0 * w[0, 0]
         if not only_one:
             arc_factor = w[m, h] * packed[at + k - first] * charts[mid]
-        of_arc, of_full = _share_row(
-            charts,
-            outer + row,
-            charts,
-            row,
-            charts,
-            outer + arc,
-            charts,
-            outer + full,
-            arc_factor,
-            charts[full_factor] if not only_one or m == n else 0.0 * w[0, 0],
-            width,
-        )
+        factor = charts[full_factor] if not only_one or m == n else 0.0 * w[0, 0]
+        of_arc = of_full = 0.0 * w[0, 0]
+        for lane, length in ranges:
+            rows = charts, outer + row + lane, charts, row + lane
+            outer_rows = charts, outer + arc + lane, charts, outer + full + lane
+            shares = _share_row(*rows, *outer_rows, arc_factor, factor, length)
+            of_arc += shares[0]
+            of_full += shares[1]
         if not only_one or m == n:
             charts[outer + full_factor] += of_full
         if not only_one:

@@ -28,6 +28,7 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.packed_siblings import packed_at, packed_size, place_of
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
@@ -198,19 +199,6 @@ def row_width(n):
 def charts_size(n):
     """Return the size of all charts of n words."""
     return CHARTS * (n + 1) * row_width(n)
-
-
-@jit
-def packed_size(n):
-    """Return the size of the weights of all siblings of n words, up to a whole vector after the last row."""
-    return n * (n + 1) * (2 * n + 1) // 6 + LANES
-
-
-@jit
-def packed_at(n, i, j):
-    """Return where the weights of i -> j begin, i < j; those of j -> i, if i > 0, end there. They lie by j - i."""
-    width = j - i
-    return (width - 1) * width * (6 * n + 5 - 4 * width) // 6 + 2 * i * width
 
 
 @lent_jit
@@ -463,14 +451,6 @@ def _load_vectors(weights, real, arc_vectors, sibling_vectors, n, w, packed):
                     packed[at + k] = with_tangent(real[at + k], sibling_vectors[h, d, first + k], scale)
     w[0, 0] = 0.0
     return scale
-
-
-@jit
-def place_of(n, h, d):
-    """Return where the weights of an arc's siblings begin, which node is the first of them, and their number."""
-    if h < d:
-        return packed_at(n, h, d), h, d - h
-    return packed_at(n, d, h) - (h - d), d + 1, h - d
 
 
 @jit

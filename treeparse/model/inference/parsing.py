@@ -27,7 +27,7 @@ from treeparse.sentence import Sentence
 from treeparse.trees import LabeledDistribution
 from treeparse.trees.tree_kinds import part_kinds
 
-PART_CELLS = 2**18  # arcs of a batch whose parts of three words are scored: 200 MB for sentences of 200 words
+PART_CELLS = 2**16  # arcs of a batch whose parts of three words are scored: larger ones lose more by padding
 LABEL_SCORES = 2**22  # label scores of a batch of lists in memory at once
 ON_DEVICE = 2  # batches in work at once on a GPU
 CPU_WORDS = 4000  # words of a batch on a CPU: larger ones gain little and leave threads without work at the end
