@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 import torch
-from support.peers.second_order import Calls, supar, with_arcs, with_grandparents, with_siblings
+from support.peers.second_order import Calls, kernels_alone, supar, with_arcs, with_grandparents, with_siblings
 from support.reports.markdown import Opening, report
 from support.reports.timing import Entry, race
 from torch import Tensor
@@ -20,7 +20,7 @@ from torch import Tensor
 BATCH = 32
 LENGTHS = (10, 20, 40)
 ROUNDS = 11
-OURS, OTHERS = "`SiblingCRF`", ("SuPar", "`ProjectiveCRF`", "`SecondOrderCRF`")
+OURS, OTHERS = "`SiblingCRF`", ("SuPar", "its kernel alone", "`ProjectiveCRF`", "`SecondOrderCRF`")
 TOLERANCE = 2e-5  # of log Z over its size, and of marginals: SuPar computes in float32
 OPENING = Opening(
     title="Projective trees with scores of siblings and grandparents: time a batch of 32 sentences, one thread",
@@ -31,8 +31,8 @@ OPENING = Opening(
     repeat="OMP_NUM_THREADS=1 taskset -c 0 python scripts/bench_second_order.py --supar DIR "
     "--output scripts/results/bench_second_order.md",
     details="SuPar's `Dependency2oCRF` scores siblings, too; its log partitions, marginals and best trees are compared "
-    "with treeparse's before they are timed. `ProjectiveCRF` scores arcs alone, `SecondOrderCRF` grandparents as well, "
-    "in O(n^4).",
+    "with treeparse's before they are timed. The kernel alone takes and returns arrays. `ProjectiveCRF` scores arcs "
+    "alone, `SecondOrderCRF` grandparents as well, in O(n^4).",
 )
 
 
@@ -63,6 +63,7 @@ def table(supar_at: Path | None, lengths: Iterable[int]) -> Iterator[str]:
         if supar_at:
             methods["SuPar"] = supar(supar_at, arcs, siblings)
             check(methods[OURS], methods["SuPar"])
+        methods["its kernel alone"] = kernels_alone(arcs, siblings)
         methods["`ProjectiveCRF`"] = with_arcs(arcs)
         methods["`SecondOrderCRF`"] = with_grandparents(arcs, siblings, torch.randn(siblings.shape))
         for what in methods[OURS]:

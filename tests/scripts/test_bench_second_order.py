@@ -13,5 +13,6 @@ def test_every_quantity_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [row[0] for row in rows] == ["2"] * 9 + ["4"] * 9
     assert len({row[1] for row in rows}) == 9
     for row in rows:
-        assert all(float(cell) > 0 for cell in (row[2], row[4], row[5]))
+        assert all(float(cell) > 0 for cell in (row[2], row[5], row[6]))
+        assert bool(row[4]) == (row[1] in ("log partition", "marginals", "best tree"))
         assert row[3] == ""  # SuPar is not there

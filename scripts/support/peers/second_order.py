@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import torch
 from support.peers.clones import import_supar
 from torch import Tensor
 
+from treeparse.kernels.best.siblings import best_trees
+from treeparse.kernels.sums import siblings as sums
 from treeparse.trees import ProjectiveCRF, SecondOrderCRF, SiblingCRF, TreeCRF
 
 Calls = dict[str, Callable[[], Tensor]]
@@ -21,6 +24,16 @@ def with_arcs(arcs: Tensor) -> Calls:
 def with_siblings(arcs: Tensor, siblings: Tensor) -> Calls:
     """The same with siblings."""
     return _calls(SiblingCRF, arcs, siblings)
+
+
+def kernels_alone(arcs: Tensor, siblings: Tensor) -> Calls:
+    """The kernels of the distribution with siblings, without all that is around them."""
+    batch = arcs.double().numpy(), siblings.numpy(), np.full(len(arcs), arcs.shape[1] - 1)
+    return {
+        "log partition": lambda: torch.from_numpy(sums.log_partition(*batch, single_root=True)),
+        "marginals": lambda: torch.from_numpy(sums.log_partition_and_marginals(*batch, single_root=True)[1]),
+        "best tree": lambda: torch.from_numpy(best_trees(*batch, single_root=True)),
+    }
 
 
 def with_grandparents(arcs: Tensor, siblings: Tensor, grandparents: Tensor) -> Calls:

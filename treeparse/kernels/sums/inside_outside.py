@@ -39,6 +39,7 @@ from treeparse.kernels.weights import column_maxima, load_log_weights, range_sum
 SAFE = 1e-280
 STEP = 2.0**-40  # its square, times that of a thousand words, is below rounding
 CHARTS = 8
+LARGE = 1e250  # a product whose log is taken before it grows further
 WEIGHTS, RIGHT, LEFT, RIGHT_ARC, LEFT_ARC, OUTER_RIGHT, OUTER_LEFT, OUTER_RIGHT_ARC = range(CHARTS)
 
 
@@ -154,13 +155,16 @@ def load_scaled_weights(scores, n, top, w):
 @vector_jit
 def divide_by_sums(w, n):
     """Divide every word's weights by their sum; returns the log of the product of the sums."""
-    divided = 0.0
+    divided, product = 0.0, 1.0
     for j in range(1, n + 1):
         total = range_sum(w[j], 0, n + 1)
-        divided += np.log(total)
+        product *= total
+        if product > LARGE:
+            divided += np.log(product)
+            product = 1.0
         for i in range(n + 1):
             w[j, i] /= total
-    return divided
+    return divided + np.log(product)
 
 
 @vector_jit
