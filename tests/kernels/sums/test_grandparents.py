@@ -80,8 +80,9 @@ def test_products_are_differences_of_marginals(single_root: bool) -> None:
     parts, vectors = random_parts(stream, 2, n=19), random_parts(stream, 2, n=19)
     ends = []
     for side in (step, -step):
-        moved = (part + side * vector for part, vector in zip(parts, vectors, strict=True))
-        ends.append(log_partition_and_marginals(*moved, lengths, single_root=single_root)[1:])
+        arcs, siblings, grandparents = (part + side * vector for part, vector in zip(parts, vectors, strict=True))
+        moved = arcs, siblings, grandparents, lengths
+        ends.append(log_partition_and_marginals(*moved, single_root=single_root)[1:])
     products = hessian_vector_product(*parts, lengths, *vectors, single_root=single_root)
     for product, after, before in zip(products, *ends, strict=True):
         np.testing.assert_allclose(product, (after - before) / (2 * step), rtol=0, atol=1e-8)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from treeparse.kernels.arrays import IntArray
-from treeparse.kernels.compile import jit
+from treeparse.kernels.compile import jit, vector_jit
 
 Hashes = NDArray[np.uint32]
 
@@ -21,6 +21,7 @@ LEFT = np.uint32(0x9E3779B1)  # added where the dependent precedes the head
 OUTSIDE = np.uint32(0x85EBCA6B)  # the attributes of positions before the root and after the last word
 ABSENT = np.uint32(0xC2B2AE35)  # the key of a first child's sibling
 MIXED_ONCE, MIXED_TWICE = np.uint32(0x7FEB352D), np.uint32(0x846CA68B)
+ALL_BITS = np.uint32(0xFFFFFFFF)
 SHIFT_16, SHIFT_15 = np.uint32(16), np.uint32(15)
 STEP = np.uint32(0x27D4EB2F)
 DISTANCES = (1, 2, 3, 4, 5, 10, 15, 30)  # the greatest distance of each class
@@ -52,24 +53,30 @@ def mix(x):
 
 
 @jit
-def key(nodes, n, slots, salt, j):
-    """Return a template's key at node ``j`` of a sentence of ``n`` words, from the attributes ``(n+1, A)``."""
-    result = salt
-    for s in range(len(slots)):
-        attribute, at = slots[s, 0], j + slots[s, 1]
-        if attribute < 0:
-            break
-        value = nodes[at, attribute] if 0 <= at <= n else OUTSIDE
-        result = mix(np.uint32(np.uint32(result ^ value) + STEP))
-    return result
-
-
-@jit
 def fill_keys(nodes, n, slots, salts, keys):
-    """Fill the keys ``(T, n+1)`` of all templates at all nodes."""
-    for t in range(len(salts)):
-        for j in range(n + 1):
-            keys[t, j] = key(nodes, n, slots[t], salts[t], j)
+    """Fill the keys ``(n+1, T)`` of all templates at all nodes of a sentence, from the attributes ``(n+1, A)``."""
+    count, most = len(salts), 0
+    values, reads = np.zeros(count, np.uint32), np.empty((slots.shape[1], count), np.uint32)
+    for t in range(count):
+        for s in range(slots.shape[1]):
+            reads[s, t] = ALL_BITS if slots[t, s, 0] >= 0 else np.uint32(0)
+            most = s + 1 if reads[s, t] > 0 and s >= most else most
+    for j in range(n + 1):
+        keys[j] = salts
+        for s in range(most):
+            for t in range(count):
+                attribute, at = slots[t, s, 0], j + slots[t, s, 1]
+                if attribute >= 0:
+                    values[t] = nodes[at, attribute] if 0 <= at <= n else OUTSIDE
+            _mix_in(values, reads[s], keys[j])
+
+
+@vector_jit
+def _mix_in(values, reads, keys):
+    """Mix values into the keys of those templates that read them, whose ``reads`` are ``ALL_BITS``."""
+    for t in range(len(keys)):
+        mixed = mix(np.uint32(np.uint32(keys[t] ^ values[t]) + STEP))
+        keys[t] = (mixed & reads[t]) | (keys[t] & ~reads[t])
 
 
 @jit
@@ -82,12 +89,13 @@ def distance_key(distance):
 
 
 @jit
-def fill_distances(keys):
-    """Fill the keys of the distances -N to N, of which 0 is in the middle."""
+def fill_distances(distance, keys):
+    """Fill the keys ``(2 * N + 1, T)`` of the distances -N to N, 0 in the middle; those of templates without are 0."""
     middle = len(keys) // 2
-    for m in range(1, middle + 1):
-        keys[middle + m] = keys[middle - m] = distance_key(m)
     keys[middle] = np.uint32(0)
+    for m in range(1, middle + 1):
+        for t in range(len(distance)):
+            keys[middle + m, t] = keys[middle - m, t] = distance_key(m) if distance[t] else np.uint32(0)
 
 
 @jit
@@ -101,7 +109,7 @@ def add_new(seen, count, value):
 
 
 @jit
-def arc_features(nodes, n, templates, heads, dependents, shift, h, d, seen, out):
+def arc_features(nodes, templates, heads, dependents, shift, h, d, seen, out):
     """Fill the indices of all features of the arc ``h -> d`` into ``out``, from all nodes' keys; return their number.
 
     Templates that read the nodes between have a feature for each distinct value.
@@ -109,7 +117,7 @@ def arc_features(nodes, n, templates, heads, dependents, shift, h, d, seen, out)
     count, step = 0, 1 if d > h else -1
     direction = np.uint32(0) if d > h else LEFT
     for t in range(len(templates.between)):
-        sum_of_keys = np.uint32(np.uint32(heads[t, h] + dependents[t, d]) + direction)
+        sum_of_keys = np.uint32(np.uint32(heads[h, t] + dependents[d, t]) + direction)
         if templates.distance[t]:
             sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - h)))
         if templates.between[t] < 0:
@@ -135,8 +143,8 @@ def triple_features(templates, heads, dependents, thirds, shift, h, d, x, out):
     if x < h:
         direction = np.uint32(direction + STEP)
     for t in range(len(templates.distance)):
-        third = ABSENT if x == h else thirds[t, x]
-        sum_of_keys = np.uint32(np.uint32(heads[t, h] + dependents[t, d]) + np.uint32(third + direction))
+        third = ABSENT if x == h else thirds[x, t]
+        sum_of_keys = np.uint32(np.uint32(heads[h, t] + dependents[d, t]) + np.uint32(third + direction))
         if templates.distance[t]:
             sum_of_keys = np.uint32(sum_of_keys + distance_key(abs(d - x)))
         out[t] = sum_of_keys >> shift

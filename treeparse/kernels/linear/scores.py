@@ -3,7 +3,7 @@
 import numpy as np
 
 from treeparse.kernels.arrays import IntArray
-from treeparse.kernels.compile import jit, vector_jit
+from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.linear.features import (
     ABSENT,
     DEPENDENT,
@@ -13,12 +13,9 @@ from treeparse.kernels.linear.features import (
     THIRD,
     Hashes,
     Templates,
-    add_new,
     arc_features,
-    distance_key,
     fill_distances,
     fill_keys,
-    key,
     mix,
 )
 from treeparse.kernels.linear.tables import WeightTable, new_codes, weight, weight_in_row
@@ -33,6 +30,9 @@ def score_arcs(nodes: Hashes, lengths: IntArray, templates: Templates, table: We
     Entries that are no arcs are 0.
     """
     scores = np.zeros((*nodes.shape[:2], nodes.shape[1]), np.float32)
+    order = np.argsort(templates.between >= 0, kind="stable")  # those that read the nodes between come last
+    slots, salts = templates.slots[:, order], templates.salts[:, order]
+    templates = Templates(slots, salts, templates.between[order], templates.distance[order])
     arguments = nodes, *templates, *table, shift_of(table.values), scores
     run_batch(_score_arcs, lambda n: n**2, lengths, *arguments, threads=1)
     return scores
@@ -67,48 +67,62 @@ def shift_of(weights: np.ndarray) -> np.uint32:
 @jit
 def _score_arcs(start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, scores):
     count, size = len(between), nodes.shape[1]
-    heads, dependents = np.empty((count, size), np.uint32), np.empty((count, size), np.uint32)
-    distances, no_distances = np.empty(2 * size + 1, np.uint32), np.zeros(2 * size + 1, np.uint32)
-    seen, codes = np.empty(size, np.uint32), new_codes(scale)
-    fill_distances(distances)
+    plain = count - (between >= 0).sum()
+    heads, dependents = np.empty((size, count), np.uint32), np.empty((size, count), np.uint32)
+    distances, codes = np.empty((2 * size + 1, count), np.uint32), new_codes(scale)
+    indices, mixed, same = (
+        np.empty(max(count, size), np.uint32),
+        np.empty(size, np.uint32),
+        np.empty((2, size), np.int64),
+    )
+    fill_distances(distance, distances)
+    distances[:size] += LEFT
     for b in range(start, stop):
         n, rows = lengths[b], scores[b]
         fill_keys(nodes[b], n, slots[HEAD], salts[HEAD], heads)
         fill_keys(nodes[b], n, slots[DEPENDENT], salts[DEPENDENT], dependents)
-        for t in range(count):
-            if between[t] >= 0:
-                to_add = distances if distance[t] else no_distances
-                _add_between(
-                    nodes[b], n, between[t], heads[t], dependents[t], to_add, weights, codes, shift, seen, rows
-                )
-                continue
-            for h in range(n + 1):
-                right, left, row = heads[t, h], np.uint32(heads[t, h] + LEFT), rows[h]
-                if distance[t]:
-                    from_head = distances[size - h :]
-                    _add_at_distances(weights, codes, right, dependents[t], from_head, shift, h + 1, n + 1, row)
-                    _add_at_distances(weights, codes, left, dependents[t], from_head, shift, 1, h, row)
-                else:
-                    _add(weights, codes, right, dependents[t], shift, h + 1, n + 1, row)
-                    _add(weights, codes, left, dependents[t], shift, 1, h, row)
+        for h in range(n + 1):
+            for d in range(1, n + 1):
+                _fill_indices(heads[h], dependents[d], distances[size + d - h], shift, indices)
+                rows[h, d] = _sum_at(weights, codes, indices, plain)
+        for t in range(plain, count):
+            _fill_repetitions(nodes[b], n, between[t], mixed, same)
+            _add_between(
+                n, mixed, same, heads[:, t], dependents[:, t], distances[:, t], weights, codes, shift, indices, rows
+            )
+        for j in range(n + 1):
+            rows[j, j] = 0
 
 
 @vector_jit
-def _add(weights, codes, key_of_head, keys, shift, start, stop, row):
-    """Add the weights of a template's features of the arcs from one head to a range of dependents."""
-    for d in range(start, stop):
-        row[d] += weight(weights, codes, np.uint32(key_of_head + keys[d]) >> shift)
+def _fill_indices(keys, others, offsets, shift, indices):
+    """Fill the indices of a part's features, one for each template."""
+    for t in range(len(keys)):
+        indices[t] = np.uint32(np.uint32(keys[t] + others[t]) + offsets[t]) >> shift
 
 
-@vector_jit
-def _add_at_distances(weights, codes, key_of_head, keys, distances, shift, start, stop, row):
-    """Add weights as ``_add`` does, where the keys of distances are part of the features."""
-    for d in range(start, stop):
-        row[d] += weight(weights, codes, np.uint32(np.uint32(key_of_head + keys[d]) + distances[d]) >> shift)
+@lent_jit
+def _sum_at(weights, codes, indices, count):
+    """Return the sum of the weights at ``count`` indices. It must not be vectorised, which would be slower."""
+    total = np.float32(0)
+    for i in range(count):
+        total += weight(weights, codes, indices[i])
+    return total
 
 
 @jit
-def _add_between(nodes, n, attribute, heads, dependents, distances, weights, codes, shift, seen, rows):
+def _fill_repetitions(nodes, n, attribute, mixed, same):
+    """Fill the hashes of an attribute and, for each node, the nearest ones before and after it with an equal value."""
+    for j in range(n + 1):
+        mixed[j], same[0, j], same[1, j] = mix(nodes[j, attribute]), -1, n + 1
+        for i in range(j - 1, -1, -1):
+            if mixed[i] == mixed[j]:
+                same[0, j], same[1, i] = i, j
+                break
+
+
+@lent_jit
+def _add_between(n, mixed, same, heads, dependents, distances, weights, codes, shift, seen, rows):
     """Add the weights of a template that reads the nodes between, once for each distinct value."""
     middle = len(distances) // 2
     for h in range(n + 1):
@@ -116,16 +130,19 @@ def _add_between(nodes, n, attribute, heads, dependents, distances, weights, cod
         for d in range(h + 1, n + 1):
             sum_of_keys = np.uint32(np.uint32(heads[h] + dependents[d]) + distances[middle + d - h])
             rows[h, d] += _sum_over(weights, codes, sum_of_keys, seen, count, shift)
-            count = add_new(seen, count, mix(nodes[d, attribute]))
+            if same[0, d] <= h:
+                seen[count] = mixed[d]
+                count += 1
         count = 0
         for d in range(h - 1, 0, -1):
-            sum_of_keys = np.uint32(np.uint32(heads[h] + dependents[d]) + distances[middle + h - d])
-            sum_of_keys = np.uint32(sum_of_keys + LEFT)
+            sum_of_keys = np.uint32(np.uint32(heads[h] + dependents[d]) + distances[middle + d - h])
             rows[h, d] += _sum_over(weights, codes, sum_of_keys, seen, count, shift)
-            count = add_new(seen, count, mix(nodes[d, attribute]))
+            if same[1, d] >= h:
+                seen[count] = mixed[d]
+                count += 1
 
 
-@vector_jit
+@lent_jit
 def _sum_over(weights, codes, sum_of_keys, seen, count, shift):
     total = np.float32(0)
     for i in range(count):
@@ -138,47 +155,44 @@ def _score_triples(
     start, stop, lengths, nodes, slots, salts, between, distance, weights, scale, shift, siblings, scores
 ):
     count, size = len(between), nodes.shape[1]
-    keys = np.empty((3, count, size), np.uint32)
-    distances, codes = np.empty(2 * size + 1, np.uint32), new_codes(scale)
-    fill_distances(distances)
+    keys, distances = np.empty((3, size, count), np.uint32), np.empty((2 * size + 1, count), np.uint32)
+    fill_distances(distance, distances)
+    distances_of, codes = np.ascontiguousarray(distances.T), new_codes(scale)
     for b in range(start, stop):
-        n = lengths[b]
+        n, rows = lengths[b], scores[b]
         for role in range(3):
             fill_keys(nodes[b], n, slots[role], salts[role], keys[role])
+        thirds = np.ascontiguousarray(keys[THIRD].T)
         for h in range(n + 1):
             for d in range(1, n + 1):
                 if d != h and (siblings or h > 0):
-                    _score_row(n, h, d, keys, distance, distances, weights, codes, shift, siblings, scores[b, h, d])
+                    pair = keys[HEAD, h] + keys[DEPENDENT, d]
+                    _score_row(n, h, d, pair, thirds, distances_of, weights, codes, shift, siblings, rows[h, d])
 
 
-@jit
-def _score_row(n, h, d, keys, distance, distances, weights, codes, shift, siblings, row):
+@lent_jit
+def _score_row(n, h, d, pair, thirds, distances, weights, codes, shift, siblings, row):
     """Fill the scores of all third nodes of an arc: nodes between its ends, or those that are not."""
-    direction = np.uint32(0) if d > h else LEFT
-    first, last = min(h, d), max(h, d)
-    before = np.uint32(direction + STEP)  # of third nodes before the head
-    to_dependent = distances[len(distances) // 2 - d :]
-    for t in range(len(distance)):
-        pair = np.uint32(keys[HEAD, t, h] + keys[DEPENDENT, t, d])
-        third = keys[THIRD, t]
+    direction, first, last = np.uint32(0) if d > h else LEFT, min(h, d), max(h, d)
+    size = distances.shape[1] // 2
+    for t in range(len(thirds)):
+        after = np.uint32(pair[t] + direction)
+        before = np.uint32(after + STEP)  # of third nodes before the head
+        third, to_dependent = thirds[t], distances[t, size - d :]
         if siblings:
-            inner = np.uint32(pair + (direction if d > h else before))
-            if distance[t]:
-                _add_at_distances(weights, codes, inner, third, to_dependent, shift, first + 1, last, row)
-            else:
-                _add(weights, codes, inner, third, shift, first + 1, last, row)
-            alone = np.uint32(np.uint32(pair + direction) + ABSENT)
-            if distance[t]:
-                alone = np.uint32(alone + distance_key(last - first))
+            _add(weights, codes, after if d > h else before, third, to_dependent, shift, first + 1, last, row)
+            alone = np.uint32(np.uint32(after + ABSENT) + to_dependent[h])
             row[h] += weight(weights, codes, alone >> shift)
         else:
-            left, right = np.uint32(pair + before), np.uint32(pair + direction)
-            if distance[t]:
-                _add_at_distances(weights, codes, left, third, to_dependent, shift, 0, first, row)
-                _add_at_distances(weights, codes, right, third, to_dependent, shift, last + 1, n + 1, row)
-            else:
-                _add(weights, codes, left, third, shift, 0, first, row)
-                _add(weights, codes, right, third, shift, last + 1, n + 1, row)
+            _add(weights, codes, before, third, to_dependent, shift, 0, first, row)
+            _add(weights, codes, after, third, to_dependent, shift, last + 1, n + 1, row)
+
+
+@vector_jit
+def _add(weights, codes, key_of_pair, thirds, distances, shift, start, stop, row):
+    """Add the weights of a template's features of the parts of one arc and a range of third nodes."""
+    for x in range(start, stop):
+        row[x] += weight(weights, codes, np.uint32(np.uint32(key_of_pair + thirds[x]) + distances[x]) >> shift)
 
 
 @jit
@@ -187,20 +201,16 @@ def _score_labels(start, stop, _, nodes, lengths, slots, salts, between, distanc
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
     heads, dependents = new_keys(templates, nodes.shape[1]), new_keys(templates, nodes.shape[1])
     seen = np.empty(nodes.shape[1], np.uint32)
+    item = -1  # whose keys are filled
     for a in range(start, stop):
         b, h, d = arcs[a]
-        count = label_features(nodes[b], lengths[b], templates, heads, dependents, shift, h, d, seen, features)
+        if b != item:
+            item = b
+            fill_keys(nodes[b], lengths[b], slots[HEAD], salts[HEAD], heads)
+            fill_keys(nodes[b], lengths[b], slots[DEPENDENT], salts[DEPENDENT], dependents)
+        count = arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, features)
         for f in range(count):
             add_row(weights[features[f]], scale, scores[a])
-
-
-@jit
-def label_features(nodes, n, templates, heads, dependents, shift, h, d, seen, out):
-    """Fill the indices of the features of the arc ``h -> d``; of the keys, only those of its two nodes are set."""
-    for t in range(len(templates.between)):
-        heads[t, h] = key(nodes, n, templates.slots[HEAD, t], templates.salts[HEAD, t], h)
-        dependents[t, d] = key(nodes, n, templates.slots[DEPENDENT, t], templates.salts[DEPENDENT, t], d)
-    return arc_features(nodes, n, templates, heads, dependents, shift, h, d, seen, out)
 
 
 @vector_jit
@@ -213,7 +223,7 @@ def add_row(row, scale, total):
 @jit
 def new_keys(templates, size):
     """Return an array for the keys of all templates at ``size`` nodes."""
-    return np.empty((len(templates.between), size), np.uint32)
+    return np.empty((size, len(templates.between)), np.uint32)
 
 
 @jit

@@ -21,7 +21,7 @@ from treeparse.kernels.linear.features import (
     fill_keys,
     triple_features,
 )
-from treeparse.kernels.linear.scores import add_row, feature_limit, label_features, new_keys, shift_of
+from treeparse.kernels.linear.scores import add_row, feature_limit, new_keys, shift_of
 from treeparse.kernels.threads import run_batch
 
 PERCEPTRON, MIRA, LOG_LINEAR = 0, 1, 2
@@ -145,7 +145,7 @@ def _expand(
                 fill_keys(nodes[b], n, slots[THIRD], salts[THIRD], thirds)
         if is_arc:
             h, d, out = cell // size, cell % size, features[count:]
-            count += arc_features(nodes[b], n, templates, heads, dependents, shift, h, d, seen, out)
+            count += arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, out)
         else:
             h, d, x, out = cell // (size * size), cell // size % size, cell % size, features[count:]
             count += triple_features(templates, heads, dependents, thirds, shift, h, d, x, out)
@@ -205,12 +205,16 @@ def _update_labels(
     features = np.empty(feature_limit(templates, nodes.shape[1]), np.int64)
     heads, dependents = new_keys(templates, nodes.shape[1]), new_keys(templates, nodes.shape[1])
     seen, scores = np.empty(nodes.shape[1], np.uint32), np.empty(labels, np.float32)
-    scale = np.float32(1)  # which float32 weights do without
+    scale, item = np.float32(1), -1  # which float32 weights do without; the item whose keys are filled
     for a in range(start, stop):
         b, h, d, gold = arcs[a]
         if root_label >= 0 and labels > 1 and h == 0:
             continue
-        count = label_features(nodes[b], lengths[b], templates, heads, dependents, shift, h, d, seen, features)
+        if b != item:
+            item = b
+            fill_keys(nodes[b], lengths[b], slots[HEAD], salts[HEAD], heads)
+            fill_keys(nodes[b], lengths[b], slots[DEPENDENT], salts[DEPENDENT], dependents)
+        count = arc_features(nodes[b], templates, heads, dependents, shift, h, d, seen, features)
         scores[:] = 0
         for f in range(count):
             add_row(weights[features[f]], scale, scores)

@@ -115,14 +115,23 @@ class FlatLabels:
 
     def of_trees(self, heads: Tensor) -> Tensor:
         """Return the label scores ``(B, n+1, L)`` of the arcs of one tree an item ``(B, n+1)``; 0 for no head."""
-        scores = self.source.at(*_arcs_of(heads.unsqueeze(0))).unflatten(0, heads.shape)
-        return sums.real_scores(heads >= 0, scores)
+        return self._at_arcs(heads.unsqueeze(0), self.source.at)[0]
 
     def of_labeled_trees(self, heads: Tensor, labels: Tensor) -> Tensor:
         """Return the score ``(S, B, n+1)`` of each word's label on its arc; 0 for no head."""
-        chosen = labels.clamp(0, self.count - 1).flatten()
-        scores = self.source.at_labels(*_arcs_of(heads), chosen).reshape(heads.shape)
-        return torch.where(heads >= 0, scores, 0.0).to(torch.float64)
+        return self._at_arcs(heads, self.source.at_labels, labels.clamp(0, self.count - 1))
+
+    def _at_arcs(self, heads: Tensor, look_up: Callable[..., Tensor], *others: Tensor) -> Tensor:
+        """Look up the arcs of trees ``(S, B, n+1)``, with other tensors of that shape: float64, 0 for no head."""
+        is_arc = heads >= 0
+        if torch.is_grad_enabled() or not readable_without_sync(heads):
+            found = look_up(*_arcs_of(heads), *(other.flatten() for other in others)).unflatten(0, heads.shape)
+            return torch.where(is_arc if found.dim() == heads.dim() else is_arc.unsqueeze(-1), found, 0.0).double()
+        _, item, dependent = is_arc.nonzero(as_tuple=True)
+        found = look_up(item, heads[is_arc], dependent, *(other[is_arc] for other in others)).double()
+        result = found.new_zeros(*heads.shape, *found.shape[1:])
+        result[is_arc] = found
+        return result
 
     def sample_of_trees(self, heads: Tensor, seeds: Tensor) -> Tensor:
         """Draw a label for every word of trees ``(S, B, n+1)``, given its arc, by a seed an item ``(B,)``.
