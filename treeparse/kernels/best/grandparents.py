@@ -159,15 +159,17 @@ def _fill_arc(sentence, h, m, only_one, chart, memory):
     n, width, size = sentence.words, contexts_width(sentence.words), len(sentence.arcs)
     i, j, (at, first, count) = min(h, m), max(h, m), place_of(n, h, m)
     arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
+    is_arc, is_full = sentence.arcs[h, m] > -np.inf, False
     fill_row(memory.row, 0, chart[inner] + memory.siblings[at + h - first], width)
     fill_row(chart, full, -np.inf, width)
     if not only_one:
         for k in range(i + 1, j):
-            memory.below[k] = chart[row_of(n, MID, min(k, m), max(k, m)) + h]
+            memory.below[k] = chart[row_of(n, MID, min(k, m), max(k, m)) + h] if is_arc else -np.inf
             memory.below[size + k] = chart[row_of(n, FULL, k, m) + h]
+            is_full = is_full or (sentence.arcs[h, k] > -np.inf and memory.below[size + k] > -np.inf)
         numbers = memory.below, i + 1, memory.siblings, at + i + 1 - first, memory.below, size + i + 1
         shorter = row_of(n, ARC, h, i + 1)
-        for lane in range(0, width, LANES):
+        for lane in range(0, width if is_arc or is_full else 0, LANES):
             if has_contexts(lane, i, j):
                 best = memory.row, lane, chart, full + lane
                 _raise_to_splits(*best, chart, shorter + lane, width, *numbers, count - 1)

@@ -262,6 +262,11 @@ def _add_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, factors: Any,
     return multiply_add(builder, shorter, factors, arcs), multiply_add(builder, shorter, below, fulls)
 
 
+@over_stacks(1, 1, 1)
+def _add_multiples(builder: Any, fulls: Any, shorter: Any, below: Any) -> Any:
+    return (multiply_add(builder, shorter, below, fulls),)
+
+
 @over_rows(2, 1)
 def _multiply_row(builder: Any, row: Any, factors: Any, numbers: Any, inside: Any) -> Any:
     """``_multiply_row(row, at, factors, factors_at, number, count)``: multiply a row by another one and a number."""
@@ -282,10 +287,20 @@ def inside(charts, w, packed, weights, n, single_root):
                 _add_arc(charts, w, packed, weights, n, j, i, False)
                 mid, left, right = row_of(n, MID, i, j), row_of(n, FULL, i, i), row_of(n, FULL, j, i + 1)
                 fill_row(charts, mid, 0.0 * one, width)
-                for at in range(0, width, LANES):
+                is_used = _may_have_one_head(w, n, i, j)
+                for at in range(0, width if is_used else 0, LANES):
                     if has_contexts(at, i, j):
                         _add_products(charts, mid + at, charts, left + at, width, charts, right + at, width, count)
     return charts[row_of(n, FULL, 0, n)]
+
+
+@lent_jit
+def _may_have_one_head(w, n, i, j):
+    """Return whether a word outside has arcs to both ends of a span: in sentences with forbidden arcs few have."""
+    head = 0
+    while head <= n and (i <= head <= j or w[i, head] == 0.0 or w[j, head] == 0.0):
+        head += 1
+    return head <= n
 
 
 @lent_jit
@@ -293,18 +308,25 @@ def _add_arc(charts, w, packed, weights, n, h, m, only_one):
     """Fill the spans ARC and FULL of head h up to m; with ``only_one`` h has no second dependent."""
     width, i, j, (at, first, count) = contexts_width(n), min(h, m), max(h, m), place_of(n, h, m)
     arc, full, inner = row_of(n, ARC, h, m), row_of(n, FULL, h, m), row_of(n, FULL, m, h + 1 if h < m else h - 1) + h
+    is_arc, is_full = w[m, h] != 0.0, False
     fill_row(charts, arc, packed[at + h - first] * charts[inner], width)
     fill_row(charts, full, 0.0 * w[0, 0], width)
     if not only_one:
         factors, below = row_of(n, KINDS, 0, 0), row_of(n, KINDS, 0, 0) + n + 1  # where derivatives will lie
         for k in range(i + 1, j):
-            charts[factors + k] = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
             charts[below + k] = charts[row_of(n, FULL, k, m) + h]
+            is_full = is_full or (w[k, h] != 0.0 and charts[below + k] != 0.0)
+            if is_arc:
+                charts[factors + k] = packed[at + k - first] * charts[row_of(n, MID, min(k, m), max(k, m)) + h]
         shorter, numbers = row_of(n, ARC, h, i + 1), (charts, factors + i + 1, charts, below + i + 1)
-        for lane in range(0, width, LANES):
-            if has_contexts(lane, i, j):
-                totals = charts, arc + lane, charts, full + lane
-                _add_splits(*totals, charts, shorter + lane, width, *numbers, count - 1)
+        for lane in range(0, width if is_arc or is_full else 0, LANES):
+            if not has_contexts(lane, i, j):
+                continue
+            stack = charts, shorter + lane, width
+            if is_arc:
+                _add_splits(charts, arc + lane, charts, full + lane, *stack, *numbers, count - 1)
+            else:
+                _add_multiples(charts, full + lane, *stack, charts, below + i + 1, count - 1)
     elif m == n:
         for k in range(1, n):
             add_row(charts, full, charts, row_of(n, ARC, 0, k), charts[row_of(n, FULL, k, n)], 1)
@@ -365,7 +387,7 @@ def outside(charts, w, packed, weights, n, single_root):
             if i > 0:
                 _share_arc(charts, w, packed, weights, n, j, i, False)
                 mid = outer + row_of(n, MID, i, j)
-                for r in range(i, j):
+                for r in range(i, j if _may_have_one_head(w, n, i, j) else i):
                     for at, length in ranges_of_contexts(n, i, j):
                         x, y = row_of(n, FULL, i, r) + at, row_of(n, FULL, j, r + 1) + at
                         of_both = charts, outer + x, charts, outer + y
@@ -380,13 +402,16 @@ def _share_arc(charts, w, packed, weights, n, h, m, only_one):
     at, first, _ = place_of(n, h, m)
     if not only_one or m == n:
         add_row(charts, outer + arc, charts, outer + full, w[0, 0] + 1.0, width)
+    is_arc, ranges = w[m, h] != 0.0, ranges_of_contexts(n, min(h, m), max(h, m))
     # From here on the derivatives in the sum that the weights multiply, but for w.
     _to_marginals(weights, weight, charts, arc, charts, outer + arc, width)
     of_first, inner = w[m, h] * _sum(charts, outer + arc, width), row_of(n, FULL, m, h + step) + h
     charts[outer + inner] += of_first * packed[at + h - first]
     packed[at + h - first] *= of_first * charts[inner]
-    ranges = ranges_of_contexts(n, min(h, m), max(h, m))
     for k in range(h + step, m, step):
+        if w[k, h] == 0.0 or not (is_arc or charts[row_of(n, FULL, k, m) + h] != 0.0):
+            packed[at + k - first] = 0.0
+            continue
         row, full_factor = row_of(n, ARC, h, k), row_of(n, FULL, k, m) + h
         mid, arc_factor = row_of(n, MID, min(k, m), max(k, m)) + h, 0.0 * w[0, 0]
         if not only_one:
