@@ -51,7 +51,7 @@ def small_kernels() -> Iterator[Any]:
     """Loops of every compiler of ``compile``: sums that may be reordered, vectors, products, and logs."""
     from treeparse.kernels.exponential import exponentiate
     from treeparse.kernels.logspace import log_sum
-    from treeparse.kernels.products import add_product
+    from treeparse.kernels.sums.products import add_product
     from treeparse.kernels.weights import column_maxima, load_weights
 
     scores, lengths = batch()

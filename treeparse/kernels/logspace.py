@@ -40,3 +40,13 @@ def log_add_number(x, number):
         return x + np.log1p(ratio) if ratio > -1.0 else -np.inf
     total = np.exp(x) + number
     return np.log(total) if total > 0.0 else -np.inf
+
+
+@lent_jit
+def two_sum(x, y):
+    """Return the rounded sum of two numbers, and what the rounding lost (Knuth)."""
+    total = x + y
+    if total == -np.inf:
+        return total, 0.0
+    part = total - x
+    return total, (x - (total - part)) + (y - part)

@@ -19,7 +19,8 @@ and h -> k is scored there. ``FULL c; h, h`` is a single node. Every projective 
 ``FULL 0; 0, n`` and no other. With a single root node 0 has one dependent: of its spans only FULL with m = n is used,
 and only ``k = h`` splits its ARC.
 
-A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contexts in whole vectors.
+A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contexts in whole vectors. Numbers of all
+siblings are packed into one array, those of an arc side by side.
 """
 
 from typing import NamedTuple
@@ -94,6 +95,27 @@ def ranges_of_contexts(n, i, j):
 def row_of(n, kind, h, m):
     """Return the cell at which the contexts of a span begin, where there are contexts."""
     return ((kind * (n + 1) + h) * (n + 1) + m) * contexts_width(n)
+
+
+@lent_jit
+def packed_size(n):
+    """Return the size of the numbers of all siblings of n words, up to a whole vector after the last row."""
+    return n * (n + 1) * (2 * n + 1) // 6 + LANES
+
+
+@lent_jit
+def packed_at(n, i, j):
+    """Return where the siblings of i -> j begin, i < j; those of j -> i, if i > 0, end there. They lie by j - i."""
+    width = j - i
+    return (width - 1) * width * (6 * n + 5 - 4 * width) // 6 + 2 * i * width
+
+
+@lent_jit
+def place_of(n, h, d):
+    """Return where an arc's siblings begin, which node is the first of them, and their number."""
+    if h < d:
+        return packed_at(n, h, d), h, d - h
+    return packed_at(n, d, h) - (h - d), d + 1, h - d
 
 
 @lent_jit

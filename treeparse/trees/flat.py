@@ -17,6 +17,8 @@ from treeparse.trees.part_values import PartValues, bilinear_form, join_values, 
 from treeparse.trees.parts import Parts, sums_of_parts
 from treeparse.trees.sums import TreeSums
 
+CANCELLING = 1e4  # a score in nats that, as a term of a difference, costs four digits of sixteen
+
 
 class FlatTrees:
     """The trees of a family under scores of their parts; a distribution rounds and reshapes the results.
@@ -145,10 +147,20 @@ class FlatTrees:
         return self.minus_inf_without_tree(torch.where(forbidden, torch.inf, self._expected_code_length(q)))
 
     def _expected_code_length(self, q: "FlatTrees") -> Tensor:
-        """Return ``-E_p[log q]`` over trees that q allows; columns of q's arcs have maximum 0, so nothing cancels."""
+        """Return ``-E_p[log q]`` over trees that q allows.
+
+        It is the difference of a log partition and an expected score, where the best arc of every column has score 0.
+        Where scores are so large that the difference cancels all the same, code lengths are carried through the sums.
+        """
         shifted, shift = q.shifted_parts
-        expected = self.unflat(shifted.inner_product(self.part_marginals))
-        return (q.log_partition - self.unflat(shift)) - expected
+        expected, sizes = shifted.expected(self.part_marginals)
+        result = (q.log_partition - self.unflat(shift)) - self.unflat(expected)
+        if self.family != q.family or not self.family.has_code_lengths or not readable_without_sync(result):
+            return result
+        items = (sizes + shift.abs() > CANCELLING).nonzero().flatten()
+        if not len(items):
+            return result
+        return result.reshape(-1).index_copy(0, items, self.sums.code_lengths(q.sums, items)).reshape(result.shape)
 
     @cached_property
     @torch.enable_grad()

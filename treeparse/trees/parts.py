@@ -96,9 +96,14 @@ class Parts(tuple[Tensor, ...]):
         """Set the score of all allowed parts to 0, so that all trees of the support have equal scores."""
         return self.power(0.0)
 
-    def inner_product(self, marginals: "Parts") -> Tensor:
-        """Return expected scores ``(B,)`` under marginals of these kinds, or of more; parts of marginal 0 count 0."""
-        return reduce(torch.add, map(_expected_score, self, marginals))
+    def expected(self, marginals: "Parts") -> tuple[Tensor, Tensor]:
+        """Return expected scores ``(B,)``, and expected absolute ones, which are constants.
+
+        The marginals are of these kinds, or of more; parts of marginal 0 count 0.
+        """
+        terms = [_terms(*each) for each in zip(self, marginals, strict=False)]
+        sizes = [_sum_of_items(each.detach().abs()) for each in terms]
+        return reduce(torch.add, map(_sum_of_items, terms)), reduce(torch.add, sizes)
 
     def total(self) -> Tensor:
         """Sum the values of each item ``(B,)``."""
@@ -151,8 +156,8 @@ def sums_of_parts(scores: Tensor, parts: Tensor) -> Tensor:
     return torch.where(parts >= 0, values.double(), 0.0).sum(-1)
 
 
-def _expected_score(scores: Tensor, marginals: Tensor) -> Tensor:
-    return _sum_of_items(marginals * torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0))
+def _terms(scores: Tensor, marginals: Tensor) -> Tensor:
+    return marginals * torch.where((marginals > 0) & (scores > -torch.inf), scores, 0.0)
 
 
 def _sum_of_items(values: Tensor) -> Tensor:

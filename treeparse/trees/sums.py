@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from treeparse.errors import TreeparseError
 from treeparse.trees.families import Family, Tensors
@@ -50,6 +51,14 @@ class TreeSums:
     def marginals(self) -> Tensors:
         """Return the probability of every part, differentiable; 0 without a tree."""
         return _marginals(self, self.parts)
+
+    def code_lengths(self, other: "TreeSums", items: Tensor) -> Tensor:
+        """Return ``-E_p[log q]`` ``(I,)`` of some items, right for scores of any size and differentiable once.
+
+        These sums are p's, the other ones q's, of a family that has code lengths.
+        """
+        parts = [part[items] for part in (*self.parts, *other.parts)]
+        return cast(Tensor, _CodeLengths.apply(self.family, self.lengths[items], *parts))
 
     def hessian_vector_products(self, vectors: Tensors) -> Tensors:
         """Return H v of every item and each of its vectors ``(V, B, ...)``, differentiable in the vectors only."""
@@ -109,6 +118,25 @@ class _HessianVectorProduct(torch.autograd.Function):
         parts: Tensors = ctx.saved_tensors
         products = _hessian_vector_product(ctx.sums, parts, grad_outputs)  # the Hessian is symmetric
         return None, *(None for _ in parts), *products
+
+
+class _CodeLengths(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, family: Family, lengths: Tensor, *parts: Tensor) -> Tensor:
+        values, derivatives = family.code_lengths(*_halves(parts), lengths)
+        ctx.family = family
+        ctx.save_for_backward(lengths, *derivatives, *parts)
+        return values
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        lengths, *saved = ctx.saved_tensors
+        kinds = len(saved) // 3
+        derivatives, *scores = (tuple(saved[start : start + kinds]) for start in range(0, 3 * kinds, kinds))
+        own, others = (ctx.family.log_partition_and_marginals(each, lengths)[1] for each in scores)
+        derivatives += tuple(other - mine for mine, other in zip(own, others, strict=True))  # in the scores of q
+        return None, None, *(part * gradient.reshape(-1, *[1] * (part.dim() - 1)) for part in derivatives)
 
 
 class _NoThirdDerivative(torch.autograd.Function):

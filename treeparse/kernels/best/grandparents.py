@@ -13,7 +13,6 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.best.spans import fill_by_keys, read_tree
 from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.copies import copy_short
-from treeparse.kernels.packed_siblings import packed_size, place_of
 from treeparse.kernels.rows import fill_row, over_rows
 from treeparse.kernels.spans import (
     ARC,
@@ -24,6 +23,8 @@ from treeparse.kernels.spans import (
     cells_of,
     contexts_width,
     has_contexts,
+    packed_size,
+    place_of,
     row_of,
 )
 from treeparse.kernels.stacks import over_stacks
@@ -77,7 +78,7 @@ def _best_trees(start, stop, lengths, items, arcs, siblings, grandparents, singl
 class _Memory(NamedTuple):
     """Working memory."""
 
-    siblings: FloatArray  # the scores of siblings, in the order of ``packed_siblings``
+    siblings: FloatArray  # the scores of siblings, packed as in ``spans``
     row: FloatArray  # of contexts
     below: FloatArray  # (2, n+1) of an arc's splits: the scores of the spans below the dependents before
 

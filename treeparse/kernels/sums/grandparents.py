@@ -23,9 +23,19 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.copies import copy_multiple, copy_short
 from treeparse.kernels.exponential import exponentiate_row
-from treeparse.kernels.packed_siblings import packed_size, place_of
 from treeparse.kernels.rows import add_row, fill_row, over_rows
-from treeparse.kernels.spans import ARC, FULL, KINDS, MID, contexts_width, has_contexts, ranges_of_contexts, row_of
+from treeparse.kernels.spans import (
+    ARC,
+    FULL,
+    KINDS,
+    MID,
+    contexts_width,
+    has_contexts,
+    packed_size,
+    place_of,
+    ranges_of_contexts,
+    row_of,
+)
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
 from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
@@ -127,7 +137,7 @@ class GrandparentMemory(NamedTuple):
     """Working memory for items of up to n words."""
 
     charts: FloatArray
-    siblings: FloatArray  # weights, packed as in ``siblings``
+    siblings: FloatArray  # weights, packed as in ``spans``
     grandparents: FloatArray  # weights, rows of contexts ``[head, dependent]``
     scores: FloatArray  # ((n+1)^2,) of arcs with their best sibling and grandparent
     weights: FloatArray  # ((n+1)^2,) of arcs

@@ -9,7 +9,6 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import part_jit, vector_jit
-from treeparse.kernels.products import add_product, add_transposed_product
 from treeparse.kernels.rows import copy_row, fill_row, whole
 from treeparse.kernels.sums.panels import (
     PATHS,
@@ -26,6 +25,7 @@ from treeparse.kernels.sums.panels import (
     turn_columns,
     turn_rows,
 )
+from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.sums.words import WORDS, differentiate_word_tangents, eliminate_word_tangents, lines_t
 from treeparse.kernels.vectors import copy_transposed
 

@@ -19,9 +19,9 @@ import numpy as np
 from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import part_jit
 from treeparse.kernels.exponential import weigh_row
-from treeparse.kernels.products import add_product, add_transposed_product
 from treeparse.kernels.rows import add_row, copy_row, fill_row, whole
 from treeparse.kernels.sums.item import LINEAR_LIMIT, all_finite
+from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.sums.words import WORDS, differentiate_words, eliminate_words
 from treeparse.kernels.vectors import LANES, copy_transposed
 

@@ -28,8 +28,8 @@ from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit, vector_jit
 from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.packed_siblings import packed_at, packed_size, place_of
 from treeparse.kernels.rows import over_rows, whole
+from treeparse.kernels.spans import packed_at, packed_size, place_of
 from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.threads import run_batch

@@ -12,7 +12,7 @@ import numpy as np
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
 from treeparse.kernels.compile import jit, lent_jit
 from treeparse.kernels.exponential import exponentiate
-from treeparse.kernels.logspace import log_add
+from treeparse.kernels.logspace import log_add, two_sum
 from treeparse.kernels.spans import (
     ARCS,
     FULL,
@@ -66,10 +66,10 @@ def sum_items(
     if len(items) == 0:
         return
     nothing = np.empty((len(items), 0, 0, 0))
-    scores = _completed([part[items].astype(np.float64) for part in parts], nothing)
-    along = scores if vectors is None else _completed([part[items].astype(np.float64) for part in vectors], nothing)
+    scores = completed([part[items].astype(np.float64) for part in parts], nothing)
+    along = scores if vectors is None else completed([part[items].astype(np.float64) for part in vectors], nothing)
     fill = -np.inf if quantity == LOG_MARGINALS else 0.0
-    stored = _completed([np.full(part[items].shape, fill) for part in results], nothing) if results else scores
+    stored = completed([np.full(part[items].shape, fill) for part in results], nothing) if results else scores
     logs = np.empty(len(items))
     arguments = lengths[items], len(parts), single_root, *scores, *along, quantity, logs, *stored
     run_batch(_sum_items, lambda n: 50 * n ** (1 + len(parts)), *arguments, threads=threads)
@@ -78,7 +78,7 @@ def sum_items(
         result[items] = values
 
 
-def _completed(parts: list[FloatArray], nothing: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def completed(parts: list[FloatArray], nothing: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Complete the parts to three by empty ones."""
     arcs, siblings, grandparents = [*parts, nothing, nothing][:3]
     return arcs, siblings, grandparents
@@ -142,7 +142,7 @@ def _sum(sentence, vectors, number, logs, tangents, terms):
     high, low, total = _shares(sentence, number, logs, terms)
     if total == 0.0:
         return
-    logs[0, here], logs[1, here] = _two_sum(high, low + np.log(total))
+    logs[0, here], logs[1, here] = two_sum(high, low + np.log(total))
     if len(tangents) > 0:
         tangent = 0.0
         for k in range(begin, end):
@@ -175,11 +175,11 @@ def log_terms(sentence, number, logs, terms):
     for k in range(begin, end):
         first, second = halves(sentence, number, k)
         first, second = cell(sentence, first), cell(sentence, second)
-        high, low = _two_sum(logs[0, first], logs[0, second])
+        high, low = two_sum(logs[0, first], logs[0, second])
         low += logs[1, first] + logs[1, second]
         arc, sibling, grandparent = scores_of_split(sentence, number, k)
         for score in (arc, sibling, grandparent):
-            high, lost = _two_sum(high, score)
+            high, lost = two_sum(high, score)
             low += lost
         terms[0, k - begin], terms[1, k - begin] = high, low
         if high > top_high:
@@ -280,13 +280,3 @@ def _share_in_logs(sentence, number, logs, terms, outer, results):
                 _, context, _, _ = parts_of_span(number)
                 before = results.grandparents[head, dependent, context]
                 results.grandparents[head, dependent, context] = log_add(before, log_marginal)
-
-
-@lent_jit
-def _two_sum(x, y):
-    """The rounded sum of two numbers, and what the rounding lost (Knuth)."""
-    total = x + y
-    if total == -np.inf:
-        return total, 0.0
-    part = total - x
-    return total, (x - (total - part)) + (y - part)

@@ -82,6 +82,7 @@ class Family(ABC):
         kinds: the kinds of part besides arcs.
         has_sums: whether log partition and marginals are computed; without them both raise, as a search alone is.
         saves_for_hessian: whether ``sums_saved_for_hessian`` may save ``hessian_vector_product`` work.
+        has_code_lengths: whether there are ``code_lengths``; others are differences, which cancel for huge scores.
     """
 
     single_root: bool
@@ -90,6 +91,7 @@ class Family(ABC):
     kinds: ClassVar[tuple[PartKind, ...]] = ()
     has_sums: ClassVar[bool] = True
     saves_for_hessian: ClassVar[bool] = False
+    has_code_lengths: ClassVar[bool] = False
 
     @abstractmethod
     def log_partition_and_marginals(self, parts: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
@@ -129,6 +131,13 @@ class Family(ABC):
     def log_marginals(self, parts: Tensors, lengths: Tensor) -> Tensors:
         """Return the log probability of every part, right to relative accuracy and exact about -inf."""
         raise self._lacking(Family.log_marginals, "Log marginals, and exact tests of what a distribution allows,")
+
+    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
+        """Return ``-E_p[log q]`` ``(B,)``, right for scores of any size, and its derivative in the scores of p.
+
+        The scores of p are ``parts``, those of q ``others``. Trees that q forbids add 0.
+        """
+        raise self._lacking(Family.code_lengths, "Code lengths carried through the sums")
 
     def k_best(self, parts: Tensors, lengths: Tensor) -> KBest:
         """Return the lazy list of the best trees, in CPU memory."""

@@ -13,6 +13,7 @@ from treeparse.kernels.lists.nonprojective import NonprojectiveKBest
 from treeparse.kernels.samples import nonprojective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
+from treeparse.kernels.sums.code_lengths_by_elimination import code_lengths
 from treeparse.trees.families import dense
 from treeparse.trees.families.arrays import floats, integers, tensors
 from treeparse.trees.families.family import Method, Tensors
@@ -49,6 +50,7 @@ class Nonprojective(KernelFamily):
     crossing: ClassVar[bool] = True
     name: ClassVar[str] = "nonprojective"
     saves_for_hessian: ClassVar[bool] = True
+    has_code_lengths: ClassVar[bool] = True
     functions = KernelFunctions(
         log_partition=elimination.log_partition,
         log_partition_and_marginals=elimination.log_partition_and_marginals,
@@ -71,6 +73,17 @@ class Nonprojective(KernelFamily):
         )
         log_z, marginals = tensors(tuple(sums), arcs.device)
         return log_z, (marginals,), eliminated
+
+    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
+        """Arcs that only one of the two allows are left out; what q loses by that is added."""
+        (arcs,), (other_arcs,) = parts, others
+        both = (arcs > -torch.inf) & (other_arcs > -torch.inf)
+        shared = [torch.where(both, each, -torch.inf) for each in (arcs, other_arcs)]
+        values, derivatives, (high, low) = self.call(code_lengths, *shared, lengths)
+        if bool(((other_arcs > -torch.inf) & ~both).any()):
+            whole_high, whole_low = self.call(code_lengths, other_arcs, other_arcs, lengths)[2]
+            values = values + ((whole_high - high) + (whole_low - low))
+        return values, (derivatives,)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from torch import Tensor
 
 from treeparse.kernels.arrays import FloatArray, IntArray
 from treeparse.kernels.best import eisner
@@ -12,6 +13,8 @@ from treeparse.kernels.lists.projective import ProjectiveKBest
 from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
+from treeparse.kernels.sums.code_lengths_of_spans import code_lengths
+from treeparse.trees.families.family import Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
 
@@ -25,6 +28,7 @@ class Projective(KernelFamily):
 
     crossing: ClassVar[bool] = False
     name: ClassVar[str] = "projective"
+    has_code_lengths: ClassVar[bool] = True
     functions = KernelFunctions(
         log_partition=inside_outside.log_partition,
         log_partition_and_marginals=inside_outside.log_partition_and_marginals,
@@ -36,3 +40,7 @@ class Projective(KernelFamily):
     )
     drawing = _sample, inside_outside.log_partition, partial(without_replacement.sample_distinct_trees, projective=True)
     list_of_best = ProjectiveKBest
+
+    def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
+        values, *derivatives = self.call(code_lengths, *parts, *others, lengths)
+        return values, tuple(derivatives)

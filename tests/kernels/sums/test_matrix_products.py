@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from treeparse.kernels.compile import jit
-from treeparse.kernels.products import add_product, add_transposed_product
+from treeparse.kernels.sums.products import add_product, add_transposed_product
 from treeparse.kernels.vectors import copy_transposed
 
 

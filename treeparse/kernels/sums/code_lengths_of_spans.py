@@ -1,0 +1,191 @@
+"""Expected code lengths ``-E_p[log q]`` of trees, for any finite scores; if q is p, entropies.
+
+The difference of a log partition and an expected score cancels where scores are huge and tied. Here every span carries
+the code length of what is below it: of its splits, the mean by their shares under p of the two halves' and of minus the
+log of the split's share under q. No term is negative, and none is larger than a sentence's trees can be many.
+
+The derivative in the scores of p goes down through the spans again: a split's own code length is what its share of the
+span changes along.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from treeparse.kernels.arrays import FloatArray
+from treeparse.kernels.compile import jit, lent_jit
+from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.spans import (
+    ARCS,
+    GRANDPARENTS,
+    NO_SPAN,
+    SPANS_OF_PAIR,
+    ScoredSentence,
+    arc_of,
+    cell,
+    cells_of,
+    contexts_of,
+    halves,
+    parts_of_span,
+    span_of_pair,
+    splits,
+    whole,
+)
+from treeparse.kernels.sums.spans_in_logs import completed, inside, log_terms
+from treeparse.kernels.threads import run_batch
+
+
+def code_lengths(*arguments: Any, single_root: bool, threads: int = 1) -> tuple[FloatArray, ...]:
+    """Return ``-E_p[log q]`` in nats ``(B,)``, and its derivative in all scores of p, which have their shapes.
+
+    The arguments are the scores of p, those of q, and lengths ``(B,)``: scores of arcs ``(B, n+1, n+1)``, and ``(B,
+    n+1, n+1, n+1)`` of siblings and of grandparents, if any. Trees that q forbids, and items without a tree, add 0.
+    """
+    *parts, lengths = arguments
+    order = len(parts) // 2
+    nothing, values = np.empty((len(lengths), 0, 0, 0)), np.zeros(len(lengths))
+    p, q = (completed([part.astype(np.float64) for part in each], nothing) for each in (parts[:order], parts[order:]))
+    derivatives = [np.zeros(part.shape) for part in parts[:order]]
+    batch = lengths, order, single_root, *p, *q, values, *completed(derivatives, nothing)
+    run_batch(_code_lengths, lambda n: 100 * n ** (1 + order), *batch, threads=threads)
+    return values, *derivatives
+
+
+class _Charts(NamedTuple):
+    """What the spans of an item carry, and working memory."""
+
+    logs: FloatArray  # (2, cells) of the sums of p, each as two numbers
+    other_logs: FloatArray  # (2, cells) of q
+    codes: FloatArray  # (cells,) code lengths
+    outer: FloatArray  # (2, cells) marginals, and the derivatives of the whole code length in the logs of p
+    terms: FloatArray  # (2, n+1)
+    shares: FloatArray  # (n+1,) of a span's splits under p
+    own: FloatArray  # (n+1,) their code lengths
+
+
+@jit
+def _code_lengths(
+    start,
+    stop,
+    lengths,
+    order,
+    single_root,
+    arcs,
+    siblings,
+    grandparents,
+    other_arcs,
+    other_siblings,
+    other_grandparents,
+    values,
+    arc_results,
+    sibling_results,
+    grandparent_results,
+):
+    for b in range(start, stop):
+        fixed, size = (lengths[b], order, single_root), lengths[b] + 1
+        p = ScoredSentence(*fixed, arcs[b], siblings[b], grandparents[b])
+        q = ScoredSentence(*fixed, other_arcs[b], other_siblings[b], other_grandparents[b])
+        results = ScoredSentence(*fixed, arc_results[b], sibling_results[b], grandparent_results[b])
+        cells, root = cells_of(p), cell(p, whole(p))
+        logs, others, outer, terms = (
+            np.empty((2, cells)),
+            np.empty((2, cells)),
+            np.zeros((2, cells)),
+            np.empty((2, size)),
+        )
+        charts = _Charts(logs, others, np.zeros(cells), outer, terms, np.empty(size), np.empty(size))
+        inside(p, p, logs, np.empty(0), terms)
+        inside(q, q, others, np.empty(0), terms)
+        if logs[0, root] > -np.inf:
+            outer[0, root] = 1.0
+            _go_up(p, q, charts)
+            values[b] = charts.codes[root]
+            _go_down(p, q, charts, results)
+
+
+@lent_jit
+def _go_up(p, q, charts):
+    """Fill the code lengths of all spans."""
+    for j in range(1, p.words + 1):
+        for i in range(j - 1, -1, -1):
+            for context in range(contexts_of(p)):
+                for which in range(SPANS_OF_PAIR):
+                    number = span_of_pair(p, context, i, j, which)
+                    if number != NO_SPAN and charts.logs[0, cell(p, number)] > -np.inf:
+                        _add_splits(p, q, number, charts)
+
+
+@lent_jit
+def _go_down(p, q, charts, results):
+    """Store the derivatives in the scores of all parts."""
+    for j in range(p.words, 0, -1):
+        for i in range(j):
+            for context in range(contexts_of(p)):
+                for which in range(SPANS_OF_PAIR - 1, -1, -1):
+                    number = span_of_pair(p, context, i, j, which)
+                    if number != NO_SPAN and charts.outer[0, cell(p, number)] > 0.0:
+                        _share(p, q, number, charts, results)
+
+
+@lent_jit
+def _add_splits(p, q, number, charts):
+    """Fill the code length of a span."""
+    _fill_shares(p, q, number, charts)
+    begin, end = splits(p, number)
+    for place in range(end - begin):
+        charts.codes[cell(p, number)] += charts.shares[place] * charts.own[place]
+
+
+@lent_jit
+def _fill_shares(p, q, number, charts):
+    """Fill the shares of a span's splits under p and the code length of each, 0 where q forbids it."""
+    shares, own, codes = charts.shares, charts.own, charts.codes
+    begin, end = splits(p, number)
+    log_terms(q, number, charts.other_logs, charts.terms)
+    for place in range(end - begin):
+        own[place] = charts.terms[0, place]
+    log_total = np.log(_exponentiate_terms(charts.terms, shares, end - begin))
+    for place in range(end - begin):
+        first, second = halves(p, number, begin + place)
+        below = codes[cell(p, first)] + codes[cell(p, second)]
+        own[place] = below + (log_total - own[place] if own[place] > -np.inf else 0.0)
+    log_terms(p, number, charts.logs, charts.terms)
+    total = _exponentiate_terms(charts.terms, shares, end - begin)
+    for place in range(end - begin):
+        shares[place] /= total
+
+
+@lent_jit
+def _exponentiate_terms(terms, weights, count):
+    """Fill weights by their logs; return their sum."""
+    total = 0.0
+    for place in range(count):
+        weights[place] = terms[0, place]
+    exponentiate(weights[:count])
+    for place in range(count):
+        total += weights[place]
+    return total
+
+
+@lent_jit
+def _share(p, q, number, charts, results):
+    """Give each split of a span its share of the span's marginal, and of the derivative."""
+    _fill_shares(p, q, number, charts)
+    here, outer, (begin, end) = cell(p, number), charts.outer, splits(p, number)
+    for k in range(begin, end):
+        share, own = charts.shares[k - begin], charts.own[k - begin]
+        if share == 0.0:
+            continue
+        marginal = share * outer[0, here]
+        derivative = share * outer[1, here] + marginal * (own - charts.codes[here])
+        for half in halves(p, number, k):
+            outer[0, cell(p, half)] += marginal
+            outer[1, cell(p, half)] += derivative
+        head, dependent = arc_of(p, number, k)
+        if dependent > 0:
+            results.arcs[head, dependent] += derivative
+            if p.order > ARCS:
+                results.siblings[head, dependent, k] += derivative
+            if p.order == GRANDPARENTS and head > 0:
+                _, context, _, _ = parts_of_span(number)
+                results.grandparents[head, dependent, context] += derivative
