@@ -55,7 +55,14 @@ def called_by(function: Any) -> Iterator[Any]:
 def use(p: Any, values: Tensor) -> None:
     """Call what a distribution over trees without labels offers."""
     p.log_prob(p.mode).sum().backward()
-    _ = p.log_partition, p.log_marginals, p.entropy(), p.renyi_entropy(2.0), p.covariance(values, values)
+    _ = (
+        p.log_partition,
+        p.log_marginals,
+        p.entropy(),
+        p.tempered(1e-9).entropy(),
+        p.renyi_entropy(2.0),
+        p.covariance(values, values),
+    )
     _ = p.topk(3), p.topk(40), next(p.best_first()), p.given(p.mode).marginals, p.cross_entropy(p), p.minimum_risk()
     _ = p.sample(), p.sample((50,)), p.sample_without_replacement(3), p.sample_without_replacement(30, method="trie")
 

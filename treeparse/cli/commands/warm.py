@@ -67,6 +67,11 @@ def _multiply(p: Any) -> None:
     p.flat.sums_as_given.hessian_vector_products([part.unsqueeze(0) for part in p.flat.given])
 
 
+def _carry(p: Any) -> None:
+    """Compute an entropy as for scores so large that it is carried through the sums."""
+    p.flat.sums.code_lengths(p.flat.sums, p.flat.lengths.new_zeros(1))
+
+
 # The calls that need kernels; kernels that calls share are compiled once. The first call is small, so that an error of
 # the cache comes soon. Calls whose kernels share most functions are neighbours, because each process compiles a
 # function once; a second process begins at the end.
@@ -76,6 +81,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("single-root", lambda p: p.sample()),
     ("single-root", lambda p: p.covariance(p.scores, p.scores)),
     ("single-root", lambda p: p.log_marginals),
+    ("single-root", _carry),
     ("scorer", _score),
     ("labeled", lambda p: p.topk(2)),
     ("several-roots", lambda p: p.log_prob(p.mode)),
@@ -84,6 +90,7 @@ CALLS: tuple[tuple[str, Callable[[Any], object]], ...] = (
     ("projective", lambda p: p.sample()),
     ("projective", lambda p: p.covariance(p.scores, p.scores)),
     ("projective", lambda p: p.topk(2)),
+    ("projective", _carry),
     *(
         (kind, call)  # kernels that take other parts in single precision, too, are compiled for both
         for kind in ("siblings", "siblings-64", "second-order", "second-order-64")
