@@ -15,7 +15,7 @@ from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import conditionals, elimination, hessian
 from treeparse.kernels.sums.code_lengths_by_elimination import code_lengths
 from treeparse.trees.families import dense
-from treeparse.trees.families.arrays import floats, integers, tensors
+from treeparse.trees.families.arrays import floats, integers, run, tensors
 from treeparse.trees.families.family import Method, Tensors
 from treeparse.trees.families.kernel_family import METHODS, KernelFamily, KernelFunctions
 
@@ -79,9 +79,9 @@ class Nonprojective(KernelFamily):
         (arcs,), (other_arcs,) = parts, others
         both = (arcs > -torch.inf) & (other_arcs > -torch.inf)
         shared = [torch.where(both, each, -torch.inf) for each in (arcs, other_arcs)]
-        values, derivatives, (high, low) = self.call(code_lengths, *shared, lengths)
+        values, derivatives, (high, low) = run(code_lengths, *shared, lengths, single_root=self.single_root)
         if bool(((other_arcs > -torch.inf) & ~both).any()):
-            whole_high, whole_low = self.call(code_lengths, other_arcs, other_arcs, lengths)[2]
+            whole_high, whole_low = run(code_lengths, other_arcs, other_arcs, lengths, single_root=self.single_root)[2]
             values = values + ((whole_high - high) + (whole_low - low))
         return values, (derivatives,)
 

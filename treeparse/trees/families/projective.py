@@ -14,6 +14,7 @@ from treeparse.kernels.samples import projective as sampling
 from treeparse.kernels.samples import without_replacement
 from treeparse.kernels.sums import inside_outside
 from treeparse.kernels.sums.code_lengths_of_spans import code_lengths
+from treeparse.trees.families.arrays import run
 from treeparse.trees.families.family import Tensors
 from treeparse.trees.families.kernel_family import KernelFamily, KernelFunctions
 
@@ -42,5 +43,5 @@ class Projective(KernelFamily):
     list_of_best = ProjectiveKBest
 
     def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        values, *derivatives = self.call(code_lengths, *parts, *others, lengths)
+        values, *derivatives = run(code_lengths, *parts, *others, lengths, single_root=self.single_root)
         return values, tuple(derivatives)

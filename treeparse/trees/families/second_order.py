@@ -47,7 +47,7 @@ class _ProjectiveParts(KernelFamily):
     has_code_lengths: ClassVar[bool] = True
 
     def code_lengths(self, parts: Tensors, others: Tensors, lengths: Tensor) -> tuple[Tensor, Tensors]:
-        values, *derivatives = self.call(code_lengths, *parts, *others, lengths)
+        values, *derivatives = run(code_lengths, *parts, *others, lengths, single_root=self.single_root)
         return values, tuple(derivatives)
 
     def best_trees_of_items(self, arcs: Tensor, others: Tensors, lengths: Tensor, items: Tensor) -> Tensor:
