@@ -93,6 +93,17 @@ def test_gradients(kind: Callable[..., TreeCRF], scale: float, single_root: bool
 
 @ROOTS
 @pytest.mark.parametrize("kind", KINDS)
+def test_trees_far_apart(kind: Callable[..., TreeCRF], single_root: bool) -> None:
+    """What is probable under p has a probability under q that no float64 holds, but its log has."""
+    p, q = (distribution(kind, 1e5, seed, single_root=single_root) for seed in (5, 6))
+    of_p, of_q = log_probs(p)[1], log_probs(q)[1]
+    expected = -(of_p.exp() * of_q).sum()
+    assert expected > 1e4
+    torch.testing.assert_close(p.cross_entropy(q)[0], expected, rtol=1e-12, atol=0)
+
+
+@ROOTS
+@pytest.mark.parametrize("kind", KINDS)
 def test_arcs_that_only_one_allows(kind: Callable[..., TreeCRF], single_root: bool) -> None:
     """Divergence is infinite where q forbids a tree of p, and finite where it allows more."""
     p = distribution(kind, 1e9, 2, single_root=single_root)

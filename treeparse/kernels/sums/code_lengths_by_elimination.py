@@ -145,7 +145,7 @@ def _combine(count, eliminated):
     if total == 0.0:
         return -np.inf, 0.0, -np.inf, 0.0, 0.0
     for place in range(count):
-        if shares[place] > 0.0:
+        if terms[2, place] > -np.inf:
             log_share = (terms[2, place] - other_high) + (terms[3, place] - other_low) - np.log(other_total)
             terms[4, place] -= log_share
     _weigh(terms[0:2], count, shares)
