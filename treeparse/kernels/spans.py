@@ -19,8 +19,8 @@ and h -> k is scored there. ``FULL c; h, h`` is a single node. Every projective 
 ``FULL 0; 0, n`` and no other. With a single root node 0 has one dependent: of its spans only FULL with m = n is used,
 and only ``k = h`` splits its ARC.
 
-A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contexts in whole vectors. Numbers of all
-siblings are packed into one array, those of an arc side by side.
+A span is one number. Cells lie by ``[kind, h, m, context]``, each row of contexts in whole vectors. The numbers
+of siblings are packed into one array, arc by arc.
 """
 
 from typing import NamedTuple

@@ -97,7 +97,7 @@ def _add_to_row(builder: Any, row: Any, added: Any, numbers: Any, inside: Any) -
 
 @over_stacks(2, 1, 3)
 def _raise_to_splits(builder: Any, arcs: Any, fulls: Any, shorter: Any, mids: Any, siblings: Any, below: Any) -> Any:
-    """Raise scores of ARC, but for the arc and its grandparents, and of FULL to those of splits."""
+    """Raise ARC and FULL to the best split; the scores of the arc and of its grandparents are added to ARC later."""
     arcs = _larger(builder, arcs, builder.fadd(builder.fadd(shorter, mids), siblings))
     return arcs, _larger(builder, fulls, builder.fadd(shorter, below))
 

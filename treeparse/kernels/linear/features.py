@@ -90,7 +90,7 @@ def distance_key(distance):
 
 @jit
 def fill_distances(distance, keys):
-    """Fill the keys ``(2 * N + 1, T)`` of the distances -N to N, 0 in the middle; those of templates without are 0."""
+    """Fill the keys ``(2 * N + 1, T)`` of the distances -N to N; a template without distances has 0."""
     middle = len(keys) // 2
     keys[middle] = np.uint32(0)
     for m in range(1, middle + 1):

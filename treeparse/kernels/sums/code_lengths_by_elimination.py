@@ -2,8 +2,8 @@
 
 Words are eliminated as in ``elimination``, in logs of two numbers each. Every weight carries a code length: a sum that
 of its terms by their shares under p, each less the log of its share under q; a product the sum of the factors', a
-quotient their difference. Those of the pivots add up to that of the trees. Nothing grows with the scores, on which only
-shares depend.
+quotient their difference. The code lengths of the pivots add up to that of the trees. Scores enter the shares alone, so
+that code lengths do not grow with them.
 
 A weight ``w[j, i]`` is final when the later one of its nodes is eliminated; it is summed then, at once, from the arc's
 own weight and the paths through all words that were eliminated before. So the way back finds the same shares again.
@@ -41,9 +41,7 @@ class _Elimination(NamedTuple):
     other_logs: FloatArray  # (2, n+1, n+1) under q
     codes: FloatArray  # (n+1, n+1) code lengths
     pivots: FloatArray  # (5, n+1) the logs of the pivots, those under q, and their code lengths
-    outer: (
-        FloatArray  # (2, n+1, n+1) the derivatives of the whole code length in each one's code length, and in its log
-    )
+    outer: FloatArray  # (2, n+1, n+1) the derivatives of the result in each one's code length, and in its log
     terms: FloatArray  # (5, n+1) of a sum: logs, those under q, and code lengths
     shares: FloatArray  # (n+1,) of the terms under p
 
@@ -101,15 +99,20 @@ def _difference(x, y):
 
 
 @lent_jit
+def _has_own(n, root_word, j, i):
+    """Return whether the arc's own weight is a term: not where a root word has taken the place of node 0."""
+    return i > 0 or j >= root_word or root_word > n
+
+
+@lent_jit
 def _load_terms(scores, others, n, root_word, j, i, eliminated):
     """Fill the terms of a weight: the arc's own, and the paths through later words; return their number.
 
-    Where a root word has taken the place of node 0, the arcs from that to earlier words have only paths from there on.
+    Without its own weight, an arc has only the paths from the root word on.
     """
     logs, other_logs, codes, terms = eliminated.logs, eliminated.other_logs, eliminated.codes, eliminated.terms
-    is_replaced = i == 0 and j < root_word <= n and root_word > 1
-    last, count = root_word if is_replaced else n, 0
-    if not is_replaced:
+    last, count = n if _has_own(n, root_word, j, i) else root_word, 0
+    if _has_own(n, root_word, j, i):
         terms[0, 0], terms[2, 0] = scores[i, j], others[i, j]
         terms[1, 0] = terms[3, 0] = terms[4, 0] = 0.0
         count = 1
@@ -140,15 +143,14 @@ def _combine(count, eliminated):
     ``shares`` become the terms' under p, and ``terms[4]`` their code lengths less the logs of their shares under q.
     """
     terms, shares = eliminated.terms, eliminated.shares
-    high, low, total = _weigh(terms[0:2], count, shares)
     other_high, other_low, other_total = _weigh(terms[2:4], count, shares)
-    if total == 0.0:
-        return -np.inf, 0.0, -np.inf, 0.0, 0.0
     for place in range(count):
         if terms[2, place] > -np.inf:
             log_share = (terms[2, place] - other_high) + (terms[3, place] - other_low) - np.log(other_total)
             terms[4, place] -= log_share
-    _weigh(terms[0:2], count, shares)
+    high, low, total = _weigh(terms[0:2], count, shares)
+    if total == 0.0:
+        return -np.inf, 0.0, -np.inf, 0.0, 0.0
     code = 0.0
     for place in range(count):
         shares[place] /= total
@@ -221,7 +223,7 @@ def _share_weight(scores, others, n, root_word, j, i, eliminated, derivatives):
         return
     count = _load_terms(scores, others, n, root_word, j, i, eliminated)
     code = _combine(count, eliminated)[4]
-    has_own = count > 0 and not (i == 0 and j < root_word <= n and root_word > 1)
+    has_own = _has_own(n, root_word, j, i)
     for place in range(count):
         of_code = shares[place] * outer[0, j, i]
         of_log = shares[place] * outer[1, j, i] + of_code * (terms[4, place] - code)

@@ -14,24 +14,19 @@ import numpy as np
 
 from treeparse.kernels.arrays import FloatArray
 from treeparse.kernels.compile import jit, lent_jit
-from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.spans import (
-    ARCS,
-    GRANDPARENTS,
     NO_SPAN,
     SPANS_OF_PAIR,
     ScoredSentence,
-    arc_of,
     cell,
     cells_of,
     contexts_of,
     halves,
-    parts_of_span,
     span_of_pair,
     splits,
     whole,
 )
-from treeparse.kernels.sums.spans_in_logs import completed, inside, log_terms
+from treeparse.kernels.sums.spans_in_logs import completed, exponentiate_terms, give_to_split, inside, log_terms
 from treeparse.kernels.threads import run_batch
 
 
@@ -59,8 +54,7 @@ class _Charts(NamedTuple):
     codes: FloatArray  # (cells,) code lengths
     outer: FloatArray  # (2, cells) marginals, and the derivatives of the whole code length in the logs of p
     terms: FloatArray  # (2, n+1)
-    shares: FloatArray  # (n+1,) of a span's splits under p
-    own: FloatArray  # (n+1,) their code lengths
+    own: FloatArray  # (n+1,) the code lengths of a span's splits
 
 
 @jit
@@ -93,7 +87,7 @@ def _code_lengths(
             np.zeros((2, cells)),
             np.empty((2, size)),
         )
-        charts = _Charts(logs, others, np.zeros(cells), outer, terms, np.empty(size), np.empty(size))
+        charts = _Charts(logs, others, np.zeros(cells), outer, terms, np.empty(size))
         inside(p, p, logs, np.empty(0), terms)
         inside(q, q, others, np.empty(0), terms)
         if logs[0, root] > -np.inf:
@@ -130,62 +124,38 @@ def _go_down(p, q, charts, results):
 @lent_jit
 def _add_splits(p, q, number, charts):
     """Fill the code length of a span."""
-    _fill_shares(p, q, number, charts)
-    begin, end = splits(p, number)
+    total, (begin, end) = _fill_own(p, q, number, charts), splits(p, number)
     for place in range(end - begin):
-        charts.codes[cell(p, number)] += charts.shares[place] * charts.own[place]
+        charts.codes[cell(p, number)] += charts.terms[0, place] / total * charts.own[place]
 
 
 @lent_jit
-def _fill_shares(p, q, number, charts):
-    """Fill the shares of a span's splits under p and the code length of each, 0 where q forbids it."""
-    shares, own, codes = charts.shares, charts.own, charts.codes
-    begin, end = splits(p, number)
-    log_terms(q, number, charts.other_logs, charts.terms)
+def _fill_own(p, q, number, charts):
+    """Fill the code lengths of a span's splits, 0 where q forbids it, and ``terms[0]`` with their weights under p.
+
+    Returns the sum of the weights.
+    """
+    own, codes, terms, (begin, end) = charts.own, charts.codes, charts.terms, splits(p, number)
+    log_terms(q, number, charts.other_logs, terms)
     for place in range(end - begin):
-        own[place] = charts.terms[0, place]
-    log_total = np.log(_exponentiate_terms(charts.terms, shares, end - begin))
+        own[place] = terms[0, place]
+    log_total = np.log(exponentiate_terms(terms, end - begin))
     for place in range(end - begin):
         first, second = halves(p, number, begin + place)
         below = codes[cell(p, first)] + codes[cell(p, second)]
         own[place] = below + (log_total - own[place] if own[place] > -np.inf else 0.0)
-    log_terms(p, number, charts.logs, charts.terms)
-    total = _exponentiate_terms(charts.terms, shares, end - begin)
-    for place in range(end - begin):
-        shares[place] /= total
-
-
-@lent_jit
-def _exponentiate_terms(terms, weights, count):
-    """Fill weights by their logs; return their sum."""
-    total = 0.0
-    for place in range(count):
-        weights[place] = terms[0, place]
-    exponentiate(weights[:count])
-    for place in range(count):
-        total += weights[place]
-    return total
+    log_terms(p, number, charts.logs, terms)
+    return exponentiate_terms(terms, end - begin)
 
 
 @lent_jit
 def _share(p, q, number, charts, results):
     """Give each split of a span its share of the span's marginal, and of the derivative."""
-    _fill_shares(p, q, number, charts)
-    here, outer, (begin, end) = cell(p, number), charts.outer, splits(p, number)
+    total, here, (begin, end) = _fill_own(p, q, number, charts), cell(p, number), splits(p, number)
     for k in range(begin, end):
-        share, own = charts.shares[k - begin], charts.own[k - begin]
-        if share == 0.0:
-            continue
-        marginal = share * outer[0, here]
-        derivative = share * outer[1, here] + marginal * (own - charts.codes[here])
-        for half in halves(p, number, k):
-            outer[0, cell(p, half)] += marginal
-            outer[1, cell(p, half)] += derivative
-        head, dependent = arc_of(p, number, k)
-        if dependent > 0:
-            results.arcs[head, dependent] += derivative
-            if p.order > ARCS:
-                results.siblings[head, dependent, k] += derivative
-            if p.order == GRANDPARENTS and head > 0:
-                _, context, _, _ = parts_of_span(number)
-                results.grandparents[head, dependent, context] += derivative
+        share = charts.terms[0, k - begin] / total
+        if share > 0.0:
+            marginal = share * charts.outer[0, here]
+            change = charts.own[k - begin] - charts.codes[here]
+            derivative = share * charts.outer[1, here] + marginal * change
+            give_to_split(p, number, k, marginal, derivative, derivative, charts.outer, results)

@@ -159,12 +159,17 @@ def _shares(sentence, number, logs, terms):
     """
     high, low = log_terms(sentence, number, logs, terms)
     begin, end = splits(sentence, number)
+    return high, low, exponentiate_terms(terms, end - begin) if high > -np.inf else 0.0
+
+
+@lent_jit
+def exponentiate_terms(terms, count):
+    """Replace the logs in ``terms[0]`` by weights; return their sum."""
     total = 0.0
-    if high > -np.inf:
-        exponentiate(terms[0, : end - begin])
-        for place in range(end - begin):
-            total += terms[0, place]
-    return high, low, total
+    exponentiate(terms[0, :count])
+    for place in range(count):
+        total += terms[0, place]
+    return total
 
 
 @lent_jit
@@ -219,17 +224,23 @@ def _share(sentence, vectors, number, logs, tangents, terms, outer, results):
         if len(tangents) > 0:
             change = _tangent(sentence, vectors, number, k, tangents) - tangents[here]
             tangent = result = share * outer[1, here] + marginal * change
-        for half in halves(sentence, number, k):
-            outer[0, cell(sentence, half)] += marginal
-            outer[1, cell(sentence, half)] += tangent
-        head, dependent = arc_of(sentence, number, k)
-        if dependent > 0:
-            results.arcs[head, dependent] += result
-            if sentence.order > ARCS:
-                results.siblings[head, dependent, k] += result
-            if sentence.order == GRANDPARENTS and head > 0:
-                _, context, _, _ = parts_of_span(number)
-                results.grandparents[head, dependent, context] += result
+        give_to_split(sentence, number, k, marginal, tangent, result, outer, results)
+
+
+@lent_jit
+def give_to_split(sentence, number, k, marginal, tangent, result, outer, results):
+    """Add a marginal and its tangent to those of a split's halves, and a result to that of the parts it scores."""
+    for half in halves(sentence, number, k):
+        outer[0, cell(sentence, half)] += marginal
+        outer[1, cell(sentence, half)] += tangent
+    head, dependent = arc_of(sentence, number, k)
+    if dependent > 0:
+        results.arcs[head, dependent] += result
+        if sentence.order > ARCS:
+            results.siblings[head, dependent, k] += result
+        if sentence.order == GRANDPARENTS and head > 0:
+            _, context, _, _ = parts_of_span(number)
+            results.grandparents[head, dependent, context] += result
 
 
 @lent_jit
