@@ -52,20 +52,18 @@ def _copy_below_max(typing: Any, target: Any, at: Any, source: Any, source_at: A
                 inside = lanes_before(builder, count)
                 vector = _load_inside(builder, source_start, inside, signature.args[2].dtype)
                 builder.store(vector, top)
-                below = builder.fsub(vector, _repeated_top(builder, largest(builder, vector)))
-                store(builder, builder.select(inside, below, load(builder, start)), start)
+                store(builder, builder.fsub(vector, _repeated_top(builder, largest(builder, vector))), start)
             with several:
-                for vector, place, inside in _vectors(context, builder, signature, values):
+                for vector, place, _ in _vectors(context, builder, signature, values):
                     higher = builder.fcmp_ordered(">", vector, builder.load(top))
                     builder.store(builder.select(higher, vector, builder.load(top)), top)
-                    store(builder, builder.select(inside, vector, load(builder, place)), place)
+                    store(builder, vector, place)
                 tops = _repeated_top(builder, largest(builder, builder.load(top)))
                 start = pointer_to(context, builder, signature.args[0], *values[:2])
                 steps = count.type(0), count, count.type(LANES)
                 with cgutils.for_range_slice(builder, *steps, count.type) as (index, _):
                     place = builder.gep(start, [index])
-                    vector, inside = load(builder, place), lanes_before(builder, builder.sub(count, index))
-                    store(builder, builder.select(inside, builder.fsub(vector, tops), vector), place)
+                    store(builder, builder.fsub(load(builder, place), tops), place)
         return largest(builder, builder.load(top))
 
     return types.float64(target, at, source, source_at, count), generate
@@ -97,7 +95,8 @@ def _copy_below_max_plainly(target: Any, at: int, source: Any, source_at: int, c
 copy_below_max = by_llvm(_copy_below_max, _copy_below_max_plainly)
 """``copy_below_max(target, at, source, source_at, count)``: copy a row to float64, less its largest number.
 
-Returns that number. What follows the copy stays.
+Returns that number. What follows the copy is written too, up to a whole vector: to keep it would mean to read it, which
+waits for what was written there last.
 """
 
 

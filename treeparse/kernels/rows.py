@@ -134,6 +134,13 @@ def row_sum(builder: Any, total: Any, row: Any, inside: Any) -> Any:
     return (builder.fadd(total, builder.select(inside, row, constant(row, 0.0))),)
 
 
+@over_rows(1, maxima=1)
+def largest_of_row(builder: Any, best: Any, row: Any, inside: Any) -> Any:
+    """``largest_of_row(row, at, count)``: the largest number of a row, without those after it; -inf of none."""
+    row = builder.select(inside, row, constant(row, -np.inf))
+    return (builder.select(builder.fcmp_ordered(">", row, best), row, best),)
+
+
 @over_rows(2, sums=1)
 def dot(builder: Any, total: Any, row: Any, other: Any, inside: Any) -> Any:
     """``dot(row, at, other, other_at, count)``: the inner product of two rows."""

@@ -7,7 +7,11 @@ Entries ``w[j, j]`` are no arcs.
 import numpy as np
 
 from treeparse.kernels.compile import lent_jit, vector_jit, view_jit
-from treeparse.kernels.exponential import exponentiate
+from treeparse.kernels.exponential import exponentiate, weigh_row
+from treeparse.kernels.rows import divide_row, fill_row, largest_of_row
+from treeparse.kernels.rows import whole as whole_vectors
+
+LARGE = 1e250  # a product whose log is taken before it grows further
 
 
 @view_jit
@@ -63,3 +67,32 @@ def load_log_weights(scores, n, top, w, original):
     for i in range(n + 1):
         for j in range(1, n + 1):
             w[j, i] = original[j, i] = scores[i, j] - top[j] if i != j else -np.inf
+
+
+@view_jit
+def word_rows(buffer, n):
+    """Return ``square`` with every row in whole vectors."""
+    width = whole_vectors(n + 1)
+    return buffer[: (n + 1) * width].reshape(n + 1, width)
+
+
+@lent_jit
+def weigh_words(w, n):
+    """Turn the log weights of ``word_rows`` into weights that sum to 1 for every word; node 0 has no head.
+
+    Returns the log of the product of what they were divided by, -inf if some word has no arc.
+    """
+    width, log_scale, product = w.shape[1], 0.0, 1.0
+    fill_row(w, 0, 0.0, width)
+    for at in range(width, (n + 1) * width, width):
+        top = largest_of_row(w, at, n + 1)
+        if top == -np.inf:
+            return top
+        total = weigh_row(w, at, w, at, top, n + 1)
+        divide_row(w, at, w, at, total, n + 1)
+        log_scale += top
+        product *= total
+        if product > LARGE:
+            log_scale += np.log(product)
+            product = 1.0
+    return log_scale + np.log(product)

@@ -16,7 +16,6 @@ from treeparse.kernels.sums import siblings as with_siblings
 from treeparse.kernels.sums import spans_in_logs
 from treeparse.kernels.sums.inside_outside import SAFE
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import square
 
 
 def sample_trees(
@@ -85,7 +84,7 @@ def _fill_all(sentence, memory, logs):
     scale = with_grandparents.load(sentence.arcs, sentence.siblings, sentence.grandparents, *fixed, memory)
     if scale == -np.inf:
         return False
-    weights = square(memory.weights, sentence.words), memory.siblings, memory.grandparents
+    weights = with_grandparents.weights_of(memory, sentence.words), memory.siblings, memory.grandparents
     if not with_grandparents.inside(memory.charts, *weights, *fixed) > SAFE:
         return False
     for here in range(logs.shape[1]):

@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit, vector_jit
+from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
 from treeparse.kernels.copies import copy_multiple, copy_short
 from treeparse.kernels.exponential import exponentiate_row
-from treeparse.kernels.rows import add_row, fill_row, over_rows
+from treeparse.kernels.rows import add_row, fill_row, largest_of_row, over_rows, whole
 from treeparse.kernels.spans import (
     ARC,
     FULL,
@@ -38,12 +38,12 @@ from treeparse.kernels.spans import (
 )
 from treeparse.kernels.stacks import over_stacks
 from treeparse.kernels.sums import siblings as of_siblings
-from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
+from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.siblings import MIN_SCALE, with_tangent
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, multiply_add
-from treeparse.kernels.weights import column_maxima, square
+from treeparse.kernels.weights import square, weigh_words, word_rows
 
 CHARTS = 2 * KINDS  # of spans and of their derivatives, as in ``spans``
 LOWEST_TOP = -1e308  # in the place of -inf, whose difference to itself is no number
@@ -139,9 +139,7 @@ class GrandparentMemory(NamedTuple):
     charts: FloatArray
     siblings: FloatArray  # weights, packed as in ``spans``
     grandparents: FloatArray  # weights, rows of contexts ``[head, dependent]``
-    scores: FloatArray  # ((n+1)^2,) of arcs with their best sibling and grandparent
-    weights: FloatArray  # ((n+1)^2,) of arcs
-    top: FloatArray  # (n+1,)
+    weights: FloatArray  # of arcs, ``word_rows``
 
 
 @jit
@@ -150,24 +148,26 @@ def new_memory(n):
     size = n + 1
     rows = size * size * contexts_width(n)
     charts, packed, weights = np.empty(CHARTS * rows), np.empty(packed_size(n)), np.empty(rows)
-    return GrandparentMemory(charts, packed, weights, np.empty(size * size), np.empty(size * size), np.empty(size))
+    return GrandparentMemory(charts, packed, weights, np.empty(size * whole(size)))
+
+
+@view_jit
+def weights_of(memory, n):
+    """Return the weights of arcs ``[dependent, head]``."""
+    return word_rows(memory.weights, n)
 
 
 @jit
 def load(arcs, siblings, grandparents, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, -inf if some word has no arc."""
-    best, w = square(memory.scores, n), square(memory.weights, n)
-    of_siblings.load_siblings(arcs, siblings, n, single_root, best, memory.siblings)
-    _load_grandparents(grandparents, n, best, memory.grandparents)
-    log_scale = column_maxima(best, n, memory.top)
-    if log_scale == -np.inf:
-        return log_scale
-    load_scaled_weights(best, n, memory.top, w)
-    return log_scale + divide_by_sums(w, n)
+    w = weights_of(memory, n)
+    of_siblings.load_siblings(arcs, siblings, n, single_root, w, memory.siblings)
+    _load_grandparents(grandparents, n, w, memory.grandparents)
+    return weigh_words(w, n)
 
 
 @lent_jit
-def _load_grandparents(grandparents, n, best, weights):
+def _load_grandparents(grandparents, n, log_w, weights):
     """Fill the weights of grandparents over the arc's largest, and add its score to the arc's."""
     width, nodes = contexts_width(n), grandparents.shape[1]
     for h in range(n + 1):
@@ -182,14 +182,9 @@ def _load_grandparents(grandparents, n, best, weights):
                 i, j = min(h, d), max(h, d)
                 copy_short(weights, at, grandparents, source, i)
                 copy_short(weights, at + j + 1, grandparents, source + j + 1, n - j)
-                top = _largest(weights, at, width)
-                best[h, d] += top
+                top = largest_of_row(weights, at, width)
+                log_w[d, h] += top
             exponentiate_row(weights, at, max(top, LOWEST_TOP), width)
-
-
-@over_rows(1, maxima=1)
-def _largest(builder: Any, best: Any, row: Any, inside: Any) -> Any:
-    return (builder.select(builder.fcmp_ordered(">", row, best), row, best),)
 
 
 @jit
@@ -214,7 +209,7 @@ def _sum_trees(
         log_z[b] = load(arcs[b], siblings[b], grandparents[b], n, single_root, memory)
         if log_z[b] == -np.inf:
             continue
-        w = square(memory.weights, n)
+        w = weights_of(memory, n)
         total = inside(charts, w, packed, weights, n, single_root)
         in_logs[b] = not total > SAFE
         log_z[b] += np.log(total)
@@ -444,7 +439,7 @@ def _share_arc(charts, w, packed, weights, n, h, m, only_one):
 @vector_jit
 def _load_vectors(memory, vectors, n, w, packed, weights):
     """Fill dual weights, whose tangents are along the vectors over their largest magnitude; return that."""
-    scale, real_weights, real_w = MIN_SCALE, memory.grandparents, square(memory.weights, n)
+    scale, real_weights, real_w = MIN_SCALE, memory.grandparents, weights_of(memory, n)
     of_arcs, sibling_vectors, grandparent_vectors = vectors
     for h in range(n + 1):
         for d in range(1, n + 1):

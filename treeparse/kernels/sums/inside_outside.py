@@ -34,12 +34,11 @@ from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.sums.hessian import load_vectors
 from treeparse.kernels.sums.inside_outside_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, log_item
 from treeparse.kernels.threads import run_batch
-from treeparse.kernels.weights import column_maxima, load_log_weights, range_sum, square
+from treeparse.kernels.weights import LARGE, column_maxima, load_log_weights, range_sum, square
 
 SAFE = 1e-280
 STEP = 2.0**-40  # its square, times that of a thousand words, is below rounding
 CHARTS = 8
-LARGE = 1e250  # a product whose log is taken before it grows further
 WEIGHTS, RIGHT, LEFT, RIGHT_ARC, LEFT_ARC, OUTER_RIGHT, OUTER_LEFT, OUTER_RIGHT_ARC = range(CHARTS)
 
 

@@ -25,16 +25,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from treeparse.kernels.arrays import AnyFloatArray, FloatArray, IntArray
-from treeparse.kernels.compile import jit, lent_jit, vector_jit
+from treeparse.kernels.compile import jit, lent_jit, vector_jit, view_jit
 from treeparse.kernels.copies import copy_below_max, copy_multiple
 from treeparse.kernels.exponential import exponentiate
 from treeparse.kernels.rows import over_rows, whole
 from treeparse.kernels.spans import packed_at, packed_size, place_of
-from treeparse.kernels.sums.inside_outside import SAFE, STEP, divide_by_sums, load_scaled_weights
+from treeparse.kernels.sums.inside_outside import SAFE, STEP
 from treeparse.kernels.sums.spans_in_logs import LOG_MARGINALS, LOG_PARTITION, MARGINALS, PRODUCT, sum_items
 from treeparse.kernels.threads import run_batch
 from treeparse.kernels.vectors import LANES, constant, multiply_add
-from treeparse.kernels.weights import column_maxima, square
+from treeparse.kernels.weights import square, weigh_words, word_rows
 
 CHARTS = 8
 FULL, ARC, MID, FULL_T, OUTER_FULL, OUTER_ARC, OUTER_MID, OUTER_FULL_T = range(CHARTS)  # begins as in ``spans``
@@ -108,35 +108,27 @@ class SiblingMemory(NamedTuple):
 
     charts: FloatArray
     packed: FloatArray  # the weights of siblings
-    scores: FloatArray  # ((n+1)^2,) of arcs with their best sibling
-    weights: FloatArray  # ((n+1)^2,) of arcs
-    top: FloatArray  # (n+1,)
+    weights: FloatArray  # of arcs, ``word_rows``
 
 
 @jit
 def new_memory(n):
     """Return memory for items of up to n words."""
-    size = n + 1
-    charts, packed = np.empty(charts_size(n)), np.empty(packed_size(n))
-    return SiblingMemory(charts, packed, np.empty(size * size), np.empty(size * size), np.empty(size))
+    return SiblingMemory(np.empty(charts_size(n)), np.empty(packed_size(n)), np.empty((n + 1) * whole(n + 1)))
 
 
-@jit
+@view_jit
 def weights_of(memory, n):
     """Return the weights of arcs ``[dependent, head]``."""
-    return square(memory.weights, n)
+    return word_rows(memory.weights, n)
 
 
 @jit
 def load(arcs, siblings, n, single_root, memory):
     """Fill all weights; return the log of what they are divided by in a tree, -inf if some word has no arc."""
-    best, w = square(memory.scores, n), weights_of(memory, n)
-    load_siblings(arcs, siblings, n, single_root, best, memory.packed)
-    log_scale = column_maxima(best, n, memory.top)
-    if log_scale == -np.inf:
-        return log_scale
-    load_scaled_weights(best, n, memory.top, w)
-    return log_scale + divide_by_sums(w, n)
+    w = weights_of(memory, n)
+    load_siblings(arcs, siblings, n, single_root, w, memory.packed)
+    return weigh_words(w, n)
 
 
 @jit
@@ -202,22 +194,24 @@ def charts_size(n):
 
 
 @lent_jit
-def load_siblings(arcs, siblings, n, single_root, best, packed):
-    """Fill the weights of siblings over the arc's largest, and the scores of arcs ``[head, dependent]`` with that."""
+def load_siblings(arcs, siblings, n, single_root, log_w, packed):
+    """Fill the weights of siblings over the arc's largest, and log weights of arcs ``[dependent, head]`` with that."""
     nodes = siblings.shape[1]
-    for h in range(n + 1):
-        for d in range(1, n + 1):
-            if d == h:
-                continue
-            i, j = min(h, d), max(h, d)
-            count, at = j - i, packed_at(n, i, j)
-            source = (h * nodes + d) * nodes + h
-            if h > d:
-                at, source = at - count, source - count + 1
-            used = 1 if h == 0 and single_root else count
-            best[h, d] = arcs[h, d] + copy_below_max(packed, at, siblings, source, used)
+    for d in range(1, n + 1):
+        log_w[d, d] = -np.inf
+    for count in range(1, n + 1):
+        at = packed_at(n, 0, count)
+        for i in range(n + 1 - count):  # in the order of their places: each copy writes over what follows it
+            j = i + count
+            if i > 0:
+                source = (j * nodes + i) * nodes + i + 1
+                log_w[i, j] = arcs[j, i] + copy_below_max(packed, at, siblings, source, count)
+                at += count
+            used = 1 if i == 0 and single_root else count
+            log_w[j, i] = arcs[i, j] + copy_below_max(packed, at, siblings, (i * nodes + j) * nodes + i, used)
             for k in range(at + used, at + count):
                 packed[k] = -np.inf
+            at += count
     exponentiate(packed[: packed_size(n) - LANES])
 
 
