@@ -27,10 +27,11 @@ from treeparse.metrics.tags import tag_scores as tag_scores
 if TYPE_CHECKING:
     from treeparse.metrics.torchmetric import AttachmentScores as AttachmentScores
     from treeparse.metrics.torchmetric import LabelScores as LabelScores
+    from treeparse.metrics.torchmetric import TagScores as TagScores
 
 
 def __getattr__(name: str) -> object:
-    if name in ("AttachmentScores", "LabelScores"):  # torchmetrics takes a second to import
+    if name in ("AttachmentScores", "LabelScores", "TagScores"):  # torchmetrics takes a second to import
         from treeparse.metrics import torchmetric
 
         return getattr(torchmetric, name)

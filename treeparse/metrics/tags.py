@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from treeparse.metrics.counts import check_comparable, ratio
 from treeparse.sentence import EMPTY, Sentence
 
@@ -14,6 +17,7 @@ UNIVERSAL_FEATURES = frozenset((
 # fmt: on
 TAG_SCORES = {"upos": "UPOS", "xpos": "XPOS", "ufeats": "UFeats", "all_tags": "AllTags"}  # as the scorer calls them
 COLUMNS = {"upos": "upos", "xpos": "xpos", "ufeats": "feats"}  # of scores
+TAG_COUNTS_SHAPE = (len(COLUMNS) + 1, 4)
 
 
 def tag_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str, float]:
@@ -25,16 +29,37 @@ def tag_scores(gold: Sequence[Sentence], system: Sequence[Sentence]) -> dict[str
     Raises:
         TreeparseError: if the words differ; it names the sentence.
     """
+    return tag_scores_of(tag_counts(gold, system))
+
+
+def tag_counts(gold: Sequence[Sentence], system: Sequence[Sentence]) -> NDArray[np.int64]:
+    """Count words for each column, and for all columns together; counts of several lists of sentences add up.
+
+    The result is ``(4, 4)``: each row counts the words that are right, those with a value in gold, those with one in
+    the system, and all words. Raises as `tag_scores`.
+    """
     check_comparable(gold, system, trees=False)
-    sides = [{name: _values(side, column) for name, column in COLUMNS.items()} for side in (gold, system)]
-    known = [{name for name, values in side.items() if any(value != EMPTY for value in values)} for side in sides]
-    right = {
-        name: [_equal(name, *values) for values in zip(*(s[name] for s in sides), strict=True)] for name in COLUMNS
+    counts, all_right = np.zeros(TAG_COUNTS_SHAPE, np.int64), np.ones(sum(map(len, gold)), np.bool_)
+    for row, (name, column) in enumerate(COLUMNS.items()):
+        values, others = (_values(side, column) for side in (gold, system))
+        right = np.array([_equal(name, *pair) for pair in zip(values, others, strict=True)], np.bool_)
+        known = [sum(value != EMPTY for value in side) for side in (values, others)]
+        counts[row] = right.sum(), *known, len(right)
+        all_right &= right
+    counts[-1] = all_right.sum(), 0, 0, len(all_right)
+    return counts
+
+
+def tag_scores_of(counts: NDArray[np.int64]) -> dict[str, float]:
+    """Return the scores of `tag_scores` from the counts of `tag_counts`."""
+    known = [{name for name, known in zip(COLUMNS, counts[:-1, side], strict=True) if known} for side in (1, 2)]
+    scores = {
+        name: ratio(int(row[0]), int(row[3]))
+        for name, row in zip(COLUMNS, counts[:-1], strict=True)
+        if name in known[0] & known[1]
     }
-    scores = {name: ratio(sum(right[name]), len(right[name])) for name in COLUMNS if name in known[0] & known[1]}
     if known[0] and known[0] == known[1]:
-        words = list(zip(*right.values(), strict=True))
-        scores["all_tags"] = ratio(sum(map(all, words)), len(words))
+        scores["all_tags"] = ratio(int(counts[-1, 0]), int(counts[-1, 3]))
     return scores
 
 

@@ -16,6 +16,7 @@ from treeparse.metrics.attachment import (
     label_counts,
 )
 from treeparse.metrics.counts import PrecisionRecall, check_comparable, sentence_counts
+from treeparse.metrics.tags import TAG_COUNTS_SHAPE, tag_counts, tag_scores_of
 from treeparse.sentence import Sentence
 
 
@@ -51,6 +52,28 @@ class AttachmentScores(Metric):
                     scores = group_scores(group)
                     values |= {f"uas/{name}": scores.uas, f"las/{name}": scores.las}
         return {name: torch.tensor(value, device=self.device) for name, value in values.items()}
+
+
+class TagScores(Metric):
+    """Shares of words with right tags over all batches, by name as in ``tag_scores``."""
+
+    full_state_update = False
+    higher_is_better = True
+    is_differentiable = False
+    counts: Tensor  # TAG_COUNTS_SHAPE
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.add_state("counts", default=torch.zeros(TAG_COUNTS_SHAPE, dtype=torch.int64), dist_reduce_fx="sum")
+
+    def update(self, gold: Sequence[Sentence], system: Sequence[Sentence]) -> None:
+        """Add a batch; raise ``TreeparseError`` as ``tag_scores``."""
+        self.counts += torch.from_numpy(tag_counts(gold, system)).to(self.counts.device)
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return the scores of all batches, on the metric's device."""
+        scores = tag_scores_of(self.counts.cpu().numpy())
+        return {name: torch.tensor(value, device=self.device) for name, value in scores.items()}
 
 
 class LabelScores(Metric):

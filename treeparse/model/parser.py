@@ -25,7 +25,7 @@ from treeparse.model.inference.lists import ChosenTree
 from treeparse.model.scorers import scorer_kind
 from treeparse.model.scorers.kind import TRAINING_COPIES, check_memory, excess
 from treeparse.model.scorers.scorer import ScorerOutput
-from treeparse.model.tagging import Tagging, TagNames
+from treeparse.model.tagging import Tagging, TagNames, words_of_tag_terms
 from treeparse.names import DecoderName, Precision, precision_named
 from treeparse.nn.int8 import Int8Copy
 from treeparse.nn.precision import scoring_in
@@ -237,6 +237,10 @@ class Parser(nn.Module, AnyParser):
         """Return :meth:`loss` and its terms."""
         p, tagging = self.distribution_and_tags(batch)
         return self._loss(p, tagging, batch, objective)
+
+    def words_of_terms(self, batch: Batch, objective: Objective) -> dict[str, int]:
+        """Count the words that each term of :meth:`loss_and_terms` is the mean over, by its name."""
+        return {**objective.words(batch), **words_of_tag_terms(batch, self.config.tags)}
 
     def _loss(
         self, p: LabeledCRF, tagging: Tagging, batch: Batch, objective: Objective

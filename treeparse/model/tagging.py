@@ -55,12 +55,23 @@ class Tagging:
         return Tagging(log_probs, names)
 
 
+def words_of_tag_terms(batch: Batch, weights: TagWeights) -> dict[str, int]:
+    """Count the words that each of `Tagging.terms` is the mean over, by its name."""
+    return {TAG_COLUMNS[column]: _tagged_words(column, batch) for column in weights.columns()}
+
+
+def _tagged_words(column: str, batch: Batch) -> int:
+    """Count the words of a batch whose gold tag is known; causes no device sync."""
+    gold = batch.on_cpu.tags.get(column)
+    return 0 if gold is None else int((gold >= 0).sum())
+
+
 def _term(column: str, weight: float, log_probs: Tensor, batch: Batch) -> Term:
     gold = batch.tags.get(column)
     if gold is None:
         return Term(TAG_COLUMNS[column], weight, None, 0)
     known, values = gold >= 0, log_probs.gather(-1, gold.clamp_min(0).unsqueeze(-1)).squeeze(-1).double()
-    words = int((batch.on_cpu.tags[column] >= 0).sum())
+    words = _tagged_words(column, batch)
     return Term(TAG_COLUMNS[column], weight, -values.masked_fill(~known, 0.0).sum() / words, words)
 
 

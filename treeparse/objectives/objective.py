@@ -60,6 +60,10 @@ class Objective(nn.Module, ABC):
         """Return the sentences that each term uses, by the name of the term."""
         return {type(self).__name__: self.data}
 
+    def words(self, batch: Batch) -> Mapping[str, int]:
+        """Count the words that each of the ``terms`` is the mean over, by its name, before any is computed."""
+        return {name: words_concerned(data, batch) for name, data in self.kinds().items()}
+
     def advance(self, progress: float) -> None:
         """Set ``progress``, the share of training that is done, of this objective and all objectives inside it."""
         for module in self.modules():

@@ -32,6 +32,7 @@ from treeparse.training.linear.fit import LinearTraining, check_linear, fit_line
 from treeparse.training.loop.fit import Training, fit, repeatable
 from treeparse.training.loop.initial_parser import initial_parser
 from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.processes import Processes, join
 from treeparse.training.loop.progress import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.settings.config import ResolvedConfig, TrainConfig
@@ -54,27 +55,48 @@ def train(config: TrainConfig, *, resume: bool = False, quiet: bool = False) -> 
     completed epoch, or starts if it has none, and ends with the weights of an uninterrupted run, bit for bit on the
     same machine with the same number of threads.
 
+    Several devices train together (``config.trainer.devices``): Lightning then starts the running script, or command,
+    once more for each further device, or torchrun or Slurm has started them all.
+
     The function sets the seed of torch's default generator. It raises ``TreeparseError`` for every fault that the
     caller can correct.
     """
-    console, run = Console(quiet=quiet), RunDirectory(config.output)
-    if not resume and run.holds_run():
-        raise TreeparseError(
-            f"{run.path} already holds a run: resume it with --resume {run.path}, or name another --output."
-        )
-    state = _state_to_resume(run, config) if resume else None
+    run = RunDirectory(config.output)
     with without_notices(), repeatable(config.trainer.device):
+        processes = join(config.trainer)
+        console = Console(quiet=quiet or not processes.is_first)
+        if processes.is_first and not resume and run.holds_run():
+            raise TreeparseError(
+                f"{run.path} already holds a run: resume it with --resume {run.path}, or name another --output."
+            )
         if config.is_linear:
-            training = _prepare_linear(config, state, console)
-            _begin(run, training.config, training.parser, training.train, resume=resume)
-            history = fit_linear(training, run, state, console)
+            history = _train_linear(config, run, console, resume=resume)
         else:
-            training = _prepare(config, state, console)
-            _begin(run, training.config, training.module.parser, training.data.train_data.sentences, resume=resume)
-            history = fit(training, run, state, console)
-        export_model(run)
+            history = _train_neural(config, run, processes, console, resume=resume)
+        processes.in_first(lambda: export_model(run))
     _say_result(run, history, console)
     return run.model
+
+
+def _train_neural(
+    config: TrainConfig, run: RunDirectory, processes: Processes, console: Console, *, resume: bool
+) -> Sequence[EpochRecord]:
+    def begun() -> tuple[Training, RunState | None]:
+        state = _state_to_resume(run, config) if resume else None
+        training = _prepare(config, run, state, processes, console)
+        if processes.is_first:
+            _begin(run, training.config, training.module.parser, training.data.train_data.sentences, resume=resume)
+        return training, state
+
+    training, state = processes.after_first(begun)
+    return fit(training, run, state, console)
+
+
+def _train_linear(config: TrainConfig, run: RunDirectory, console: Console, *, resume: bool) -> Sequence[EpochRecord]:
+    state = _state_to_resume(run, config) if resume else None
+    training = _prepare_linear(config, state, console)
+    _begin(run, training.config, training.parser, training.train, resume=resume)
+    return fit_linear(training, run, state, console)
 
 
 def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
@@ -89,9 +111,13 @@ def _state_to_resume(run: RunDirectory, config: TrainConfig) -> RunState | None:
     return replace(state, identity={**state.identity, "settings": settings})
 
 
-def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> Training:
-    """Build everything that the epochs of a run need."""
+def _prepare(
+    config: TrainConfig, run: RunDirectory, state: RunState | None, processes: Processes, console: Console
+) -> Training:
+    """Build everything that the epochs of a run need; the settings are the first process's."""
     earlier = None if state is None else state.identity["settings"]
+    if not processes.is_first:
+        earlier = run.read_settings()
     with console.during("reading the treebanks"):
         treebanks = load_treebanks(config, console.say)
     train = treebanks.train_words
@@ -119,11 +145,13 @@ def _prepare(config: TrainConfig, state: RunState | None, console: Console) -> T
     indexer = cached_indexer(resolved, parser, [*train, *dev], console)
 
     name_of = partial(treebanks.name_of, text=mix.unlabelled)
-    module = ParserModule(parser, objective, resolved.optimization, dev=dev, name_of=name_of, seed=config.seed)
+    module = ParserModule(
+        parser, objective, resolved.optimization, dev=dev, name_of=name_of, seed=config.seed, processes=processes
+    )
     if state is not None:
         module.restore(state)
     data = _build_batches(resolved, indexer, parser, train, dev, facts)
-    return Training(resolved, workload(resolved, facts), module, data, identity)
+    return Training(resolved, workload(resolved, facts), module, data, identity, processes)
 
 
 def _prepare_linear(config: TrainConfig, state: RunState | None, console: Console) -> LinearTraining:
@@ -160,6 +188,8 @@ def _build_parser(
     torch.manual_seed(config.seed)
     with console.during("building the vocabularies and the parser"):
         parser, remark = initial_parser(config, train, [] if text is None else [s.words for s in text.share(0)])
+    if config.trainer.precision == "64-true":
+        parser.double()
     if remark is not None and is_new:
         console.say(remark)
     return parser
@@ -186,6 +216,7 @@ def _build_batches(
         check=parser.indexer.features.check,
         length=facts.size_of,
         ahead=batches_ahead(pick_device(config.trainer.device)),
+        accumulate=config.trainer.accumulate,
     )
 
 

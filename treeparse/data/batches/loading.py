@@ -2,24 +2,21 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from treeparse.batch import Batch
+from treeparse.data.batches.steps import Item, PlannedShare, ShareOfStep
 from treeparse.data.prefetch import prefetched
-from treeparse.data.text.unlabelled import UnlabelledSentence
 from treeparse.sentence import Sentence
-
-Item = int | UnlabelledSentence
-"""A sentence of a batch: its index in the list that workers have, or, if unlabelled, the sentence itself."""
 
 Collate = Callable[[Sequence[Sentence], Sequence[int]], Batch]
 
 
-class BatchDataset(Dataset[Batch]):
-    """Makes whole batches of sentences, in worker processes if there are any.
+class StepDataset(Dataset[ShareOfStep]):
+    """Makes the batches of steps from sentences, in worker processes if there are any.
 
     In a batch, the index of an unlabelled sentence is its index in the text plus the number of labelled sentences.
     """
@@ -27,28 +24,31 @@ class BatchDataset(Dataset[Batch]):
     def __init__(self, sentences: Sequence[Sentence], collate: Collate) -> None:
         self.sentences, self.collate = sentences, collate
 
-    def __getitem__(self, items: Sequence[Item]) -> Batch:
+    def __getitem__(self, share: PlannedShare) -> ShareOfStep:
+        return ShareOfStep([self._batch(items) for items in share.batches], share.counts)
+
+    def _batch(self, items: Sequence[Item]) -> Batch:
         sentences = [self.sentences[item] if isinstance(item, int) else item.words for item in items]
         indices = [item if isinstance(item, int) else len(self.sentences) + item.index for item in items]
         return self.collate(sentences, indices)
 
 
 class Loader(Protocol):
-    """An iterable of an epoch's batches."""
+    """An iterable of an epoch's steps, as far as one device computes them."""
 
-    def __iter__(self) -> Iterator[Batch]: ...
+    def __iter__(self) -> Iterator[ShareOfStep]: ...
 
     def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True)
 class AheadLoader:
-    """A loader whose thread makes ``ahead`` batches in advance."""
+    """A loader whose thread makes the batches of ``ahead`` steps in advance."""
 
     loader: Loader
     ahead: int
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ShareOfStep]:
         return prefetched(self.loader, self.ahead)
 
     def __len__(self) -> int:
@@ -56,20 +56,20 @@ class AheadLoader:
 
 
 def batch_loader(
-    dataset: BatchDataset,
-    sampler: Sampler[Any],
+    dataset: StepDataset,
+    sampler: Sampler[PlannedShare],
     *,
     workers: int = 0,
     start_method: str | None = None,
     ahead: int = 0,
 ) -> Loader:
-    """Return a loader of the batches that the sampler yields; it draws nothing from torch's default generator.
+    """Return a loader of the steps that the sampler yields; it draws nothing from torch's default generator.
 
-    Without workers, a thread makes ``ahead`` batches in advance. The batches are the same either way.
+    Without workers, a thread makes the batches of ``ahead`` steps in advance. The batches are the same either way.
     """
     loader = DataLoader(
         dataset,
-        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one batch.
+        # As `sampler` with batch_size=None, not as `batch_sampler`: each of its items asks the dataset for one step.
         batch_size=None,
         sampler=sampler,
         num_workers=workers,

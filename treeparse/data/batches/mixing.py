@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch.utils.data import Sampler
 
 from treeparse.data.batches.batching import BucketBatchSampler, counted_nodes, cut_into_batches
-from treeparse.data.batches.loading import Item
+from treeparse.data.batches.steps import Item
 from treeparse.data.text.unlabelled import UnlabelledSentence, UnlabelledText
 from treeparse.names import Mixing
 from treeparse.sentence import Sentence

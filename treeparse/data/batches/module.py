@@ -5,17 +5,19 @@ from collections.abc import Callable, Sequence
 from pytorch_lightning import LightningDataModule
 
 from treeparse.data.batches.batching import BucketBatchSampler
-from treeparse.data.batches.loading import BatchDataset, Collate, Loader, batch_loader
+from treeparse.data.batches.loading import Collate, Loader, StepDataset, batch_loader
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
+from treeparse.data.batches.steps import StepSampler
 from treeparse.errors import DataError, TreeparseError
 from treeparse.sentence import Sentence
 
 
 class TreebankModule(LightningDataModule):
-    """Batches of similar length, which depend on ``seed`` and the epoch alone, not on the workers.
+    """The steps of training, whose batches depend on ``seed`` and the epoch alone, not on workers or devices.
 
-    The trainer must have ``reload_dataloaders_every_n_epochs=1``, because the loader sets an epoch's batches, and their
-    number, when the trainer asks for it.
+    Each of the trainer's devices gets its share of every step. The trainer must have
+    ``reload_dataloaders_every_n_epochs=1``, because the loader sets an epoch's batches, and their number, when the
+    trainer asks for it, and ``use_distributed_sampler=False``.
 
     Args:
         train: the training sentences.
@@ -29,7 +31,8 @@ class TreebankModule(LightningDataModule):
         mix: the training sentences and the unlabelled text of an epoch.
         check: raises for an unlabelled sentence that ``collate`` does not take.
         length: returns what a sentence counts for in the bounds of a batch.
-        ahead: number of batches that a thread makes in advance where there are no workers.
+        ahead: number of steps whose batches a thread makes in advance where there are no workers.
+        accumulate: number of batches that a device computes in a step.
     """
 
     def __init__(
@@ -47,9 +50,11 @@ class TreebankModule(LightningDataModule):
         check: Callable[[Sentence], None] | None = None,
         length: Callable[[Sentence], int] = len,
         ahead: int = 0,
+        accumulate: int = 1,
     ) -> None:
         super().__init__()
-        self.train_data, self.dev_data = BatchDataset(train, collate), BatchDataset(dev, collate)
+        self.train_data, self.dev_data = StepDataset(train, collate), StepDataset(dev, collate)
+        self.accumulate = accumulate
         self.workers, self.start_method, self.ahead = workers, start_method, ahead
         bounds = {"max_words": batch_words, "max_squared": batch_squared}
         self.sampler = EpochSampler([*map(length, train)], **bounds, seed=seed, mix=mix, length=length)
@@ -65,7 +70,7 @@ class TreebankModule(LightningDataModule):
         if self._train_loader is None:
             self._train_loader = batch_loader(
                 self.train_data,
-                self.sampler,
+                self._divided(self.sampler, self.accumulate),
                 workers=self.workers,
                 start_method=self.start_method,
                 ahead=self.ahead,
@@ -73,7 +78,14 @@ class TreebankModule(LightningDataModule):
         return self._train_loader
 
     def val_dataloader(self) -> Loader:
-        return batch_loader(self.dev_data, self.dev_sampler, ahead=self.ahead)
+        return batch_loader(self.dev_data, self._divided(self.dev_sampler), ahead=self.ahead)
+
+    def _divided(self, sampler: EpochSampler | BucketBatchSampler, accumulate: int = 1) -> StepSampler:
+        """Return the share of this device in the sampler's batches."""
+        if self.trainer is None:
+            return StepSampler(sampler, accumulate=accumulate)
+        devices, device = self.trainer.world_size, self.trainer.global_rank
+        return StepSampler(sampler, accumulate=accumulate, devices=devices, device=device)
 
     def _check_unlabelled(self) -> None:
         """Raise for the first unlabelled sentence of the epoch that lacks what the encoder reads, and name its file."""

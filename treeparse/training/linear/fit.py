@@ -38,6 +38,10 @@ class LinearTraining:
 
 def check_linear(config: TrainConfig) -> None:
     """Raise for settings that linear models have no use for, so that nothing is silently left out."""
+    if config.trainer.batches_per_step > 1:
+        raise TreeparseError(
+            "A linear model learns on one processor: leave out trainer.devices, trainer.nodes and trainer.accumulate."
+        )
     if config.objective.get("class_path") != DEFAULT_OBJECTIVE:
         raise TreeparseError(
             "A linear model is trained by learning.algorithm, not by an objective: leave out objective, or choose "

@@ -15,6 +15,7 @@ from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.progress import Console
 from treeparse.training.loop.module import ParserModule
+from treeparse.training.loop.processes import Processes, trainer_options
 from treeparse.training.loop.progress import Announcement, RunBar
 from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.resolve import Workload
@@ -33,13 +34,15 @@ class Training:
     module: ParserModule
     data: TreebankModule
     identity: Mapping[str, Any]
+    processes: Processes
 
 
 def fit(training: Training, run: RunDirectory, state: RunState | None, console: Console) -> list[EpochRecord]:
     """Train the remaining epochs and return the history of all."""
     epochs, patience = training.work.epochs, training.config.optimization.patience
     history = [] if state is None else list(state.history)
-    write_csv(run.metrics, history)
+    if training.processes.is_first:
+        write_csv(run.metrics, history)
     recorder = _Recorder(training, run, history, console)
     try:
         if is_finished(history, epochs=epochs, patience=patience):
@@ -48,8 +51,12 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
         done = history[-1].epoch if history else 0
         if state is not None:
             console.say(f"resuming after epoch {done}")
-            if state.threads != torch.get_num_threads():
-                console.say(f"the run had {state.threads} threads: another number may change the last bits")
+            for what, before, now in (
+                ("threads", state.threads, torch.get_num_threads()),
+                ("processes", state.processes, training.processes.count),
+            ):
+                if before != now:
+                    console.say(f"the run had {before} {what}: another number may change the last bits")
         trainer = _trainer(training, recorder, console)
         counts = dict.fromkeys(("ready", "started", "processed", "completed"), done)
         trainer.fit_loop.epoch_progress.current.load_state_dict(counts)
@@ -62,12 +69,11 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
 
 def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.Trainer:
     config = training.config
-    device = pick_device(config.trainer.device)
     bars = [RunBar(training.work)] if console.shows_bars else []
     return pl.Trainer(
-        accelerator=device.type,
-        devices=1 if device.type == "cpu" else [device.index or 0],
-        precision=config.trainer.precision,
+        **trainer_options(config.trainer),
+        # With 64-true the weights are float64 from the start; Lightning would convert batches, too.
+        precision="32-true" if config.trainer.precision == "64-true" else config.trainer.precision,
         max_epochs=training.work.epochs,
         check_val_every_n_epoch=config.optimization.dev_every,
         limit_val_batches=1.0 if training.work.dev_words else 0,
@@ -85,13 +91,15 @@ def _trainer(training: Training, recorder: "_Recorder", console: Console) -> pl.
 class _Recorder(pl.Callback):
     """Writes the state and the logs after each evaluation on the dev set, and stops training when patience ends.
 
+    Of several processes the first one writes; all hold the same history, and so stop together.
+
     Lightning's checkpoints lack the state of a custom sampler and pass through the system's temporary folder, and its
     CSV logger deletes the old log. Here every file is a function of one history that the state holds.
     """
 
     def __init__(self, training: Training, run: RunDirectory, history: list[EpochRecord], console: Console) -> None:
         self.training, self.run, self.history, self.console = training, run, history, console
-        self.tensorboard = TensorBoardLog(run.tensorboard, history)
+        self.tensorboard = TensorBoardLog(run.tensorboard, history) if training.processes.is_first else None
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         module, optimization = self.training.module, self.training.config.optimization
@@ -99,15 +107,17 @@ class _Recorder(pl.Callback):
             return
         record = module.record()
         self.history.append(record)
-        self.run.write_state(module.state(self.training.identity, self.history), module.evaluated.state_dict())
-        self.tensorboard.add(record)
+        if self.tensorboard is not None:
+            self.run.write_state(module.state(self.training.identity, self.history), module.best_weights())
+            self.tensorboard.add(record)
         best = record.dev_las is not None and best_record(self.history) is record
         self.console.say(f"{record}{'   best so far' if best else ''}")
         patience = optimization.patience
         trainer.should_stop = is_finished(self.history, epochs=self.training.work.epochs, patience=patience)
 
     def close(self) -> None:
-        self.tensorboard.close()
+        if self.tensorboard is not None:
+            self.tensorboard.close()
 
 
 @contextmanager

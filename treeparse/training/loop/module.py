@@ -2,7 +2,9 @@
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -11,14 +13,16 @@ import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
-from treeparse.batch import Batch
+from treeparse.batch import Batch, moved
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
-from treeparse.metrics import AttachmentScores, tag_scores
+from treeparse.metrics import AttachmentScores, TagScores
 from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
 from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
+from treeparse.training.loop.processes import Processes
 from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_state import RunState
@@ -28,11 +32,40 @@ EVERY = 50  # steps whose numbers are read together
 
 
 class Step(NamedTuple):
-    """A training step, as messages name it; ``batch`` is the CPU original if there is one."""
+    """A batch of a training step, as messages name it; ``batch`` is the CPU original if there is one."""
 
     epoch: int  # from 0
     batch: Batch
-    batch_idx: int
+    number: int  # of the step in its epoch, from 0
+
+
+class TotalWords(NamedTuple):
+    """The words of all batches of a step, on all devices.
+
+    Attributes:
+        words: the number of all words, a scalar.
+        of_terms: the number of words that each term of the loss is the mean over, by its name, scalars.
+    """
+
+    words: Tensor
+    of_terms: Mapping[str, Tensor]
+
+    def share_of(self, loss: Tensor, terms: Sequence[Term]) -> Tensor:
+        """Return what a batch of this loss and these terms adds to the step's loss, by its share of each term's words.
+
+        Raises:
+            TreeparseError: if a term is not among those that the objective counts in advance.
+        """
+        total = 0.0 * loss  # with its graph, for batches without any term
+        for term in terms:
+            if term.name not in self.of_terms:
+                raise TreeparseError(
+                    f"The objective's words() does not count the words of its term {term.name!r:.60}, but only of "
+                    f"{', '.join(self.of_terms)}: override words() together with terms()."
+                )
+            if term.mean is not None:
+                total = total + term.weight * term.mean * (term.words / self.of_terms[term.name])
+        return total
 
 
 class FiniteNumbers:
@@ -48,7 +81,7 @@ class FiniteNumbers:
     def add(self, name: str, value: Tensor, step: Step) -> None:
         """Add a number of a step."""
         self._pending.append((name, value.detach().double(), step))
-        if value.device.type == "cpu" or len({each.batch_idx for _, _, each in self._pending}) > self._every:
+        if value.device.type == "cpu" or len({each.number for _, _, each in self._pending}) > self._every:
             self.sync()
 
     def sync(self) -> None:
@@ -63,7 +96,10 @@ class FiniteNumbers:
 
 
 class ParserModule(pl.LightningModule):
-    """Trains a parser; all randomness of an epoch derives from (seed, epoch).
+    """Trains a parser; all randomness of a batch derives from (seed, epoch, its number in the epoch).
+
+    A step's loss is the mean over the words of all its batches, on all devices: each batch counts by its share of the
+    words, for each term of the loss apart. So it does not matter which device computes which batch.
 
     Args:
         parser: the parser.
@@ -72,6 +108,7 @@ class ParserModule(pl.LightningModule):
         dev: the sentences of the dev set.
         name_of: returns what messages call the sentence of an index of a batch.
         seed: seed of dropout.
+        processes: the processes that train the same parser, each on its share of every step.
     """
 
     def __init__(
@@ -83,12 +120,15 @@ class ParserModule(pl.LightningModule):
         dev: Sequence[Sentence],
         name_of: Callable[[int], str],
         seed: int,
+        processes: Processes = Processes(),  # noqa: B008  # it is frozen
     ) -> None:
         super().__init__()
+        self.automatic_optimization = False  # Lightning would weigh a step's batches alike, whatever their words
+        self.processes = processes
         self.parser, self.objective, self.config, self.seed = parser, objective, config, seed
         self.learning = nn.ModuleList([parser, objective])
         self.average = None if config.average_decay is None else MovingAverage(parser, config.average_decay)
-        self.scores = AttachmentScores()
+        self.scores, self.tag_scores = AttachmentScores(), TagScores()
         self.dev_sentences, self.name_of = dev, name_of
         self.step = 0
         self._numbers = FiniteNumbers(self._failed)
@@ -99,6 +139,11 @@ class ParserModule(pl.LightningModule):
     def evaluated(self) -> Parser:
         """The parser that the dev set evaluates and that becomes the final model."""
         return self.parser if self.average is None else cast(Parser, self.average.module)
+
+    def best_weights(self) -> dict[str, Tensor]:
+        """Return the weights of a model by this parser, float32 even where training is in float64."""
+        weights = self.evaluated.state_dict()
+        return {name: weight.float() if weight.dtype is torch.float64 else weight for name, weight in weights.items()}
 
     def restore(self, state: RunState) -> None:
         """Resume from a state, before ``Trainer.fit``; raise if it does not fit."""
@@ -116,6 +161,7 @@ class ParserModule(pl.LightningModule):
         return RunState(
             identity=identity,
             threads=torch.get_num_threads(),
+            processes=self.processes.count,
             step=self.step,
             history=history,
             weights=self.parser.state_dict(),
@@ -137,22 +183,19 @@ class ParserModule(pl.LightningModule):
     def _start_record(self) -> None:
         self._loss: Tensor | float = 0.0  # on the device; reading it is a sync
         self._words, self._seconds, self._dev_loss, self._dev_words = 0, 0.0, 0.0, 0
-        self._dev_pairs: list[tuple[Sentence, Sentence]] = []  # gold and predicted
         self._terms = TermMeans()
         self._started = time.perf_counter()
 
     @property
     def mean_loss(self) -> float:
-        """The mean loss since the last record, in nats a word."""
+        """The mean loss of this device's batches since the last record, in nats a word."""
         return float(self._loss) / max(self._words, 1)
 
     def on_train_epoch_start(self) -> None:
         if self.current_epoch % self.config.dev_every == 0:
             self._start_record()
 
-    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        if batch_idx == 0:  # here, because from now on only the model draws random numbers
-            torch.manual_seed(epoch_seed(self.seed, self.current_epoch))
+    def on_train_batch_start(self, batch: ShareOfStep, batch_idx: int) -> None:
         progress = (self.current_epoch + batch_idx / self.trainer.num_training_batches) / self.config.epochs
         set_learning_rate(self._optimizer, learning_rate(self.config, step=self.step, progress=progress))
         self.parser.scorer.advance(progress)
@@ -162,38 +205,75 @@ class ParserModule(pl.LightningModule):
     def _optimizer(self) -> Optimizer:
         return self.trainer.optimizers[0]
 
-    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        self._current = Step(self.current_epoch, batch.on_cpu, batch_idx)
+    def training_step(self, share: ShareOfStep, step: int) -> None:
+        """Take a step: the gradient of each batch, the mean of all devices, and the optimiser."""
+        optimizer = cast(Optimizer, self.optimizers())
+        optimizer.zero_grad()
+        totals = self._total_words(share)
+        for turn, batch in enumerate(share.batches):
+            number = turn * self.processes.count + self.processes.rank  # of the batch in the step
+            seed = batch_seed(self.seed, self.current_epoch, step, number)
+            with self._gradients_stay(turn + 1 < len(share.batches)):
+                loss = self._loss_of(batch, step, totals, seed=seed, counts=share.counts)
+                with torch.autocast(self.device.type, enabled=False):  # which the forward pass alone needs
+                    self.manual_backward(loss * self.processes.count)  # Lightning's DDP takes the mean over devices
+        self._words += share.num_words
+        self._clip(Step(self.current_epoch, share.batches[-1].on_cpu, step))
+        optimizer.step()
+
+    def _total_words(self, share: ShareOfStep) -> TotalWords | None:
+        """Count the words of all batches of the step, on all devices; None if there is one batch."""
+        if self.processes.count == 1 and len(share.batches) == 1:
+            return None
+        words = Counter[str]()
+        for batch in share.batches:
+            words.update(self.parser.words_of_terms(batch, self.objective))
+        own = [share.num_words, *(count if share.counts else 0 for count in words.values())]
+        sums = self.processes.sums(moved(torch.tensor(own, dtype=torch.float64), self.device))
+        return TotalWords(sums[0], dict(zip(words, sums[1:], strict=True)))
+
+    def _gradients_stay(self, stay: bool) -> AbstractContextManager[Any]:
+        """Return a context in which a backward pass sends no gradients to other devices, if they ``stay`` here."""
+        return self.trainer.model.no_sync() if stay and self.processes.count > 1 else nullcontext()  # pyright: ignore
+
+    def _loss_of(self, batch: Batch, step: int, totals: TotalWords | None, *, seed: int, counts: bool) -> Tensor:
+        """Return what a batch adds to the loss of the step, and count it."""
+        place = Step(self.current_epoch, batch.on_cpu, step)
+        torch.manual_seed(seed)
         try:
             loss, terms = self.parser.loss_and_terms(batch, self.objective)
         except ValueError as error:
             self._numbers.sync()  # an earlier step may have made the weights not finite
-            raise self._failed(str(error), self._current) from error
-        self._numbers.add("the loss", loss, self._current)
-        words = batch.num_words
+            raise self._failed(str(error), place) from error
+        words: int | Tensor = batch.num_words
+        if totals is not None:
+            loss, words = totals.share_of(loss, terms), totals.words
+        if not counts:
+            terms = [term._replace(mean=None, words=0) for term in terms]
+            loss = 0.0 * loss
+        self._numbers.add("the loss", loss, place)
         self._loss = self._loss + loss.detach().double() * words
-        self._words += words
         for term in terms:
             self._terms.add(term)
         return loss
 
-    def configure_gradient_clipping(self, optimizer: Optimizer, *_: object, **__: object) -> None:
+    def _clip(self, place: Step) -> None:
         """Clip the gradient; a norm that is not finite ends the run, on the CPU before it reaches the weights."""
         limit = math.inf if self.config.clip_norm is None else self.config.clip_norm
         norm = torch.nn.utils.clip_grad_norm_(self.learning.parameters(), limit)
-        self._numbers.add("the norm of the gradient", norm, self._current)
+        self._numbers.add("the norm of the gradient", norm, place)
 
     def _failed(self, problem: str, step: Step) -> TreeparseError:
         indices = step.batch.indices.tolist()
         names = ", ".join(self.name_of(index) for index in indices[:NAMED_SENTENCES])
         more = f" and {len(indices) - NAMED_SENTENCES} more" if len(indices) > NAMED_SENTENCES else ""
         return TreeparseError(
-            f"Training failed in epoch {step.epoch + 1}, batch {step.batch_idx + 1} (sentences {names}{more}): "
+            f"Training failed in epoch {step.epoch + 1}, step {step.number + 1} (sentences {names}{more}): "
             f"{problem.rstrip('.')}. Try a lower optimization.learning_rate, more warmup_steps or a smaller clip_norm; "
             "the checkpoint of the last completed epoch is untouched."
         )
 
-    def on_train_batch_end(self, outputs: object, batch: Batch, batch_idx: int) -> None:
+    def on_train_batch_end(self, outputs: object, batch: ShareOfStep, batch_idx: int) -> None:
         self.step += 1
         if self.average is not None:
             self.average.update_parameters(self.parser)
@@ -202,34 +282,40 @@ class ParserModule(pl.LightningModule):
         self._numbers.sync()  # and waits for the last step
         self._seconds = time.perf_counter() - self._started
         self.scores.reset()
-        self._dev_pairs = []
+        self.tag_scores.reset()
 
-    def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
-        parses, loss = self.evaluated.measure(batch, gold, self.objective)
-        self._dev_loss += loss * batch.num_words
-        self._dev_words += batch.num_words
-        system = with_parses(gold, parses)
+    def validation_step(self, share: ShareOfStep, step: int) -> None:
+        gold: list[Sentence] = []
+        system: list[Sentence] = []
+        for batch in share.batches if share.counts else ():
+            gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
+            parses, loss = self.evaluated.measure(batch, gold, self.objective)
+            self._dev_loss += loss * batch.num_words
+            self._dev_words += batch.num_words
+            system = with_parses(gold, parses)
         self.scores.update(gold, system)
         if self.parser.tag_names:
-            self._dev_pairs += zip(gold, system, strict=True)
+            self.tag_scores.update(gold, system)
 
     def record(self) -> EpochRecord:
         """Return the record of the epochs since the last record, with the scores of the dev set if there is one."""
         self._numbers.sync()
-        scores = self.scores.compute() if self._dev_words else None
+        own = float(self._loss), self._words, self._dev_loss, self._dev_words
+        loss, words, dev_loss, dev_words = self.processes.sums(torch.tensor(own, dtype=torch.float64)).tolist()
+        scores = self.scores.compute() if dev_words else None
+        tags = self.tag_scores.compute() if dev_words and self.parser.tag_names else {}
         elapsed = time.perf_counter() - self._started
         return EpochRecord(
             epoch=self.current_epoch + 1,
-            loss=self.mean_loss,
+            loss=loss / max(words, 1),
             learning_rate=self._optimizer.param_groups[0]["lr"],
             dev_uas=None if scores is None else float(scores["uas"]),
             dev_las=None if scores is None else float(scores["las"]),
-            words_per_second=self._words / (self._seconds or elapsed),
+            words_per_second=words / (self._seconds or elapsed),
             seconds=elapsed,
-            dev_loss=None if scores is None else self._dev_loss / self._dev_words,
-            terms=self._terms.means(),
-            dev_tags=tag_scores(*zip(*self._dev_pairs, strict=True)) if self._dev_pairs else {},
+            dev_loss=None if scores is None else dev_loss / dev_words,
+            terms=self._terms.means(self.processes),
+            dev_tags={name: float(score) for name, score in tags.items()},
         )
 
 
@@ -242,17 +328,22 @@ class TermMeans:
 
     def add(self, term: Term) -> None:
         """Add a term of a batch."""
-        if term.mean is not None:
-            self._sums[term.name] = self._sums.get(term.name, 0.0) + term.mean.detach().double() * term.words
-            self._words[term.name] = self._words.get(term.name, 0) + term.words
+        total = 0.0 if term.mean is None else term.mean.detach().double() * term.words
+        self._sums[term.name] = self._sums.get(term.name, 0.0) + total
+        self._words[term.name] = self._words.get(term.name, 0) + term.words
 
-    def means(self) -> dict[str, float]:
-        """Return the means by name; none if there is one term only, which is the loss."""
-        if len(self._sums) < 2:
-            return {}
-        return {name: float(total) / self._words[name] for name, total in self._sums.items()}
+    def means(self, processes: Processes) -> dict[str, float]:
+        """Return the means over all processes by name; none if there is one term only, which is the loss."""
+        own = [*map(float, self._sums.values()), *self._words.values()]
+        sums = processes.sums(torch.tensor(own, dtype=torch.float64)).tolist()
+        totals = zip(self._sums, sums[: len(self._sums)], sums[len(self._sums) :], strict=True)
+        means = {name: total / words for name, total, words in totals if words}
+        return means if len(means) > 1 else {}
 
 
-def epoch_seed(seed: int, epoch: int) -> int:
-    """Return the seed of torch's generators in an epoch, 64 bits."""
-    return int(np.random.SeedSequence((seed, epoch)).generate_state(1, np.uint64)[0])
+def batch_seed(seed: int, epoch: int, step: int, number: int) -> int:
+    """Return the seed of torch's generators for a batch, by its step in the epoch and its number in the step, 64 bits.
+
+    It does not depend on the device that computes the batch.
+    """
+    return int(np.random.SeedSequence((seed, epoch, step, number)).generate_state(1, np.uint64)[0])

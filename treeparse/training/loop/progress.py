@@ -12,7 +12,7 @@ import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.warnings import PossibleUserWarning
 
-from treeparse.batch import Batch
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.progress import Bar, Console
 from treeparse.training.settings.resolve import Workload
 
@@ -35,7 +35,7 @@ class RunBar(pl.Callback):
         self.bar.total = self.bar.n + epochs_left * trainer.num_training_batches
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: ShareOfStep, batch_idx: int
     ) -> None:
         self.bar.set_description(f"epoch {trainer.current_epoch + 1}/{self.work.epochs}", refresh=False)
         if time.monotonic() - self.shown >= SHOWN_EVERY:
@@ -64,7 +64,7 @@ class Announcement(pl.Callback):
         self.started = 0.0
 
     def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: Batch, batch_idx: int
+        self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: ShareOfStep, batch_idx: int
     ) -> None:
         self.steps += 1
         if self.steps in (self.FIRST, self.LAST) and pl_module.device.type == "cuda":
@@ -72,7 +72,7 @@ class Announcement(pl.Callback):
         if self.steps == self.FIRST:
             self.started = time.perf_counter()
         elif self.FIRST < self.steps <= self.LAST:
-            self.words += batch.num_words
+            self.words += batch.num_words * self.work.processes
         if self.steps == self.LAST:
             self.console.say(workload_line(self.work, self.words / (time.perf_counter() - self.started)))
 

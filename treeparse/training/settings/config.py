@@ -11,7 +11,7 @@ import yaml
 
 from treeparse.errors import TreeparseError
 from treeparse.model.config import LinearConfig, ParserConfig
-from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, TrainingPrecision, device_named
+from treeparse.names import Algorithm, CacheDtype, Mixing, Schedule, Strategy, TrainingPrecision, device_named
 from treeparse.nn.config import TransformerConfig
 from treeparse.upgrades import added_setting
 
@@ -23,7 +23,7 @@ MOST_RATIO = 1000  # of unlabelled words
 LEAST = {
     **dict.fromkeys(("batch_words", "batch_squared", "max_vectors", "unlabelled_max_words"), 1),
     **dict.fromkeys(("epochs", "dev_every", "patience"), 1),
-    **dict.fromkeys(("batch_sentences", "k"), 1),
+    **dict.fromkeys(("batch_sentences", "k", "devices", "nodes", "accumulate"), 1),
     **dict.fromkeys(("workers", "steps", "learning_rate", "eps", "weight_decay", "warmup_steps"), 0),
 }
 ABOVE_0 = ("memory", "temperature", "clip_norm", "step_limit", "rate")
@@ -220,19 +220,49 @@ class LinearLearningConfig:
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """The device and its precision.
+    """The devices and their precision.
+
+    A step of training takes accumulate batches on each of the devices of each of the nodes. Its loss and its gradient
+    are means over all their words, as if they were one batch.
 
     Attributes:
         device: auto (a GPU if there is one), cpu, cuda, cuda:1.
-        precision: 32-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64); auto for
-            bf16-mixed if the device has instructions for it.
+        precision: 32-true, 64-true, or bf16-mixed (encoder and scorer in bfloat16; sums over trees are always float64);
+            auto for bf16-mixed if the device has instructions for it.
+        devices: number of devices of a machine that train together, each with a process of its own: GPUs, or on a CPU
+            processes. The bounds of data (batch_words, batch_squared, memory) are those of a batch, on one device.
+        nodes: number of machines that train together; torchrun or Slurm starts the processes, and all machines see the
+            folder of the run.
+        strategy: ddp_find_unused_parameters_true, or ddp, which is a little faster and for models whose every weight
+            takes part in every batch.
+        accumulate: batches that each device takes one after the other in a step.
     """
 
     device: str = "auto"
     precision: TrainingPrecision | Auto = "auto"
+    devices: int = added_setting(1, before=1)
+    nodes: int = added_setting(1, before=1)
+    strategy: Strategy = added_setting("ddp_find_unused_parameters_true", before="ddp_find_unused_parameters_true")
+    accumulate: int = added_setting(1, before=1)
 
     def __post_init__(self) -> None:
+        _check_numbers("trainer", self)
         device_named(self.device)
+        if self.processes > 1 and ":" in self.device:
+            raise TreeparseError(
+                f"trainer.device {self.device} is a single device, but trainer.devices is {self.devices} and "
+                f"trainer.nodes {self.nodes}: name the kind of device alone, {self.device.split(':')[0]}."
+            )
+
+    @property
+    def processes(self) -> int:
+        """The number of devices of all machines, each of which has a process."""
+        return self.devices * self.nodes
+
+    @property
+    def batches_per_step(self) -> int:
+        """The number of batches of all devices in a step."""
+        return self.processes * self.accumulate
 
 
 # The sections that may hold ``auto``.

@@ -7,6 +7,7 @@ from typing import Any
 
 from treeparse.batch import pick_device
 from treeparse.data.batches.mixing import ALL_LABELLED, EpochSampler, TrainingMix
+from treeparse.data.batches.steps import steps_of
 from treeparse.names import TrainingPrecision
 from treeparse.nn.precision import has_bfloat16
 from treeparse.sentence import Sentence
@@ -60,6 +61,7 @@ class Workload:
     epochs: int
     evaluations: int
     unlabelled_words: int = 0  # of an epoch
+    processes: int = 1
 
     @property
     def steps(self) -> int:
@@ -81,11 +83,11 @@ def resolve_settings(
         config = _with_earlier_values(config, earlier)
     data = ResolvedData(**{**vars(config.data), "batch_words": resolve_batch_words(config.data, facts.lengths)})
     has_dev = data.dev is not None or data.dev_share > 0
-    steps_per_epoch = len(_first_epoch(data, config.seed, facts))
+    steps_per_epoch = steps_of(len(_first_epoch(data, config.seed, facts)), config.trainer.batches_per_step)
     sections = {
         "data": data,
         "optimization": _resolve_optimization(config.optimization, steps_per_epoch, has_dev),
-        "trainer": ResolvedTrainer(device=config.trainer.device, precision=resolve_precision(config.trainer)),
+        "trainer": ResolvedTrainer(**{**vars(config.trainer), "precision": resolve_precision(config.trainer)}),
     }
     return ResolvedConfig(**{**vars(config), **sections})
 
@@ -138,10 +140,11 @@ def workload(config: ResolvedConfig, facts: TreebankFacts) -> Workload:
         sentences=len(first.labelled),
         words=sum(facts.lengths[index] for index in first.labelled),
         dev_words=facts.dev_words,
-        steps_per_epoch=len(first),
+        steps_per_epoch=steps_of(len(first), config.trainer.batches_per_step),
         epochs=epochs,
         evaluations=epochs // config.optimization.dev_every,
         unlabelled_words=sum(len(sentence.words) for sentence in first.unlabelled),
+        processes=config.trainer.processes,
     )
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, is_dataclass
@@ -20,8 +21,9 @@ FREE_SETTINGS = {
     "": ("output",),
     "data": ("train", "dev", "unlabelled", "vectors", "workers", "start_method"),
     "optimization": ("steps",),  # the epochs count
-    "trainer": ("device",),
+    "trainer": ("device", "strategy"),
 }
+STEP_SETTINGS = ("devices", "nodes", "accumulate")  # of the trainer; their product is what the outcome depends on
 
 
 def run_identity(
@@ -43,12 +45,15 @@ def run_identity(
 
 
 def _binding(settings: dict[str, Any]) -> dict[str, Any]:
-    """Remove the free settings; replace the folder of the cache by whether there is one."""
+    """Remove the free settings; replace the folder of the cache by whether there is one, and devices by batches."""
     for section, names in FREE_SETTINGS.items():
         for name in names:
             (settings[section] if section else settings).pop(name, None)
     data = settings["data"]  # cached vectors are rounded, whatever the folder
     data["cache"] = bool(data.get("cache"))
+    trainer = settings["trainer"]
+    batches = math.prod(trainer.pop(name, 1) for name in STEP_SETTINGS)
+    trainer.setdefault("batches_per_step", batches)
     return settings
 
 

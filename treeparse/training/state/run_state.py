@@ -28,13 +28,14 @@ class RunState:
 
     Attributes:
         identity: the settings and the data that the run's outcome depends on.
-        threads: number of torch's threads.
+        threads: number of torch's threads, of each process.
         step: number of completed steps.
         history: the completed epochs.
         weights: the parser's weights.
         optimizer: the optimiser's state.
         average: the averaged weights; None for no average.
         objective: the objective's weights.
+        processes: number of processes that train together.
         source: the file that held the state.
     """
 
@@ -46,6 +47,7 @@ class RunState:
     optimizer: Mapping[str, Any]
     average: Mapping[str, Any] | None
     objective: Mapping[str, Tensor] = field(default_factory=dict)
+    processes: int = 1
     source: str = field(default="the state of the run", compare=False)
 
     def to_plain(self) -> dict[str, Any]:
@@ -71,6 +73,7 @@ class RunState:
         with misfits_of(source):
             _check_fields(cls, values, f"it, written by {file_writer(plain)},")
             _check(values["step"] >= 0 and values["threads"] >= 1, "its numbers of steps or threads cannot be")
+            _check(values.get("processes", 1) >= 1, "its number of processes cannot be")
             for name in ("settings", "digests"):
                 _check_plain(values["identity"].get(name), f"its {name}")
             values["history"] = _history(values["history"])

@@ -1,0 +1,101 @@
+"""The processes that train together, one on each device: who is first, what they wait for, and their sums.
+
+Lightning starts them, or torchrun or Slurm did. All run the same command. The first one writes the run's files; the
+others only compute.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytorch_lightning as pl
+import torch.distributed as dist
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from pytorch_lightning.strategies import DDPStrategy
+from torch import Tensor
+
+from treeparse.batch import pick_device
+from treeparse.errors import TreeparseError
+from treeparse.training.settings.config import TrainerConfig
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a run, as one of them sees them.
+
+    Attributes:
+        rank: the number of this process, from 0.
+        count: the number of all.
+    """
+
+    rank: int = 0
+    count: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes the files of the run."""
+        return self.rank == 0
+
+    def after_first(self, function: Callable[[], T]) -> T:
+        """Call a function in the first process, then in the others, which find the files that it wrote."""
+        if not self.is_first:
+            self.wait()
+        result = function()
+        if self.is_first:
+            self.wait()
+        return result
+
+    def in_first(self, function: Callable[[], object]) -> None:
+        """Call a function in the first process alone, while the others wait."""
+        if self.is_first:
+            function()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for all processes. Those that Lightning starts wait for the first one without this, before it fits."""
+        if self.count > 1 and dist.is_initialized():
+            dist.barrier()
+
+    def sums(self, numbers: Tensor) -> Tensor:
+        """Return the sums of the processes' numbers, in the place of these; no device sync for those of a GPU."""
+        if self.count > 1:
+            sent = numbers.cuda() if dist.get_backend() == "nccl" else numbers
+            dist.all_reduce(sent)
+            numbers = sent.to(numbers.device)
+        return numbers
+
+
+def join(config: TrainerConfig) -> Processes:
+    """Join the processes of a run; what torchrun or Slurm started can talk from now on.
+
+    Raises:
+        TreeparseError: several machines, but neither torchrun nor Slurm started the process.
+    """
+    if config.processes == 1:
+        return Processes()
+    trainer = pl.Trainer(**trainer_options(config), logger=False, enable_checkpointing=False)
+    environment: Any = getattr(trainer.strategy, "cluster_environment", None)
+    if not isinstance(environment, LightningEnvironment):
+        trainer.strategy.setup_environment()
+    elif config.nodes > 1:
+        raise TreeparseError(
+            f"trainer.nodes is {config.nodes}, but this process does not know the other machines: start the same "
+            "command on each by torchrun or by Slurm's srun, or set trainer.nodes to 1."
+        )
+    return Processes(trainer.global_rank, trainer.world_size)
+
+
+def trainer_options(config: TrainerConfig) -> dict[str, Any]:
+    """Return the options of Lightning's Trainer that choose the devices and what connects them."""
+    device = pick_device(config.device)
+    if config.processes == 1:
+        return {"accelerator": device.type, "devices": 1 if device.type == "cpu" else [device.index or 0]}
+    return {
+        "accelerator": device.type,
+        "devices": config.devices,
+        "num_nodes": config.nodes,
+        "strategy": DDPStrategy(find_unused_parameters=config.strategy != "ddp"),
+        "use_distributed_sampler": False,
+    }
