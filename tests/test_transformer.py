@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from treeparse.batch import Batch
 from treeparse.cli.main import main
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.conllu import load_treebank
 from treeparse.data.features.subwords import SubwordFeatures
 from treeparse.errors import TreeparseError
@@ -308,9 +309,9 @@ def test_a_broken_and_resumed_run_ends_as_an_unbroken_one(
     rates: list[list[float]] = []
     step = ParserModule.training_step
 
-    def watched(self: ParserModule, batch: Batch, batch_idx: int) -> Tensor:
+    def watched(self: ParserModule, share: ShareOfStep, number: int) -> None:
         rates.append([group["lr"] for group in self._optimizer.param_groups])
-        return step(self, batch, batch_idx)
+        step(self, share, number)
 
     monkeypatch.setattr(ParserModule, "training_step", watched)
     unbroken = train(load_config(tiny_config, [*settings, "--output", str(tmp_path / "unbroken")]), quiet=True)
@@ -360,8 +361,8 @@ def test_batches_hold_as_many_subwords_as_the_config_says(
     """With workers, to which the tokenizer must travel."""
     seen: list[Batch] = []
 
-    def stopped(self: ParserModule, batch: Batch, batch_idx: int) -> Tensor:
-        seen.append(batch)
+    def stopped(self: ParserModule, share: ShareOfStep, step: int) -> None:
+        seen.extend(share.batches)
         raise TreeparseError("That is enough.")
 
     monkeypatch.setattr(ParserModule, "training_step", stopped)

@@ -10,6 +10,7 @@ from helpers.parsers import CONFIG, TRAINING, random_parser
 from helpers.pretended import Pretended, Waits, pretended_device, to_device
 
 from treeparse.batch import Batch
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import NoTreeError
 from treeparse.model import Parser
 from treeparse.model.inference import parsing
@@ -17,6 +18,7 @@ from treeparse.model.tagging import TagWeights
 from treeparse.objectives import HeadSelection, TreeLikelihood, WeightedSum
 from treeparse.objectives.weighted_sum import Weighted
 from treeparse.training.loop.module import FiniteNumbers, ParserModule, Step
+from treeparse.training.loop.processes import Processes
 from treeparse.training.settings.config import ResolvedOptimization
 
 FEW = TRAINING[:3]
@@ -41,13 +43,13 @@ class Steps:
         for part in module.modules():  # LSTM and dropout would draw
             part.training = isinstance(part, torch.nn.LSTM)
         optimizer = module.configure_optimizers()
+        module.optimizers = lambda: optimizer  # type: ignore[method-assign]
+        module.manual_backward = lambda loss: loss.backward()  # type: ignore[method-assign]
         for place in range(count):
             batch = module.parser.collate(FEW)
-            optimizer.zero_grad()
-            module.training_step(batch, place).backward()
-            module.configure_gradient_clipping(optimizer)
-            optimizer.step()
-            module.on_train_batch_end(None, batch, place)
+            share = ShareOfStep([batch])
+            module.training_step(share, place)
+            module.on_train_batch_end(None, share, place)
 
     def weights(self) -> list[torch.Tensor]:
         found = self.module.state_dict().values()
@@ -72,7 +74,7 @@ def test_a_step_waits_for_nothing_and_learns_the_same(waits: Waits) -> None:
     for own, expected in zip(there.weights(), here.weights(), strict=True):
         torch.testing.assert_close(own, expected, rtol=1e-6, atol=1e-8)
     assert there.module.mean_loss == pytest.approx(here.module.mean_loss, rel=1e-9)
-    assert there.module._terms.means() == pytest.approx(here.module._terms.means(), rel=1e-9)
+    assert there.module._terms.means(Processes()) == pytest.approx(here.module._terms.means(Processes()), rel=1e-9)
     assert len(waits) == 1 + 3  # when somebody asks for the loss and its terms
 
 
@@ -97,7 +99,7 @@ def test_scores_that_are_no_numbers_are_found_in_the_parses(waits: Waits) -> Non
 
 def test_numbers_of_steps_are_read_together(waits: Waits) -> None:
     def error(problem: str, step: Step) -> Exception:
-        return ValueError(f"{problem} at {step.batch_idx}")
+        return ValueError(f"{problem} at {step.number}")
 
     batch = Batch(torch.ones(1), torch.ones(1), {})
     numbers = FiniteNumbers(error, every=3)

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from torch import Tensor
 
-from treeparse.batch import Batch
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
 from treeparse.training.loop.module import ParserModule
 
@@ -15,10 +14,10 @@ def break_off(train: Callable[[], Path], epoch: int, batch: int, monkeypatch: py
     """Train up to that batch of that epoch, both counted from 0, where the run breaks."""
     step = ParserModule.training_step
 
-    def broken(self: ParserModule, data: Batch, batch_idx: int) -> Tensor:
-        if (self.current_epoch, batch_idx) == (epoch, batch):
+    def broken(self: ParserModule, share: ShareOfStep, number: int) -> None:
+        if (self.current_epoch, number) == (epoch, batch):
             raise TreeparseError("The run is broken.")
-        return step(self, data, batch_idx)
+        step(self, share, number)
 
     with monkeypatch.context() as patched:
         patched.setattr(ParserModule, "training_step", broken)

@@ -12,6 +12,7 @@ from helpers.forked import Forks
 from safetensors.torch import load_file
 
 from treeparse import Parser
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.errors import TreeparseError
 from treeparse.training import load_config, train
 from treeparse.training.loop.module import ParserModule
@@ -63,10 +64,10 @@ def stop_in(patch: pytest.MonkeyPatch, epoch: int) -> None:
     """Ctrl-C in an epoch, counted from 0."""
     step = ParserModule.training_step
 
-    def stopping(self: ParserModule, batch: object, batch_idx: int) -> torch.Tensor:
-        if (self.current_epoch, batch_idx) == (epoch, 2):
+    def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
+        if (self.current_epoch, number) == (epoch, 2):
             raise KeyboardInterrupt
-        return step(self, batch, batch_idx)  # type: ignore[arg-type]
+        step(self, share, number)
 
     patch.setattr(ParserModule, "training_step", stopping)
 

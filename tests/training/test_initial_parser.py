@@ -11,6 +11,7 @@ from helpers.parsers import label_vectors
 from safetensors.torch import load_file
 
 from treeparse import Parser
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.features.words import LexicalFeatures
 from treeparse.errors import TreeparseError
 from treeparse.model import ParserConfig
@@ -206,10 +207,10 @@ def test_a_resumed_run_ends_as_an_unbroken_one(
 
         step = ParserModule.training_step
 
-        def stopping(self: ParserModule, batch: object, batch_idx: int) -> torch.Tensor:
+        def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
             if self.current_epoch == 1:
                 raise KeyboardInterrupt
-            return step(self, batch, batch_idx)  # type: ignore[arg-type]
+            step(self, share, number)
 
         with monkeypatch.context() as patch:
             patch.setattr(ParserModule, "training_step", stopping)

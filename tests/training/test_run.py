@@ -5,6 +5,7 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,14 @@ from safetensors.torch import load_file
 
 from treeparse import Parser
 from treeparse.batch import Batch
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.conllu import load_treebank
 from treeparse.errors import TreeparseError
 from treeparse.metrics import attachment_scores
 from treeparse.nn import BiLSTMConfig
 from treeparse.objectives import Objective, Term, TreeLikelihood
 from treeparse.training import TrainConfig, load_config, train
-from treeparse.training.loop.module import ParserModule, epoch_seed
+from treeparse.training.loop.module import ParserModule, batch_seed
 
 
 def config(path: Path, **options: object) -> TrainConfig:
@@ -237,7 +239,7 @@ def test_a_loss_that_is_no_number(tiny_config: Path, tmp_path: Path, monkeypatch
         return loss * (math.nan if completed else 1), terms
 
     monkeypatch.setattr(Parser, "loss_and_terms", broken)
-    with pytest.raises(TreeparseError, match=r"epoch 2, batch 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
+    with pytest.raises(TreeparseError, match=r"epoch 2, step 1 \(sentences 1-\d+.*the loss is nan.*learning_rate"):
         train(config(tiny_config), quiet=True)
     assert len(rows(tmp_path / "run")) == 1
 
@@ -275,10 +277,10 @@ def test_signals(
 ) -> None:
     step = ParserModule.training_step
 
-    def interrupted(self: ParserModule, batch: Batch, batch_idx: int) -> torch.Tensor:
-        if (self.current_epoch, batch_idx) == (1, 2):
+    def interrupted(self: ParserModule, share: ShareOfStep, place: int) -> None:
+        if (self.current_epoch, place) == (1, 2):
             os.kill(os.getpid(), number)
-        return step(self, batch, batch_idx)
+        step(self, share, place)
 
     monkeypatch.setattr(ParserModule, "training_step", interrupted)
     handler = signal.getsignal(signal.SIGINT)
@@ -316,5 +318,5 @@ def test_faults_leave_no_run_behind(tiny_config: Path, tmp_path: Path, options: 
     assert not (tmp_path / "run").exists()
 
 
-def test_epoch_seeds_differ() -> None:
-    assert len({epoch_seed(seed, epoch) for seed in range(20) for epoch in range(20)}) == 400
+def test_seeds_of_batches_differ() -> None:
+    assert len({batch_seed(*place) for place in product(range(9), repeat=4)}) == 9**4

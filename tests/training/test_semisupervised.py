@@ -173,9 +173,7 @@ def test_an_unlabelled_sentence_that_fails_is_named(
 
     monkeypatch.setattr(Parser, "loss_and_terms", broken)
     path = changed(tiny_config, BOTH, unlabelled=str(write_text(tmp_path / "text.txt")), mixing="turns")
-    with pytest.raises(
-        TreeparseError, match=r"failed in epoch 1, batch \d+ \(sentences \S*text\.txt:\d+, .*: this one"
-    ):
+    with pytest.raises(TreeparseError, match=r"failed in epoch 1, step \d+ \(sentences \S*text\.txt:\d+, .*: this one"):
         train(load_config(path), quiet=True)
 
 

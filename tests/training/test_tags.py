@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from treeparse import Parser
+from treeparse.data.batches.steps import ShareOfStep
 from treeparse.data.conllu import load_treebank
 from treeparse.data.parses import with_parses
 from treeparse.errors import TreeparseError
@@ -78,10 +79,10 @@ def test_a_resumed_run_ends_as_an_unbroken_one(tagged: Path, tmp_path: Path, mon
     unbroken = train(load_config(tagged, [*TAGS, *SHORT, "--output", str(tmp_path / "unbroken")]), quiet=True)
     step = ParserModule.training_step
 
-    def stopping(self: ParserModule, batch: object, batch_idx: int) -> torch.Tensor:
+    def stopping(self: ParserModule, share: ShareOfStep, number: int) -> None:
         if self.current_epoch == 1:
             raise RuntimeError("stopped")
-        return step(self, batch, batch_idx)  # type: ignore[arg-type]
+        step(self, share, number)
 
     with monkeypatch.context() as patch:
         patch.setattr(ParserModule, "training_step", stopping)

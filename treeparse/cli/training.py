@@ -1,6 +1,7 @@
 """What the commands that train share: reading the settings, and the message that says how to resume after a signal."""
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -44,6 +45,11 @@ def read_config(
     return pending
 
 
+def is_further_process() -> bool:
+    """Return whether another process, which speaks for all, started this one to train together with it."""
+    return os.environ.get("LOCAL_RANK", "0") != "0"
+
+
 def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "the same command resumes") -> int:
     """Do work that can be resumed, and return the exit code; if a signal stops it, a message says how to resume."""
     try:
@@ -55,6 +61,8 @@ def stoppable(work: Callable[[], object], remedy: Callable[[], str] = lambda: "t
         word, code = stopped.word, stopped.exit_code
     else:
         return 0
+    if is_further_process():
+        return code
     with suppress(OSError):  # the terminal may be gone
         print(f"{word}; {remedy()}", file=sys.stderr)
     return code

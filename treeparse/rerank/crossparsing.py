@@ -86,6 +86,11 @@ def crossparse(config: TrainConfig, folds: int, listing: Listing, *, quiet: bool
         raise TreeparseError(
             "data.temperature draws from several treebanks, and folds would mix these treebanks: leave it out."
         )
+    if config.trainer.processes > 1:
+        raise TreeparseError(
+            "Cross-parsing trains its parsers on one device each, but trainer.devices or trainer.nodes asks for more: "
+            "leave them out."
+        )
     sentences = load_treebank(  # as training does
         config.data.train,
         partial=config.data.partial,

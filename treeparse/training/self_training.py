@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from treeparse.model import Parser
 from treeparse.model.folder.storage import file_digest
 from treeparse.progress import Console
 from treeparse.training.data.treebanks import listed
+from treeparse.training.loop.processes import Processes, join
+from treeparse.training.loop.progress import without_notices
 from treeparse.training.release import export_model
 from treeparse.training.run import train
 from treeparse.training.settings.config import DataConfig, OptimizationConfig, TrainConfig
@@ -32,7 +35,7 @@ SETTINGS, ROUNDS, MODEL = "self-training.json", "rounds.json", "model"
 STEPS = 1600  # of a round with text, if the config sets neither steps nor epochs
 CHUNK = 2000  # sentences parsed at once
 # Settings that may differ when the same command resumes. Digests of the data files are compared, not their names.
-FREE = {"output", "trainer.device", *(f"data.{name}" for name in FREE_SETTINGS["data"])}
+FREE = {"output", *(f"trainer.{name}" for name in FREE_SETTINGS["trainer"]), *(f"data.{name}" for name in FREE_SETTINGS["data"])}
 
 
 @dataclass(frozen=True)
@@ -78,14 +81,14 @@ def self_train(
     """
     if rounds < 1:
         raise TreeparseError(f"rounds must be at least 1, got {rounds}.")
-    work = _SelfTraining(config, least_log_prob, Console(quiet=quiet))
-    work.begin()
+    with without_notices():
+        processes = join(config.trainer)
+    work = _SelfTraining(config, least_log_prob, Console(quiet=quiet or not processes.is_first), processes)
+    processes.in_first(work.begin)
     done = read_rounds(work.folder)
     for number in range(len(done), rounds + 1):
         done.append(work.round(number, rounds))
-        if best_round(done) is done[-1]:
-            export_model(RunDirectory(_run(work.folder, number)), work.folder / MODEL)
-        atomic_write(work.folder / ROUNDS, json.dumps([*map(asdict, done)], indent=2) + "\n")
+        processes.in_first(partial(work.end, done))
     return done
 
 
@@ -144,8 +147,10 @@ def read_rounds(folder: Path) -> list[Round]:
 class _SelfTraining:
     """The rounds of a folder, with the settings and the text that they share."""
 
-    def __init__(self, config: TrainConfig, least_log_prob: float | None, console: Console) -> None:
-        self.config, self.least_log_prob, self.console = config, least_log_prob, console
+    def __init__(
+        self, config: TrainConfig, least_log_prob: float | None, console: Console, processes: Processes
+    ) -> None:
+        self.config, self.least_log_prob, self.console, self.processes = config, least_log_prob, console, processes
         self.folder, self.text = Path(config.output), _text(config)
         self.text.share(0)  # raises if there is no sentence
         self.sentences = _count_checked(self.text, getattr(config.model.encoder, "tags", ()))
@@ -168,11 +173,17 @@ class _SelfTraining:
         """Train a round, or resume it; the message names the last round."""
         source = f"the trees, and the text as round {number - 1} parses it" if number else "the trees alone"
         self.console.say(f"round {number} of {last}: {source}")
-        silver = self._select(number) if number else 0
+        silver = self.processes.after_first(lambda: self._select(number)) if number else 0
         config = round_config(self.config, number, selected=self.least_log_prob is not None)
         train(config, resume=True, quiet=self.console.quiet)
         best = best_record(RunDirectory(config.output).read_history())
         return Round(number, best.dev_uas, best.dev_las, silver, self.sentences)
+
+    def end(self, done: Sequence[Round]) -> None:
+        """Write the model, if the last of these rounds is the best, and the table of rounds."""
+        if best_round(done) is done[-1]:
+            export_model(RunDirectory(_run(self.folder, len(done) - 1)), self.folder / MODEL)
+        atomic_write(self.folder / ROUNDS, json.dumps([*map(asdict, done)], indent=2) + "\n")
 
     def _select(self, number: int) -> int:
         """Count the sentences that a round learns from: all, or a selection by log probability, written to a file."""

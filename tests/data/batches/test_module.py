@@ -62,7 +62,7 @@ def with_text(path: Path, mixing: Mixing) -> TrainingMix:
 
 def epoch(module: TreebankModule, number: int) -> list[Batch]:
     module.sampler.set_epoch(number)
-    return list(module.train_dataloader())
+    return [batch for share in module.train_dataloader() for batch in share.batches]
 
 
 def same(first: Batch, second: Batch) -> bool:
@@ -109,7 +109,8 @@ def test_batches_that_are_made_ahead_are_the_same(sentences: list[Sentence]) -> 
         expected, found = epoch(alone, number), epoch(ahead, number)
         assert len(ahead.train_dataloader()) == len(expected) == len(found)
         assert all(map(same, expected, found))
-    assert all(map(same, alone.val_dataloader(), ahead.val_dataloader()))
+    shares = zip(alone.val_dataloader(), ahead.val_dataloader(), strict=True)
+    assert all(same(first.batches[0], second.batches[0]) for first, second in shares)
     assert ahead.train_dataloader() is ahead.train_dataloader()
 
 
@@ -121,7 +122,7 @@ def test_loading_leaves_the_default_generator_alone(sentences: list[Sentence]) -
 
 
 def test_dev_batches_keep_to_the_bounds_and_say_their_places(sentences: list[Sentence]) -> None:
-    batches = list(make(sentences).val_dataloader())
+    batches = [batch for share in make(sentences).val_dataloader() for batch in share.batches]
     assert sorted(place for batch in batches for place in batch.indices.tolist()) == list(range(5))
     for batch in batches:
         assert batch.lengths.tolist() == [len(sentences[place]) for place in batch.indices.tolist()]

@@ -5,7 +5,7 @@ import math
 from typing import TYPE_CHECKING
 
 from treeparse.cli.common import aligned, modules_of_current_folder, percent, positive, real
-from treeparse.cli.training import add_config_arguments, read_config, stoppable
+from treeparse.cli.training import add_config_arguments, is_further_process, read_config, stoppable
 from treeparse.shipped import file_or_shipped
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _self_train(args: argparse.Namespace) -> None:
     from treeparse.training.self_training import best_round, self_train
 
     rounds = self_train(config, args.rounds, least_log_prob=args.least_log_prob, quiet=args.quiet)
-    if not args.quiet:
+    if not args.quiet and not is_further_process():
         print("\n".join(_table(rounds, best_round(rounds))))
         print(f"model: {config.output}/model")
 

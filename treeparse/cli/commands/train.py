@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from treeparse.cli.common import modules_of_current_folder
-from treeparse.cli.training import how_to_resume, read_config, stoppable
+from treeparse.cli.training import how_to_resume, is_further_process, read_config, stoppable
 from treeparse.errors import TreeparseError
 from treeparse.progress import Console
 from treeparse.shipped import file_or_shipped, shipped_file
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         path = _config_path(args)
         settings = read_config(path, args, is_of_run=is_of_run, output=folder, init_from=args.init_from)
         output = settings.config.output
-        with Console(quiet=args.quiet).during("loading PyTorch and Lightning"):
+        with Console(quiet=args.quiet or is_further_process()).during("loading PyTorch and Lightning"):
             config = settings.checked()
             from treeparse.training.run import train
 

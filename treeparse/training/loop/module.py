@@ -288,6 +288,8 @@ class ParserModule(pl.LightningModule):
         gold: list[Sentence] = []
         system: list[Sentence] = []
         for batch in share.batches if share.counts else ():
+            number = step * self.processes.count + self.processes.rank
+            torch.manual_seed(batch_seed(self.seed, self.current_epoch, 0, number, of_dev=True))
             gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
             parses, loss = self.evaluated.measure(batch, gold, self.objective)
             self._dev_loss += loss * batch.num_words
@@ -341,9 +343,9 @@ class TermMeans:
         return means if len(means) > 1 else {}
 
 
-def batch_seed(seed: int, epoch: int, step: int, number: int) -> int:
+def batch_seed(seed: int, epoch: int, step: int, number: int, *, of_dev: bool = False) -> int:
     """Return the seed of torch's generators for a batch, by its step in the epoch and its number in the step, 64 bits.
 
-    It does not depend on the device that computes the batch.
+    It does not depend on the device that computes the batch. Batches of the dev set have seeds of their own.
     """
-    return int(np.random.SeedSequence((seed, epoch, step, number)).generate_state(1, np.uint64)[0])
+    return int(np.random.SeedSequence((seed, epoch, step, number, of_dev)).generate_state(1, np.uint64)[0])
