@@ -122,7 +122,8 @@ def test_two_processes_take_the_steps_of_one(configs: Configs, monkeypatch: pyte
 
 def test_float32_begins_alike_and_learns_as_well(configs: Configs, monkeypatch: pytest.MonkeyPatch) -> None:
     longer = {"optimization": {"epochs": 12}}
-    two, alone = configs.write("two", longer, devices=2), configs.write("alone", longer, accumulate=2)
+    two = configs.write("two", longer, devices=2, strategy="ddp")
+    alone = configs.write("alone", longer, accumulate=2)
     assert run_two([two]) == 0
     expected, found = losses_alone(alone, monkeypatch), losses_of(configs.folder / "two")
     assert found[0] == pytest.approx(expected[0], rel=1e-6)

@@ -15,7 +15,7 @@ from treeparse.batch import pick_device
 from treeparse.data.batches.module import TreebankModule
 from treeparse.progress import Console
 from treeparse.training.loop.module import ParserModule
-from treeparse.training.loop.processes import Processes, trainer_options
+from treeparse.training.loop.processes import Processes, finds_unused_weights, trainer_options
 from treeparse.training.loop.progress import Announcement, RunBar
 from treeparse.training.settings.config import ResolvedConfig
 from treeparse.training.settings.resolve import Workload
@@ -58,6 +58,8 @@ def fit(training: Training, run: RunDirectory, state: RunState | None, console: 
                 if before != now:
                     console.say(f"the run had {before} {what}: another number may change the last bits")
         trainer = _trainer(training, recorder, console)
+        if finds_unused_weights(training.config.trainer):  # DDP warns of every run in which there is none
+            training.module.register_parameter("unused", torch.nn.Parameter(torch.zeros(1)))
         counts = dict.fromkeys(("ready", "started", "processed", "completed"), done)
         trainer.fit_loop.epoch_progress.current.load_state_dict(counts)
         with _signals():

@@ -70,6 +70,7 @@ class MovingAverage(AveragedModel):
         super().__init__(model)
         self.decay = decay
         for target, source in zip(self.module.parameters(), model.parameters(), strict=True):
+            target.requires_grad = False  # so that several devices send no gradients of the copy
             if not source.requires_grad:
                 target.data = source.data
 

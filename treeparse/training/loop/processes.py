@@ -96,6 +96,11 @@ def trainer_options(config: TrainerConfig) -> dict[str, Any]:
         "accelerator": device.type,
         "devices": config.devices,
         "num_nodes": config.nodes,
-        "strategy": DDPStrategy(find_unused_parameters=config.strategy != "ddp"),
+        "strategy": DDPStrategy(find_unused_parameters=finds_unused_weights(config)),
         "use_distributed_sampler": False,
     }
+
+
+def finds_unused_weights(config: TrainerConfig) -> bool:
+    """Return whether several devices train together that may leave different weights unused in a step."""
+    return config.processes > 1 and config.strategy == "ddp_find_unused_parameters_true"
