@@ -1,10 +1,14 @@
-"""Copies between rows of float32 and float64 against numpy: nothing beside the rows is read or written."""
+"""Copies between rows of float32 and float64 against numpy: nothing beside the rows is read, and nothing is written.
+
+One of the copies is written in whole vectors.
+"""
 
 import numpy as np
 import pytest
 
 from treeparse.kernels.compile import jit
 from treeparse.kernels.copies import copy_below_max, copy_multiple, copy_short
+from treeparse.kernels.rows import whole
 
 COUNTS = (1, 2, 7, 8, 9, 16, 30)
 
@@ -38,5 +42,5 @@ def test_copies(count: int, dtype: type, kind: str) -> None:
     np.testing.assert_array_equal(below[3 : 3 + count], expected)
     np.testing.assert_array_equal(plain[5 : 5 + count], exact)
     np.testing.assert_array_equal(back[4:], (3.0 * exact).astype(dtype))
-    for array, start in ((below, 3), (plain, 5), (back, 4)):
-        assert (np.delete(array, np.s_[start : start + count]) == 7.0).all()
+    for array, start, length in ((below, 3, whole(count)), (plain, 5, count), (back, 4, count)):
+        assert (np.delete(array, np.s_[start : start + length]) == 7.0).all()

@@ -14,6 +14,7 @@ from treeparse.shipped import shipped_files
 from treeparse.training import load_config, train
 
 ROOT = Path(__file__).parents[2]
+LONGER = {"optimization__steps": 60}
 SMALL = {
     "model.encoder.word_size": 24,
     "model.encoder.char_filters": 0,
@@ -107,7 +108,7 @@ def test_minimum_risk(demo: dict[str, Path], start: Path, tmp_path: Path) -> Non
 
 
 def test_margin(demo: dict[str, Path], tmp_path: Path) -> None:
-    assert_learns(trained("margin", tmp_path, data__train=demo["few.conllu"], data__dev=demo["dev.conllu"]))
+    assert_learns(trained("margin", tmp_path, data__train=demo["few.conllu"], data__dev=demo["dev.conllu"], **LONGER))
 
 
 def test_constraints_without_a_tree(demo: dict[str, Path], tmp_path: Path) -> None:

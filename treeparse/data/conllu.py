@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from sys import intern
 from types import MappingProxyType
-from typing import Self
+from typing import NamedTuple, Self
 
 from treeparse.data.files import MAX_LINE, InMemory, display_name, expand_paths, numbered_lines, open_input
 from treeparse.data.outputs import atomic_output
@@ -40,6 +40,15 @@ _MAX_SENTENCE = 2 * MAX_LINE  # bytes, half a million words: a longer block lack
 _BLANK_LINES = (b"\n", b"\r\n", b"\r", b"")  # the last two can only end a file
 _TAG_COLUMNS = {"upos": UPOS, "xpos": XPOS, "feats": FEATS}
 _FORBIDDEN_IN_FORMS = re.compile(r"[\t\n\r]")
+
+
+class RawSentence(NamedTuple):
+    """The bytes of a sentence, and where they stand: the file, their first line, and the ordinal of the sentence."""
+
+    text: bytes
+    source: str
+    line: int
+    ordinal: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,22 +229,36 @@ def scan_conllu(
         any_encoding: report each sentence that is not UTF-8 as faulty; otherwise many of them make the whole file
             faulty, except with ``prompt``, because this check reads ahead.
     """
-    source, empty, end = display_name(path), True, 0
     try:
-        with open_input(path) as stream:
-            blocks = _blocks(numbered_lines(stream, source), source, prompt)
-            blocks = blocks if any_encoding or prompt else check_encoding(blocks, source)
-            for ordinal, (line, block) in enumerate(blocks):
-                empty, start, end = False, end, end + len(block)
-                if span is not None and start >= span.stop:
-                    break
-                if span is None or start >= span.start:
-                    yield _parse(block, line, ordinal, source, check)
-    except WrongFormatError as error:
+        for raw in raw_conllu(path, prompt=prompt, span=span, any_encoding=any_encoding):
+            yield parse_conllu(raw, check)
+    except DataError as error:
+        if not isinstance(error, WrongFormatError) and error.problem != NO_SENTENCE:
+            raise
         yield (error,)
-    else:
-        if empty:
-            yield (DataError(NO_SENTENCE, source=source),)
+
+
+def raw_conllu(
+    path: str | Path | InMemory, *, prompt: bool = False, span: range | None = None, any_encoding: bool = False
+) -> Iterator[RawSentence]:
+    """Yield the sentences of a CoNLL-U file as bytes, each with its blank lines; see `scan_conllu`.
+
+    Raises:
+        DataError: the file is no UTF-8 text, or holds no sentence.
+        OSError: the file cannot be read.
+    """
+    source, empty, end = display_name(path), True, 0
+    with open_input(path) as stream:
+        blocks = _blocks(numbered_lines(stream, source), source, prompt)
+        blocks = blocks if any_encoding or prompt else check_encoding(blocks, source)
+        for ordinal, (line, block) in enumerate(blocks):
+            empty, start, end = False, end, end + len(block)
+            if span is not None and start >= span.stop:
+                break
+            if span is None or start >= span.start:
+                yield RawSentence(block, source, line, ordinal)
+    if empty:
+        raise DataError(NO_SENTENCE, source=source)
 
 
 def load_treebank(
@@ -309,10 +332,9 @@ def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> I
         yield first, b"".join(lines)
 
 
-def _parse(
-    block: bytes, first_line: int, ordinal: int, source: str, check: TreeCheck | None
-) -> ConlluSentence | tuple[DataError, ...]:
-    """Return the sentence that a block of lines holds, or its faults."""
+def parse_conllu(raw: RawSentence, check: TreeCheck | None = None) -> ConlluSentence | tuple[DataError, ...]:
+    """Return the sentence that bytes of a CoNLL-U file hold, or its faults; ``check`` as for `scan_conllu`."""
+    block, source, first_line, ordinal = raw
     text = block.decode(errors="replace")
     body = (text.removeprefix(BYTE_ORDER_MARK) if first_line == 1 else text).split("\n")
     stripped = ((number, line.removesuffix("\r")) for number, line in enumerate(body, first_line))

@@ -1,6 +1,6 @@
 """Rows of float32 or float64 numbers that are copied into rows of float64 numbers, and back.
 
-``rows`` has the notation. Here nothing after a row is read or written, so that an array of a user may end with it.
+``rows`` has the notation. Nothing after a row of a user's array is read or written, because the array may end there.
 """
 
 from collections.abc import Iterator

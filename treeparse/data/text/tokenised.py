@@ -4,13 +4,15 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence
 from treeparse.data.files import STANDARD_STREAM, display_name, numbered_lines, open_input
 from treeparse.data.text.formats import check_encoding, check_text, utf8_problem
 from treeparse.data.validation import BYTE_ORDER_MARK, byte_order_mark_problem
 from treeparse.errors import DataError
 
 _SEPARATORS = re.compile(r"[ \t]+")
+_BLANK = re.compile(rb"[\r\n]*[ \t]*[\r\n]*")
+_MARK = BYTE_ORDER_MARK.encode()
 
 
 def read_text(
@@ -29,44 +31,67 @@ def read_text(
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
-    report, source, ordinal, end = on_invalid or _raise, display_name(path), 0, 0
+    report, any_sentence = on_invalid or _raise, False
+    try:
+        for raw in raw_text(path, span=span, any_encoding=on_invalid is not None):
+            any_sentence = True
+            try:
+                sentence = parse_text(raw, first)
+            except DataError as error:
+                report(error)
+            else:
+                yield sentence
+    except DataError as error:
+        if any_sentence or error.problem != NO_SENTENCE:
+            raise
+        report(error)
+
+
+def raw_text(path: str | Path, *, span: range | None = None, any_encoding: bool = False) -> Iterator[RawSentence]:
+    """Yield the lines of a text that have words, as bytes; see `read_text`.
+
+    Without ``any_encoding``, a file with many lines that are not UTF-8 is faulty as a whole.
+
+    Raises:
+        DataError: the file is no UTF-8 text, or holds no sentence.
+        OSError: the file cannot be read.
+    """
+    source, ordinal, end = display_name(path), 0, 0
     with open_input(path) as stream:
         lines = check_text(numbered_lines(stream, source), source)
-        if on_invalid is None and str(path) != STANDARD_STREAM:
+        if not any_encoding and str(path) != STANDARD_STREAM:
             lines = check_encoding(lines, source)
         for number, line in lines:
             start, end = end, end + len(line)
             if span is not None and start >= span.stop:
                 return
-            try:
-                sentence = _text_sentence(line, number, source, first, ordinal)
-            except DataError as error:
-                report(error)
-                ordinal += 1
+            if _BLANK.fullmatch(line.removeprefix(_MARK) if number == 1 else line):
                 continue
-            if sentence is not None:
-                ordinal += 1
-                if span is None or start >= span.start:
-                    yield sentence
-        if not ordinal:
-            report(DataError(NO_SENTENCE, source=source))
+            ordinal += 1
+            if span is None or start >= span.start:
+                yield RawSentence(line, source, number, ordinal - 1)
+    if not ordinal:
+        raise DataError(NO_SENTENCE, source=source)
 
 
 def _raise(error: DataError) -> None:
     raise error
 
 
-def _text_sentence(line: bytes, number: int, source: str, first: int, ordinal: int) -> ConlluSentence | None:
-    """Return the sentence of a line; None for a line without words."""
+def parse_text(raw: RawSentence, first: int = 1) -> ConlluSentence:
+    """Return the sentence of a line; its id is its ordinal, counted from ``first``.
+
+    Raises:
+        DataError: the line is not UTF-8, or holds a byte order mark.
+    """
     try:
-        text = line.decode()
+        text = raw.text.decode()
     except UnicodeDecodeError as error:
-        raise DataError(utf8_problem(error), source=source, line=number) from error
-    if number == 1:
+        raise DataError(utf8_problem(error), source=raw.source, line=raw.line) from error
+    if raw.line == 1:
         text = text.removeprefix(BYTE_ORDER_MARK)
     elif problem := byte_order_mark_problem(text):
-        raise DataError(problem, source=source, line=number)
+        raise DataError(problem, source=raw.source, line=raw.line)
     forms = [form for form in _SEPARATORS.split(text.strip("\r\n")) if form]
-    if not forms:
-        return None
-    return ConlluSentence.from_forms(forms, sent_id=str(first + ordinal), source=source, line=number, ordinal=ordinal)
+    place = {"source": raw.source, "line": raw.line, "ordinal": raw.ordinal}
+    return ConlluSentence.from_forms(forms, sent_id=str(first + raw.ordinal), **place)
