@@ -4,9 +4,9 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.parsed_files import SENTENCES, assert_same, conllu, lists_of, written
 
@@ -21,7 +21,7 @@ from treeparse.corpus import (
     parse_corpus,
     parse_parts,
 )
-from treeparse.data.conllu import ConlluSentence, read_conllu
+from treeparse.data.conllu import read_conllu
 from treeparse.errors import TreeparseError
 from treeparse.model import Parser
 
@@ -111,7 +111,7 @@ def test_parts_can_be_handed_out_one_by_one(parser: Parser, folder: Path) -> Non
 def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Path) -> None:
     class Observer(CorpusObserver):
         def __init__(self) -> None:
-            self.said = list[object]()
+            self.said, self.parsed = list[object](), np.zeros(3, int)
 
         def start(self, size: int | None) -> None:
             self.said.append(("size", size))
@@ -119,8 +119,8 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
         def start_output(self, number: int, count: int) -> None:
             self.said.append((number, count))
 
-        def advance(self, sentences: Sequence[ConlluSentence]) -> None:
-            self.said += [sentence.sent_id for sentence in sentences]
+        def advance(self, sentences: int, words: int, size: int) -> None:
+            self.parsed += np.array([sentences, words, size])
 
         def fail(self, done: int, count: int) -> None:
             self.said.append(("done", done, count))
@@ -131,10 +131,11 @@ def test_a_faulty_input_leaves_complete_outputs_alone(parser: Parser, folder: Pa
     ):
         parse_corpus(parser, CorpusRequest(["*.conllu"], output="out/"), observer=observer)
     assert set(files_in(folder / "out")) == {"a.conllu"}
-    ids = [each for each in observer.said if isinstance(each, str)]
-    assert sorted(ids) == sorted(["s1", "s2", "s3", "s4"] * 2)
+    files = [conllu(*SENTENCES), conllu(*SENTENCES[::-1])]
+    counts = len(SENTENCES), sum(map(len, SENTENCES)), sum(len(text.encode()) for text in files) / 2
+    assert observer.parsed.tolist() == [2 * count for count in counts]
     size = sum((folder / name).stat().st_size for name in ("a.conllu", "b.conllu"))
-    assert [each for each in observer.said if not isinstance(each, str)] == [
+    assert observer.said == [
         ("size", size),
         (1, 2),
         (2, 2),

@@ -23,7 +23,6 @@ from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import Writer
-from treeparse.data.conllu import ConlluSentence
 from treeparse.data.shards import Shard
 from treeparse.errors import TreeparseError
 from treeparse.names import INPUT_FORMATS, LISTING_DECODERS, listing_decoder_named
@@ -205,7 +204,7 @@ class _Progress(CorpusObserver):
     """Shows a progress bar, warnings and failures on standard error."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        self._console, self._format = Console(quiet=args.quiet), args.format
+        self._console = Console(quiet=args.quiet)
         self._has_folder = is_folder(args.output)
         self._hidden = args.quiet or (args.output == "-" and sys.stdout.isatty())
         self._bar = ParsingBar(None, hidden=True)  # until the size of the input is known
@@ -220,14 +219,9 @@ class _Progress(CorpusObserver):
         if self._has_folder:
             self._bar.say(f"file {number:,}/{count:,}")
 
-    def advance(self, sentences: Sequence[ConlluSentence]) -> None:
+    def advance(self, sentences: int, words: int, size: int) -> None:
         if not self._bar.disable:
-            words = sum(len(each.words) for each in sentences)
-            self._bar.advance(len(sentences), words, sum(map(self._bytes_read, sentences)))
-
-    def _bytes_read(self, sentence: ConlluSentence) -> int:
-        text = sentence.text if self._format == "conllu" else " ".join(sentence.words.forms) + "\n"
-        return len(text.encode())
+            self._bar.advance(sentences, words, size)
 
     def warn(self, message: str) -> None:
         self._console.remark(f"warning: {message}")

@@ -3,19 +3,26 @@
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
-from treeparse.corpus.sentences import OrderedSentence, SentenceOrEnd, check_tags, chunks_of, read_parts
+from treeparse.corpus.sentences import (
+    OrderedSentence,
+    RawItemOrEnd,
+    SentenceOrEnd,
+    SentenceReader,
+    chunks_of,
+    raw_parts,
+)
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers.writer import Writer, write_results
 from treeparse.data.mapping import Progress
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
-from treeparse.errors import DataError
+from treeparse.errors import DataError, TreeparseError
 from treeparse.model import Ensemble, Parser
 from treeparse.model.inference.any_parser import made_ahead
 from treeparse.model.inference.given import UnfitSentenceError
@@ -24,6 +31,9 @@ from treeparse.sentence import Sentence
 CHUNK = 4000  # sentences: enough for a good number of batches, which threads share
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
+
+Advance = Callable[[int, int, int], object]
+"""Called with numbers of sentences and words that have been parsed, and of the bytes of the input that held them."""
 
 
 def parse_corpus(
@@ -47,52 +57,77 @@ def parse_parts(
     observer: CorpusObserver | None = None,
 ) -> CorpusSummary:
     """Parse some of the parts that `list_parts` returns for a request; see `parse_corpus`."""
-    started, corpus_parser = time.perf_counter(), _CorpusParser(model, request, observer or CorpusObserver())
-    writer = request.writer()
+    started, observer = time.perf_counter(), observer or CorpusObserver()
+    writer, summary = request.writer(), CorpusSummary()
     if request.tags:
         model.check_tags()
-    summary = corpus_parser.summary
-    new = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
-    summary.existing_outputs = len(parts) - len(new)
-    corpus_parser.observer.start(total_size(new))
-    results = corpus_parser.results(new)
+    new = new_parts(request, parts, summary)
+    observer.start(total_size(new))
+    parser = ChunkParser(model, request)
+    results = _results(parser, raw_chunks(new, request, summary), summary, observer)
     if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
         results = made_ahead(results, model.device)
-    corpus_parser.write(new, chain.from_iterable(results), writer)
+    _write(new, chain.from_iterable(results), writer, request, summary, observer)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
+def new_parts(request: CorpusRequest, parts: Sequence[CorpusPart], summary: CorpusSummary) -> list[CorpusPart]:
+    """Return the parts to parse; count those whose outputs exist and stay."""
+    new = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
+    summary.existing_outputs = len(parts) - len(new)
+    return new
+
+
+def raw_chunks(
+    parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary
+) -> Iterator[list[RawItemOrEnd]]:
+    """Yield the sentences of parts as bytes, by chunks to parse at once; None comes after each part."""
+    words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // request.trees.k))
+    return chunks_of(raw_parts(parts, request, summary), request.chunk or CHUNK, words)
+
+
 @dataclass
-class _CorpusParser:
-    """Reads, parses and writes the sentences of a request; counts and reports them."""
+class ParsedChunk:
+    """A chunk that was parsed.
 
-    model: Parser | Ensemble
-    request: CorpusRequest
-    observer: CorpusObserver
-    summary: CorpusSummary = field(default_factory=CorpusSummary)
+    Attributes:
+        results: the sentences with their trees; None comes after the last result of a part.
+        summary: the counts of the chunk.
+        fault: the error that ends the work after these results.
+        doubt: what may be wrong with the input.
+    """
 
-    def results(self, parts: Sequence[CorpusPart]) -> Iterator[list[NBestList | None]]:
-        """Yield the results of the sentences of all parts, by chunks; None comes after the last result of each part."""
-        single_root = self.model.networks[0].config.single_root
-        read = read_parts(parts, self.request, self.summary, single_root=single_root)
-        words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // self.request.trees.k))
-        check = RawTextCheck(self.model.known_words(), self.model.multiword_tokens())
-        for full_chunk in chunks_of(check_tags(read, self.model), self.request.chunk or CHUNK, words):
-            if self.request.format == "text":
-                forms = (item.sentence.words.forms for item in full_chunk if item is not None)
-                if doubt := check.check(forms):
-                    self.observer.warn(doubt)
-            chunk, lists, fault = self._parse_chunk(full_chunk)
-            self.summary.add([item.sentence.words for item in chunk if item is not None])
-            self.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
-            parses = iter(lists)
-            yield [None if item is None else NBestList(item.sentence, tuple(next(parses))) for item in chunk]
-            if fault is not None:
-                raise fault
+    results: list[NBestList | None]
+    summary: CorpusSummary
+    fault: DataError | None = None
+    doubt: str | None = None
 
-    def _parse_chunk(
-        self, chunk: list[SentenceOrEnd]
+
+class ChunkParser:
+    """Reads and parses the sentences of chunks."""
+
+    def __init__(self, model: Parser | Ensemble, request: CorpusRequest) -> None:
+        self.model, self.request = model, request
+        self._reader = SentenceReader(request, model)
+        self._check = RawTextCheck(model.known_words(), model.multiword_tokens())
+
+    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk:
+        """Parse a chunk; ``advance`` is called after each batch."""
+        parsed = ParsedChunk([], CorpusSummary())
+        chunk, fault = self._reader.read(items, parsed.summary)
+        if self.request.format == "text":
+            parsed.doubt = self._check.check(item.sentence.words.forms for item in chunk if item is not None)
+        chunk, lists, unfit = self._find_trees(chunk, parsed.summary, advance)
+        parsed.fault = unfit or fault
+        parsed.summary.add([item.sentence.words for item in chunk if item is not None])
+        parsed.summary.short_lists += sum(len(parses) < self.request.trees.k for parses in lists)
+        parses = iter(lists)
+        parsed.results = [None if item is None else NBestList(item.sentence, tuple(next(parses))) for item in chunk]
+        return parsed
+
+    def _find_trees(
+        self, chunk: list[SentenceOrEnd], summary: CorpusSummary, advance: Advance
     ) -> tuple[list[SentenceOrEnd], Sequence[Sequence[Parse]], DataError | None]:
         """Return a chunk without the sentences that no tree fits, its trees, and the error that ends it, if any."""
         fault, reported = None, set[int]()
@@ -100,53 +135,83 @@ class _CorpusParser:
             items = [item for item in chunk if item is not None]
             words = [_visible_words(item.sentence.words, self.request.trees) for item in items]
             try:
-                progress = self._progress(items, reported)
+                progress = _progress(items, reported, advance)
                 ordinals = [item.ordinal for item in items]
                 return chunk, self.request.trees.find(self.model, words, ordinals, progress) if words else (), fault
             except UnfitSentenceError as error:
                 unfit = items[error.index]
                 index = next(index for index, item in enumerate(chunk) if item is unfit)
                 if self.request.skip_invalid:
-                    self.summary.invalid_sentences += 1
+                    summary.invalid_sentences += 1
                     chunk = chunk[:index] + chunk[index + 1 :]
                     continue
                 fault, chunk = unfit.sentence.fault(error.problem), chunk[:index]
 
-    def _progress(self, items: Sequence[OrderedSentence], reported: set[int]) -> Progress:
-        """Return the function that reports batches of the items; an item that is parsed again is reported once."""
 
-        def advance(indices: Sequence[int]) -> None:
-            batch = [items[index] for index in indices]
-            self.observer.advance([item.sentence for item in batch if item.ordinal not in reported])
-            reported.update(item.ordinal for item in batch)
+def _progress(items: Sequence[OrderedSentence], reported: set[int], advance: Advance) -> Progress:
+    """Return the function that reports batches of the items; an item that is parsed again is reported once."""
 
-        return advance
+    def report(indices: Sequence[int]) -> None:
+        batch = [items[index] for index in indices if items[index].ordinal not in reported]
+        advance(len(batch), sum(len(item.sentence.words) for item in batch), sum(item.size for item in batch))
+        reported.update(item.ordinal for item in batch)
 
-    def write(self, parts: Sequence[CorpusPart], results: Iterator[NBestList | None], writer: Writer) -> None:
-        """Write each output up to its end; an error is reported with the number of complete outputs."""
-        try:
-            for number, part in enumerate(parts, 1):
-                self.observer.start_output(number, len(parts))
-                if self.request.has_folder:
-                    os.makedirs(os.path.dirname(part.target), exist_ok=True)
-                part_results = _until_none(results)
-                write_results(part.target, writer, part_results)
-                deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
-                self.summary.outputs += 1
-        except BaseException:
-            self.observer.fail(self.summary.outputs, len(parts))
-            raise
+    return report
+
+
+def _results(
+    parser: ChunkParser, chunks: Iterator[list[RawItemOrEnd]], summary: CorpusSummary, observer: CorpusObserver
+) -> Iterator[list[NBestList | None]]:
+    """Yield the results of all chunks; count and report them."""
+    for items in chunks:
+        parsed = parser.parse(items, observer.advance)
+        summary.merge(parsed.summary)
+        if parsed.doubt:
+            observer.warn(parsed.doubt)
+        yield parsed.results
+        if parsed.fault is not None:
+            raise parsed.fault
+
+
+def _write(
+    parts: Sequence[CorpusPart],
+    results: Iterator[NBestList | None],
+    writer: Writer,
+    request: CorpusRequest,
+    summary: CorpusSummary,
+    observer: CorpusObserver,
+) -> None:
+    """Write each output up to its end; an error is reported with the number of complete outputs."""
+    try:
+        for number, part in enumerate(parts, 1):
+            observer.start_output(number, len(parts))
+            if request.has_folder:
+                os.makedirs(os.path.dirname(part.target), exist_ok=True)
+            part_results = _of_part(results, part, request, summary)
+            write_results(part.target, writer, part_results)
+            deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
+            summary.outputs += 1
+    except BaseException:
+        observer.fail(summary.outputs, len(parts))
+        raise
+
+
+def _of_part(
+    results: Iterator[NBestList | None], part: CorpusPart, request: CorpusRequest, summary: CorpusSummary
+) -> Iterator[NBestList]:
+    """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs."""
+    is_empty = True
+    for result in results:
+        if result is None:
+            break
+        is_empty = False
+        yield result
+    if is_empty and request.shard is None and not request.has_folder:
+        limit = f" of at most {request.max_words:,} words" if request.max_words and summary.long_sentences else ""
+        raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
 
 
 def _visible_words(words: Sentence, trees: TreeRequest) -> Sentence:
     """Return the words with the parts of the input's tree that the model may see."""
     heads, labels = (words.heads, words.labels) if trees.keep_heads else (None, None)
     return replace(words, heads=heads, labels=labels, allowed=words.allowed if trees.within else None)
-
-
-def _until_none(results: Iterator[NBestList | None]) -> Iterator[NBestList]:
-    """Yield the results up to None."""
-    for result in results:
-        if result is None:
-            return
-        yield result

@@ -2,9 +2,8 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from treeparse.data.conllu import ConlluSentence
 from treeparse.sentence import Sentence
 
 
@@ -34,6 +33,12 @@ class CorpusSummary:
     short_lists: int = 0
     seconds: float = 0.0
 
+    def merge(self, other: "CorpusSummary") -> None:
+        """Add the counts of another part of the work; the time stays."""
+        for each in fields(self):
+            if each.name != "seconds":
+                setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
     def add(self, sentences: Sequence[Sentence]) -> None:
         """Count sentences as parsed."""
         self.sentences += len(sentences)
@@ -49,8 +54,8 @@ class CorpusObserver:
     def start_output(self, number: int, count: int) -> None:
         """Report the start of an output, by its number from 1, out of ``count`` outputs."""
 
-    def advance(self, sentences: Sequence[ConlluSentence]) -> None:
-        """Report parsed sentences; each sentence is reported once."""
+    def advance(self, sentences: int, words: int, size: int) -> None:
+        """Report how many more sentences and words are parsed, and how many bytes of the input held them."""
 
     def warn(self, message: str) -> None:
         """Report a doubt about the input."""

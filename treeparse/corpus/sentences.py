@@ -1,14 +1,14 @@
-"""The sentences of a corpus, in order, with their ordinals, and counts of the sentences that a request leaves out."""
+"""The sentences of a corpus, in order, first as bytes and then read, and counts of those that a request leaves out."""
 
-import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from treeparse.corpus.progress import CorpusSummary
 from treeparse.corpus.request import CorpusInput, CorpusPart, CorpusRequest
-from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, read_conllu
-from treeparse.data.text.tokenised import read_text
-from treeparse.data.text.tokenizers import Tokenizer, tokenised
+from treeparse.data.conllu import NO_SENTENCE, ConlluSentence, RawSentence, parse_conllu, raw_conllu
+from treeparse.data.text.tokenised import parse_text, raw_text
+from treeparse.data.text.tokenizers import tokenised
+from treeparse.data.validation import TreeCheck
 from treeparse.errors import DataError, TreeparseError
 
 if TYPE_CHECKING:
@@ -18,98 +18,118 @@ LONGEST_FILE = 2**32  # sentences of a file, at most: the distance of the ordina
 LONGEST_INPUT = 2**64  # lines of all files, at most: the distance of the ordinals of a raw line's sentences
 
 
+class RawItem(NamedTuple):
+    """A sentence, or a line of raw text, whose bytes have not been read yet.
+
+    Attributes:
+        raw: the bytes and their place in the file.
+        file: the number of the file among all inputs, from 0.
+        lines_before: sentences of text in the files before, because the name of a sentence is its number in all.
+    """
+
+    raw: RawSentence
+    file: int
+    lines_before: int = 0
+
+
 class OrderedSentence(NamedTuple):
     """A sentence and its ordinal in the whole input, which neither left-out sentences nor shards change."""
 
     sentence: ConlluSentence
     ordinal: int
+    size: int  # bytes of the input that it takes
 
 
+RawItemOrEnd = RawItem | None
 SentenceOrEnd = OrderedSentence | None
 """A sentence, or None after the last sentence of an output."""
 
 
-def read_parts(
-    parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary, *, single_root: bool
-) -> Iterator[SentenceOrEnd]:
-    """Read the sentences of all parts; None comes after the last sentence of each part.
+def raw_parts(parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawItemOrEnd]:
+    """Yield the sentences of all parts as bytes; None comes after the last sentence of each part.
 
     Raises:
-        DataError: a sentence is faulty and must not be left out.
-        TreeparseError: an output would have no sentence, unless it is one of a folder or of a shard.
+        DataError: a file is faulty as a whole.
     """
-    may_be_empty = request.shard is not None or request.has_folder
-    tokenizer, longest = request.load_tokenizer(), request.max_words
     for part in parts:
-        is_empty = True
-        for each in _read(part.inputs, request, summary, tokenizer, single_root=single_root):
-            if longest is not None and len(each.sentence.words) > longest:
-                summary.long_sentences += 1
-            else:
-                is_empty = False
-                yield each
-        if is_empty and not may_be_empty:
-            limit = f" of at most {longest:,} words" if longest is not None and summary.long_sentences else ""
-            raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
+        yield from _raw_items(part.inputs, request, summary)
         yield None
 
 
-def _read(
-    inputs: Sequence[CorpusInput],
-    request: CorpusRequest,
-    summary: CorpusSummary,
-    tokenizer: Tokenizer | None,
-    *,
-    single_root: bool,
-) -> Iterator[OrderedSentence]:
-    """Read the valid sentences of an output, of any length."""
-    read = _conllu_reader(request, summary, single_root=single_root)
-    lines_before = 0  # of the files before, because sentences of text are named by the number of their line
+def _raw_items(inputs: Sequence[CorpusInput], request: CorpusRequest, summary: CorpusSummary) -> Iterator[RawItem]:
+    lines_before, is_text = 0, request.format == "text"
     for source in inputs:
+        last = -1
         try:
-            last = -1
-            if request.format == "text":
-                sentences = read_text(source.path, first=lines_before + 1, span=source.span)
+            if is_text:
+                raws = raw_text(source.path, span=source.span)
             else:
-                sentences = read(source.path, span=source.span)
-            for sentence in sentences if source.span is None or source.span else ():
-                last = sentence.ordinal
-                first = source.number * LONGEST_FILE + last
-                sentences_of_line = (sentence,) if tokenizer is None else tokenised(sentence, tokenizer)
-                for number, each in enumerate(sentences_of_line):
-                    yield OrderedSentence(each, number * LONGEST_INPUT + first)
-            begun = source.span is not None and source.span.start > 0  # by another shard
-            if request.format == "text":
-                lines_before += sum(1 for _ in read_text(source.path)) if begun else last + 1
+                options = {"prompt": request.chunk == 1, "any_encoding": request.skip_invalid}
+                raws = raw_conllu(source.path, span=source.span, **options)
+            for raw in raws if source.span is None or source.span else ():
+                last = raw.ordinal
+                yield RawItem(raw, source.number, lines_before)
+            if is_text:
+                begun = source.span is not None and source.span.start > 0  # by another shard
+                lines_before += sum(1 for _ in raw_text(source.path)) if begun else last + 1
         except DataError as fault:
             if not (fault.problem == NO_SENTENCE and request.skip_invalid and request.has_folder):
                 raise
             summary.empty_files += 1
 
 
-def _conllu_reader(
-    request: CorpusRequest, summary: CorpusSummary, *, single_root: bool
-) -> Callable[..., Iterator[ConlluSentence]]:
-    """Return `read_conllu` with the options of the request."""
+class SentenceReader:
+    """Reads the sentences of a request from their bytes, and counts those that it leaves out."""
 
-    def leave_out(fault: DataError) -> None:
-        if fault.line is None:  # the file holds no sentence at all
-            raise fault
+    def __init__(self, request: CorpusRequest, model: "Parser | Ensemble") -> None:
+        self.request, self.model = request, model
+        self._tokenizer, trees = request.load_tokenizer(), request.trees
+        single_root = model.networks[0].config.single_root
+        self._check = None
+        if trees.keep_heads:
+            self._check = TreeCheck(single_root, partial=True)
+        elif trees.within:
+            self._check = TreeCheck(single_root, partial=True, heads=False)
+
+    def read(
+        self, items: Iterable[RawItemOrEnd], summary: CorpusSummary
+    ) -> tuple[list[SentenceOrEnd], DataError | None]:
+        """Return the sentences, with the Nones between outputs, up to the first fault, and that fault."""
+        sentences: list[SentenceOrEnd] = []
+        try:
+            for item in items:
+                if item is None:
+                    sentences.append(None)
+                else:
+                    sentences += self._sentences_of(item, summary)
+        except DataError as fault:
+            return sentences, fault
+        return sentences, None
+
+    def _sentences_of(self, item: RawItem, summary: CorpusSummary) -> Iterator[OrderedSentence]:
+        """Yield the valid sentences of an item that are not too long; without a tokenizer one at most."""
+        read = self._read(item, summary)
+        if read is None:
+            return
+        first, size, longest = item.file * LONGEST_FILE + read.ordinal, len(item.raw.text), self.request.max_words
+        for number, sentence in enumerate((read,) if self._tokenizer is None else tokenised(read, self._tokenizer)):
+            if longest is not None and len(sentence.words) > longest:
+                summary.long_sentences += 1
+                continue
+            check_sentence(sentence, self.model)
+            yield OrderedSentence(sentence, number * LONGEST_INPUT + first, 0 if number else size)
+
+    def _read(self, item: RawItem, summary: CorpusSummary) -> ConlluSentence | None:
+        """Return the sentence of an item; None if it is faulty and left out."""
+        if self.request.format == "text":
+            return parse_text(item.raw, first=item.lines_before + 1)
+        sentence = parse_conllu(item.raw, self._check)
+        if isinstance(sentence, ConlluSentence):
+            return sentence
+        if not self.request.skip_invalid:
+            raise sentence[0]
         summary.invalid_sentences += 1
-
-    trees = request.trees
-    known = {"require_trees": trees.keep_heads, "partial": trees.keep_heads, "possible_heads": trees.within}
-    on_invalid = leave_out if request.skip_invalid else None
-    prompt = request.chunk == 1
-    return functools.partial(read_conllu, prompt=prompt, on_invalid=on_invalid, single_root=single_root, **known)
-
-
-def check_tags(items: Iterable[SentenceOrEnd], model: "Parser | Ensemble") -> Iterator[SentenceOrEnd]:
-    """Yield the sentences; raise with file and line if a sentence lacks tags that the model reads."""
-    for item in items:
-        if item is not None:
-            check_sentence(item.sentence, model)
-        yield item
+        return None
 
 
 def check_sentence(sentence: ConlluSentence, model: "Parser | Ensemble") -> None:
@@ -120,23 +140,30 @@ def check_sentence(sentence: ConlluSentence, model: "Parser | Ensemble") -> None
         raise sentence.fault(str(error)) from error
 
 
-def chunks_of(items: Iterable[SentenceOrEnd], size: int, words: int) -> Iterator[list[SentenceOrEnd]]:
-    """Yield lists of ``size`` sentences, shorter ones if they reach ``words`` words, with the Nones between outputs.
+def chunks_of(items: Iterable[RawItemOrEnd], size: int, words: int) -> Iterator[list[RawItemOrEnd]]:
+    """Yield lists of ``size`` items, shorter ones if they have about ``words`` words, with the Nones between outputs.
 
-    An error is raised after the last list before it, so that the sentences before it are parsed and written.
+    The lists depend on the bytes alone, so that they are the same in whatever process their sentences are read. An
+    error is raised after the last list before it, so that the sentences before it are parsed and written.
     """
-    chunk: list[SentenceOrEnd] = []
-    sentences = length = 0
+    chunk: list[RawItemOrEnd] = []
+    count = length = 0
     try:
         for item in items:
             chunk.append(item)
             if item is not None:
-                sentences += 1
-                length += len(item.sentence.words)
-            if sentences == size or length >= words:
+                count += 1
+                length += _words_at_most(item.raw.text)
+            if count == size or length >= words:
                 yield chunk
-                chunk, sentences, length = [], 0, 0
+                chunk, count, length = [], 0, 0
     except (TreeparseError, OSError):
         yield chunk
         raise
     yield chunk
+
+
+def _words_at_most(text: bytes) -> int:
+    """Return a number that the words of a CoNLL-U sentence, or of a line of text, do not exceed."""
+    lines = text.count(b"\n")
+    return lines if lines > 1 else text.count(b" ") + text.count(b"\t") + 1
