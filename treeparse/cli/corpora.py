@@ -1,11 +1,13 @@
 """Corpora on the command line: arguments of the commands that parse files, the progress bar and the closing line."""
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from treeparse.cli.common import (
@@ -19,7 +21,7 @@ from treeparse.cli.common import (
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.request import CorpusRequest, is_folder, list_parts
+from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
 from treeparse.corpus.writers import WRITERS, check_format
 from treeparse.corpus.writers.writer import Writer
@@ -101,6 +103,10 @@ def add_arguments(parser: argparse.ArgumentParser, *, output: str, lists_of_best
     )
     parser.add_argument("--max-words", type=positive, metavar="N", help="leave out and count sentences over N words")
     parser.add_argument("--shard", type=_shard, metavar="I/N", help="parse the I-th of N parts of the input, see below")
+    jobs = (
+        "parse in N processes, with the same output (default: 1); each has --threads (default: its share of the CPUs)"
+    )
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help=jobs)
     parser.add_argument("--skip-existing", action="store_true", help="leave existing output files as they are")
     add_batch_words_argument(parser)
     parser.add_argument("--chunk", type=positive, metavar="N", help=f"sentences read ahead (default: {CHUNK})")
@@ -146,7 +152,7 @@ def parse_files(
     *,
     tags: bool = False,
     also_read: Sequence[str] = (),
-    prepare: "Callable[[Parser | Ensemble, TreeRequest], TreeRequest]" = lambda model, trees: trees,
+    prepare: "Callable[[Parser | Ensemble, TreeRequest], TreeRequest] | None" = None,
 ) -> int:
     """Parse the sentences of all files and write them; show a progress bar, and the counts at the end.
 
@@ -156,7 +162,7 @@ def parse_files(
         output_format: a format, a class path or a writer; None chooses by the name of the output.
         tags: whether the tags that the model predicts are written.
         also_read: further files and globs that the command reads.
-        prepare: completes the trees once the model is loaded.
+        prepare: completes the trees once the model is loaded; None if they are complete.
     """
     models, inputs = models_and_files([*args.models, *args.inputs])
     request = CorpusRequest(
@@ -173,16 +179,40 @@ def parse_files(
     parts = list_parts(request, also_read=also_read, others=[*models, args.rules])
     check_models(models, args)
     rules = read_rules(args)
+    request = replace(request, trees=replace(request.trees, rules=rules))
     tokenizer = request.load_tokenizer()
-    model = load_models(models, args)
-    from treeparse.corpus.parsing import parse_parts  # which needs torch
-
-    trees = prepare(model, replace(request.trees, rules=rules))
-    request = replace(request, trees=trees, tokenizer=tokenizer)
     with closing(_Progress(args)) as observer:
-        summary = parse_parts(model, request, parts, observer=observer)
+        if args.jobs > 1:
+            if prepare is not None:
+                request = replace(request, trees=prepare(load_models(models, args), request.trees))
+            summary = _parse_with_jobs(models, request, parts, observer, args)
+        else:
+            model = load_models(models, args)
+            from treeparse.corpus.parsing import parse_parts  # which needs torch
+
+            trees = request.trees if prepare is None else prepare(model, request.trees)
+            request = replace(request, trees=trees, tokenizer=tokenizer)
+            summary = parse_parts(model, request, parts, observer=observer)
     Console(quiet=args.quiet).remark(closing_line(summary, request))
     return 0
+
+
+def _parse_with_jobs(
+    models: Sequence[str],
+    request: CorpusRequest,
+    parts: Sequence[CorpusPart],
+    observer: CorpusObserver,
+    args: argparse.Namespace,
+) -> CorpusSummary:
+    """Parse in several processes, each of which loads the models."""
+    with Console(quiet=args.quiet).during("loading PyTorch"):
+        from treeparse.corpus.jobs import parse_with_jobs
+
+    quiet = argparse.Namespace(**{**vars(args), "quiet": True})
+    load = partial(load_models, [*models], quiet)
+    threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
+    with modules_of_current_folder():  # in the processes, too
+        return parse_with_jobs(load, request, parts, args.jobs, threads=threads, observer=observer)
 
 
 def _named_options(args: argparse.Namespace, *names: str) -> dict[str, Any]:

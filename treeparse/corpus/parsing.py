@@ -5,7 +5,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
+from typing import TypeVar
 
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
@@ -18,7 +20,7 @@ from treeparse.corpus.sentences import (
     raw_parts,
 )
 from treeparse.corpus.trees import TreeRequest
-from treeparse.corpus.writers.writer import Writer, write_results
+from treeparse.corpus.writers.writer import write_results
 from treeparse.data.mapping import Progress
 from treeparse.data.parses import NBestList, Parse
 from treeparse.data.text.rawtext import RawTextCheck
@@ -32,6 +34,7 @@ CHUNK = 4000  # sentences: enough for a good number of batches, which threads sh
 CHUNK_WORDS = 100_000  # bounds the memory where sentences are long
 CHUNK_TREE_WORDS = 1_000_000  # words of all trees of a chunk: bounds the memory where lists are long
 
+T = TypeVar("T")
 Advance = Callable[[int, int, int], object]
 """Called with numbers of sentences and words that have been parsed, and of the bytes of the input that held them."""
 
@@ -67,7 +70,7 @@ def parse_parts(
     results = _results(parser, raw_chunks(new, request, summary), summary, observer)
     if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
         results = made_ahead(results, model.device)
-    _write(new, chain.from_iterable(results), writer, request, summary, observer)
+    write_outputs(new, chain.from_iterable(results), partial(write_results, writer), request, summary, observer)
     summary.seconds = time.perf_counter() - started
     return summary
 
@@ -173,22 +176,31 @@ def _results(
             raise parsed.fault
 
 
-def _write(
+def write_outputs(
     parts: Sequence[CorpusPart],
-    results: Iterator[NBestList | None],
-    writer: Writer,
+    results: Iterator[T | None],
+    write: Callable[[str, Iterator[T]], None],
     request: CorpusRequest,
     summary: CorpusSummary,
     observer: CorpusObserver,
 ) -> None:
-    """Write each output up to its end; an error is reported with the number of complete outputs."""
+    """Write each output up to its end; an error is reported with the number of complete outputs.
+
+    Args:
+        parts: the outputs.
+        results: what is written, in order, with a None after the last one of each output.
+        write: writes an output.
+        request: the request.
+        summary: counts the outputs.
+        observer: receives reports.
+    """
     try:
         for number, part in enumerate(parts, 1):
             observer.start_output(number, len(parts))
             if request.has_folder:
                 os.makedirs(os.path.dirname(part.target), exist_ok=True)
             part_results = _of_part(results, part, request, summary)
-            write_results(part.target, writer, part_results)
+            write(part.target, part_results)
             deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
             summary.outputs += 1
     except BaseException:
@@ -197,8 +209,8 @@ def _write(
 
 
 def _of_part(
-    results: Iterator[NBestList | None], part: CorpusPart, request: CorpusRequest, summary: CorpusSummary
-) -> Iterator[NBestList]:
+    results: Iterator[T | None], part: CorpusPart, request: CorpusRequest, summary: CorpusSummary
+) -> Iterator[T]:
     """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs."""
     is_empty = True
     for result in results:

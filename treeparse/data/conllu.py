@@ -306,6 +306,14 @@ def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
             missing = ""
 
 
+def joined_texts(before: bytes, text: bytes) -> bytes:
+    """Return texts of `conllu_texts` as they follow another one that another call has yielded."""
+    text = text.removeprefix(BYTE_ORDER_MARK.encode())
+    if before.endswith((b"\n\n", b"\n\r\n")):
+        return text
+    return (b"\n" if before.endswith(b"\n") else b"\n\n") + text
+
+
 def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:
     """Yield the number of each sentence's first line, and the sentence's bytes; without ``prompt`` no byte is lost."""
     lines: list[bytes] = []

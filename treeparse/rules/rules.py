@@ -86,6 +86,16 @@ class RuleTally:
         """The number of sentences for which the search gave too few trees within the bound."""
         return self.broken - self.mended
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return RuleTally, (self.sentences, self.broken, self.mended, self.drawn, self.accepted)
+
+    def taken(self) -> "RuleTally":
+        """Return the counts, and begin anew."""
+        with self._lock:
+            counts = RuleTally(self.sentences, self.broken, self.mended, self.drawn, self.accepted)
+            self.sentences = self.broken = self.mended = self.drawn = self.accepted = 0
+        return counts
+
     def add(self, other: "RuleTally") -> None:
         """Add the counts of another tally."""
         with self._lock:

@@ -77,9 +77,10 @@ def run(args: argparse.Namespace) -> int:
     trees = TreeRequest(decoder=args.decoder, probabilities=args.probabilities, head_threshold=threshold)
 
     def prepare(model: "Parser | Ensemble", trees: TreeRequest) -> TreeRequest:
-        return trees if args.head_sets is None else replace(trees, head_threshold=_head_threshold(model, args))
+        return replace(trees, head_threshold=_head_threshold(model, args))
 
-    options = {"tags": args.tags, "also_read": args.held_out, "prepare": prepare}
+    complete = None if args.head_sets is None else prepare
+    options = {"tags": args.tags, "also_read": args.held_out, "prepare": complete}
     return corpora.parse_files(args, trees, args.output_format, **options)
 
 

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         form = (args.output_format or format_of(args.output)) if args.whole else "conllu"
         writer = make_writer(form, WriterOptions(lists=args.whole, drop_empty=args.drop_empty))
     with ParsingBar(None, hidden=args.quiet or (args.output == "-" and sys.stdout.isatty())) as bar:
-        write_results(args.output, writer, _reranked(read, scorer, counts, bar))
+        write_results(writer, args.output, _reranked(read, scorer, counts, bar))
     changed = f"{counts['changed']:,} with another first tree than before"
     Console(quiet=args.quiet).remark(f"{counted(counts['sentences'], 'sentence')}, {changed}")
     return 0

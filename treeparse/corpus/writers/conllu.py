@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from treeparse.corpus.writers.writer import Writer, with_id
 from treeparse.data.annotations import with_head_sets, with_probabilities
-from treeparse.data.conllu import ConlluSentence, conllu_texts
+from treeparse.data.conllu import ConlluSentence, conllu_texts, joined_texts
 from treeparse.data.nbest.files import nbest_texts
 from treeparse.data.parses import NBestList
 
@@ -19,6 +19,15 @@ class ConlluWriter(Writer):
         if self.options.lists:
             return nbest_texts(map(with_id, results), "conllu", drop_empty=self.options.drop_empty)
         return conllu_texts(map(self._parsed, results))
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether there is one tree a sentence: the names of lists must differ."""
+        return not self.options.lists
+
+    def following(self, before: bytes, text: bytes) -> bytes:
+        """Return the text with a missing blank line before it, and without a byte order mark."""
+        return joined_texts(before, text)
 
     def _parsed(self, result: NBestList) -> ConlluSentence:
         parse, options = result.parses[0], self.options

@@ -37,6 +37,19 @@ class Writer(ABC):
     def __init__(self, options: WriterOptions | None = None) -> None:
         self.options = options or WriterOptions()
 
+    @property
+    def is_independent(self) -> bool:
+        """Whether the text of a sentence is the same whatever comes before it, but for what `following` changes.
+
+        Then several processes (``--jobs``) make the texts; otherwise they only parse.
+        """
+        return False
+
+    def following(self, before: bytes, text: bytes) -> bytes:
+        """Return the text of some sentences as it stands after that of others, for independent texts."""
+        del before
+        return text
+
     @abstractmethod
     def texts(self, results: Iterable[NBestList]) -> Iterator[str]:
         """Yield the text of each sentence with its trees, in order; the texts together are the file."""
@@ -49,8 +62,17 @@ def with_id(result: NBestList) -> NBestList:
     return replace(result, sentence=replace(result.sentence, sent_id=f"sentence-{result.sentence.ordinal + 1}"))
 
 
-def write_results(path: str | Path, writer: Writer, results: Iterable[NBestList]) -> None:
+def write_results(writer: Writer, path: str | Path, results: Iterable[NBestList]) -> None:
     """Write sentences with their trees, whole or not at all; see `treeparse.data.outputs.atomic_output`."""
     with atomic_output(path) as output:
         for text in writer.texts(results):
             output.write(text)
+
+
+def write_texts(writer: Writer, path: str | Path, texts: Iterable[bytes]) -> None:
+    """Write independent texts of several processes as `write_results` writes their sentences."""
+    with atomic_output(path) as output:
+        before = b""
+        for text in texts:
+            output.write(writer.following(before, text) if before else text)
+            before = text

@@ -1,0 +1,224 @@
+"""A corpus parsed by several processes: the parent cuts it into chunks and writes, the workers read and parse.
+
+Chunks are the same as those of one process, and so are the outputs. A worker that ends, as when the system kills it for
+its memory, is replaced, and its chunks are parsed by another one.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from multiprocessing import connection, get_all_start_methods, get_context
+from typing import Any, NamedTuple
+
+from treeparse.corpus.parsing import new_parts, raw_chunks, write_outputs
+from treeparse.corpus.progress import CorpusObserver, CorpusSummary
+from treeparse.corpus.request import CorpusPart, CorpusRequest, total_size
+from treeparse.corpus.sentences import RawItemOrEnd
+from treeparse.corpus.worker import ChunkResult, Loader, Segment, work
+from treeparse.corpus.writers.writer import write_results, write_texts
+from treeparse.data.parses import NBestList
+from treeparse.errors import TreeparseError
+
+WAITING = 2  # chunks that a worker has: the one that it parses, and the next one
+READ_AHEAD = 6  # chunks a worker that are read and not yet written, at most: a slow one holds up those after it
+MOST_DEATHS = 3  # of workers, by the same chunk
+
+
+def parse_with_jobs(
+    load: Loader,
+    request: CorpusRequest,
+    parts: Sequence[CorpusPart],
+    jobs: int,
+    *,
+    threads: int = 1,
+    observer: CorpusObserver | None = None,
+) -> CorpusSummary:
+    """Parse parts of a request in several processes; the outputs are those of `treeparse.corpus.parse_parts`.
+
+    Args:
+        load: returns the model in each process; it must pickle. Weights that come from a folder are shared.
+        request: the request; it must pickle, so its tokenizer must be a name.
+        parts: of the request.
+        jobs: number of processes that parse.
+        threads: number of torch's threads of each.
+        observer: receives reports, of chunks.
+
+    Raises:
+        TreeparseError: as `treeparse.corpus.parse_corpus`; or the processes die again and again.
+        OSError: a file cannot be read or written.
+    """
+    started, observer = time.perf_counter(), observer or CorpusObserver()
+    writer, summary = request.writer(), CorpusSummary()
+    new = new_parts(request, parts, summary)
+    observer.start(total_size(new))
+    with closing(Workers(load, request, jobs, threads)) as workers:
+        results = workers.results(raw_chunks(new, request, summary))
+        segments = _counted(results, request, summary, observer)
+        if writer.is_independent:
+            write_outputs(new, _texts_of(segments), partial(write_texts, writer), request, summary, observer)
+        else:
+            write_outputs(new, _results_of(segments), partial(write_results, writer), request, summary, observer)
+    summary.seconds = time.perf_counter() - started
+    return summary
+
+
+def _counted(
+    results: Iterator[ChunkResult], request: CorpusRequest, summary: CorpusSummary, observer: CorpusObserver
+) -> Iterator[Segment]:
+    """Yield the segments of all chunks in order; count and report them, and raise their faults."""
+    for result in results:
+        summary.merge(result.summary)
+        observer.advance(result.summary.sentences, result.summary.words, result.size)
+        if result.doubt:
+            observer.warn(result.doubt)
+        if result.tally is not None and request.trees.rules is not None:
+            request.trees.rules.tally.add(result.tally)
+        yield from result.segments
+        if result.fault is not None:
+            raise result.fault
+
+
+def _texts_of(segments: Iterator[Segment]) -> Iterator[bytes | None]:
+    for segment in segments:
+        if segment.text:
+            yield segment.text
+        if segment.ends:
+            yield None
+
+
+def _results_of(segments: Iterator[Segment]) -> Iterator[NBestList | None]:
+    for segment in segments:
+        yield from segment.results
+        if segment.ends:
+            yield None
+
+
+class Task(NamedTuple):
+    """A chunk, its number, from 0, and how many workers have died of it."""
+
+    number: int
+    items: list[RawItemOrEnd]
+    deaths: int = 0
+
+
+class Workers:
+    """Processes that parse chunks, and are replaced where they die; `close` ends them."""
+
+    def __init__(self, load: Loader, request: CorpusRequest, jobs: int, threads: int) -> None:
+        # A process that forks a server's workers has no threads, unlike this one; workers share what it imported.
+        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
+        self._context: Any = get_context(method)
+        if method == "forkserver":
+            self._context.set_forkserver_preload(["treeparse.corpus.worker"])
+        self._arguments = load, request, threads
+        self._workers = [self._start() for _ in range(jobs)]
+        self._limit = READ_AHEAD * jobs
+
+    def _start(self) -> "_Worker":
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=work, args=(theirs, *self._arguments), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours, deque())
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self._workers:
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join()
+            worker.connection.close()
+
+    def results(self, chunks: Iterator[list[RawItemOrEnd]]) -> Iterator[ChunkResult]:
+        """Yield the results of chunks in order; an error of the chunks is raised after those before it."""
+        tasks, done, next_number = _Tasks(chunks), dict[int, ChunkResult](), 0
+        while True:
+            for _ in range(WAITING):
+                for worker in sorted(self._workers, key=lambda each: len(each.tasks)):
+                    if len(worker.tasks) < WAITING and tasks.taken - next_number < self._limit:
+                        tasks.give(worker)
+            while next_number in done:
+                yield done.pop(next_number)
+                next_number += 1
+            if not any(worker.tasks for worker in self._workers) and not tasks.returned:
+                if tasks.error is not None:
+                    raise tasks.error
+                if tasks.at_end:
+                    return
+            for worker in self._ready():
+                result = worker.received()
+                if result is None:
+                    self._replace(worker, tasks)
+                else:
+                    done[worker.tasks.popleft().number] = result
+
+    def _ready(self) -> list["_Worker"]:
+        """Wait until some workers have a result or have died; return these."""
+        handles = {each: worker for worker in self._workers for each in (worker.connection, worker.process.sentinel)}
+        busy = [each for each, worker in handles.items() if worker.tasks or each is not worker.connection]
+        return list({id(worker): worker for worker in (handles[each] for each in connection.wait(busy))}.values())
+
+    def _replace(self, dead: "_Worker", tasks: "_Tasks") -> None:
+        """Start another worker in the place of a dead one, whose tasks others take."""
+        dead.process.join()
+        dead.connection.close()
+        code = dead.process.exitcode
+        first, *others = dead.tasks or [None]
+        if first is not None:
+            first = first._replace(deaths=first.deaths + 1)
+            if first.deaths == MOST_DEATHS:
+                place = next((f"{i.raw.source}:{i.raw.line}" for i in first.items if i is not None), "an empty chunk")
+                raise TreeparseError(
+                    f"{MOST_DEATHS} processes ended (exit code {code}) while they parsed the sentences from {place} "
+                    "on, perhaps for want of memory: give fewer --jobs, a smaller --chunk, or --max-words."
+                )
+        tasks.returned.extendleft(reversed([task for task in (first, *others) if task is not None]))
+        self._workers[self._workers.index(dead)] = self._start()
+
+
+class _Tasks:
+    """Chunks with their numbers: first those that dead workers leave, then further ones."""
+
+    def __init__(self, chunks: Iterator[list[RawItemOrEnd]]) -> None:
+        self._chunks, self.taken, self.at_end = chunks, 0, False
+        self.returned = deque[Task]()
+        self.error: TreeparseError | OSError | None = None
+
+    def give(self, worker: "_Worker") -> None:
+        """Give the next task to a worker, if there is one."""
+        if self.returned:
+            worker.give(self.returned.popleft())
+        elif not self.at_end:
+            try:
+                items = next(self._chunks, None)
+            except (TreeparseError, OSError) as error:
+                self.error, items = error, None
+            if items is None:
+                self.at_end = True
+            else:
+                worker.give(Task(self.taken, items))
+                self.taken += 1
+
+
+class _Worker:
+    """A process, the connection to it, and its tasks."""
+
+    def __init__(self, process: Any, connection: Any, tasks: deque[Task]) -> None:
+        self.process, self.connection, self.tasks = process, connection, tasks
+
+    def give(self, task: Task) -> None:
+        self.tasks.append(task)
+        with suppress(OSError):  # it has died, which is noticed where results are received
+            self.connection.send(task.items)
+
+    def received(self) -> ChunkResult | None:
+        """Return the next result of a worker that has one or has died; None if it has died."""
+        try:
+            result = self.connection.recv() if self.connection.poll() else None
+        except (EOFError, OSError):
+            return None
+        if isinstance(result, BaseException):
+            raise result
+        return result
