@@ -209,7 +209,7 @@ def _parse_with_jobs(
         from treeparse.corpus.jobs import parse_with_jobs
 
     quiet = argparse.Namespace(**{**vars(args), "quiet": True})
-    load = partial(load_models, [*models], quiet)
+    load = partial(load_models, [*models], quiet, mapped=True)
     threads = args.threads or max(1, (os.cpu_count() or 1) // args.jobs)
     with modules_of_current_folder():  # in the processes, too
         return parse_with_jobs(load, request, parts, args.jobs, threads=threads, observer=observer)

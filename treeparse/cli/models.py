@@ -75,19 +75,19 @@ def check_models(directories: Sequence[str], args: argparse.Namespace) -> None:
         check_local_model(directory)
 
 
-def load_model(directory: str | Path, args: argparse.Namespace) -> "Parser":
-    """Return the parser of a folder, on the device of the arguments."""
+def load_model(directory: str | Path, args: argparse.Namespace, *, mapped: bool = False) -> "Parser":
+    """Return the parser of a folder, on the device of the arguments; ``mapped`` as for `Parser.from_pretrained`."""
     with Console(quiet=args.quiet).during("loading the model"):
         from treeparse.batch import pick_device
         from treeparse.model import Parser
 
         import_modules(args)
-        return Parser.from_pretrained(directory).to(pick_device(args.device))
+        return Parser.from_pretrained(directory, mapped=mapped).to(pick_device(args.device))
 
 
-def load_models(directories: Sequence[str], args: argparse.Namespace) -> "Parser | Ensemble":
+def load_models(directories: Sequence[str], args: argparse.Namespace, *, mapped: bool = False) -> "Parser | Ensemble":
     """Return the parser of a folder, or the ensemble of several, with the device and precision of the arguments."""
-    parsers = [load_model(directory, args) for directory in directories]
+    parsers = [load_model(directory, args, mapped=mapped) for directory in directories]
     if len(parsers) == 1 and args.combine is None:
         return parsers[0].use_precision(args.precision)
     from treeparse.model import Ensemble

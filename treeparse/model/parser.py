@@ -83,12 +83,15 @@ class Parser(nn.Module, AnyParser):
         return parser
 
     @classmethod
-    def from_pretrained(cls, directory: str | Path, *, revision: str | None = None) -> Self:
+    def from_pretrained(cls, directory: str | Path, *, revision: str | None = None, mapped: bool = False) -> Self:
         """Load a parser from the folder of a model or of a training run; it is on the CPU and in evaluation mode.
 
         ``organisation/name`` is a model on the Hugging Face hub, at the branch, tag or commit ``revision``: see
         `treeparse.model.folder.hub`. Loading runs and imports no code from the folder: import the class of a custom
         encoder (:class:`~treeparse.model.OwnEncoder`) before.
+
+        If ``mapped``, the weights on the CPU are those of the file, which several processes then share in memory. The
+        file must not be written to as long as the parser is in use; to replace it by another one does no harm.
 
         Raises:
             TreeparseError: if a file is missing, or if a weight is missing, unknown or of another shape.
@@ -107,7 +110,7 @@ class Parser(nn.Module, AnyParser):
             )
         with restoring("parser", directory):
             parser = cls(settings, indexer)
-        load_weights(parser, weights, str(directory))
+        load_weights(parser, weights, str(directory), mapped=mapped)
         return parser.eval()
 
     def save_pretrained(self, directory: str | Path) -> None:

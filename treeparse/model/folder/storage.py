@@ -223,8 +223,11 @@ def restoring(kind: str, directory: str | Path) -> Iterator[None]:
         ) from error
 
 
-def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -> None:
-    """Load weights whose names and shapes must be exactly those of the module."""
+def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str, *, mapped: bool = False) -> None:
+    """Load weights whose names and shapes must be exactly those of the module.
+
+    If ``mapped``, the module uses these tensors, if they are of its types, instead of copies.
+    """
     own = module.state_dict()
     odd = sorted(own.keys() ^ weights.keys())
     odd += [name for name, tensor in weights.items() if name in own and own[name].shape != tensor.shape]
@@ -233,7 +236,9 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str) -
         raise TreeparseError(
             f"The weights in {where} do not fit its config, see {names}: the files are not of one model."
         )
-    module.load_state_dict(dict(weights))
+    places = {tensor.data_ptr() for tensor in own.values()}
+    usable = len(places) == len(own) and all(tensor.dtype == own[name].dtype for name, tensor in weights.items())
+    module.load_state_dict(dict(weights), assign=mapped and usable)  # shared weights would come apart
 
 
 def _write_json(path: Path, data: Any, indent: int | None = None) -> None:
