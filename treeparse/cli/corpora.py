@@ -65,11 +65,14 @@ If OUT is a folder (one that exists, or a name that ends in /), each input gets 
 several folders keep the folders below the one that they share. A file appears once it is complete, and stays if a later
 input is faulty; then the same command with --skip-existing parses the other inputs.
 
+With --jobs N, N processes parse what this one reads and writes: the output is the same, the model's weights are in
+memory once, and a process that dies is replaced. Each process imports torch first, which takes some seconds.
+
 With --shard i/n, n processes or machines share the work, each with another i from 1 to n; they need not communicate.
 With -o folder/ they share the files, by size. With one output each process parses a run of sentences of about equal
 size in bytes: with -o part-$i.conllu, cat part-1.conllu part-2.conllu ... gives the whole. A shard may be empty. All
 processes must read the same inputs, so write no output that the patterns of IN match. For example:
-  seq 4 | xargs -P 4 -I{} treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard {}/4 --threads 1 -q"""
+  treeparse COMMAND MODEL 'corpus/*.conllu' -o parsed/ --shard 2/4 --jobs 16 --threads 1    # on the second of four"""
 
 PROBABILITIES = """\
 --probabilities adds to each tree the probabilities of its arcs, and of arc and label together, among all trees of the

@@ -1,0 +1,104 @@
+#!/usr/bin/env python
+"""The bill of a large corpus: words per second of a core, and what 10^9 words cost; several processes beside one.
+
+    scripts/bench_corpus.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train.conllu --output FILE
+
+Models are trained for an epoch, since speed does not need a good one, with the configs of --configs. The corpus has
+the sentences of the treebank again and again, made distinct by a number in the place of a word's end. Each figure is a
+whole command, its start included.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from support.reports.markdown import Opening, report
+
+from treeparse.data import read_conllu
+from treeparse.data.conllu import ConlluSentence
+
+PRICE = 0.04  # dollars of a core-hour, as clouds ask for in 2026
+WORDS = 10**9
+DEPCC = 2.5e11  # tokens of DepCC (Panchenko et al. 2018)
+JOBS = 2
+OPENING = Opening(
+    title="What parsing a large corpus costs",
+    measured="whole `treeparse predict` commands on CoNLL-U, one thread a process.",
+    on="sentences of a treebank, made distinct.",
+    read="words a second of one core; two processes that share one command (`--jobs 2`) over two commands that know "
+    f"nothing of each other (`--shard`); dollars at ${PRICE} a core-hour.",
+    repeat="scripts/bench_corpus.py --treebank $TREEPARSE_TREEBANKS/UD_English-EWT/en_ewt-ud-train.conllu "
+    "--output scripts/results/bench_corpus.md",
+    details="Parsing takes as long whatever the weights are, so the models are trained for one epoch.",
+)
+
+
+def distinct(sentences: Sequence[ConlluSentence], total: int) -> Iterator[str]:
+    """Yield so many sentences' texts, no two of which have the same words."""
+    for turn, sentence in islice(((turn, each) for turn in count() for each in sentences), total):
+        rows = re.findall(r"^\d+\t.*$", sentence.text, re.MULTILINE)
+        place = turn % len(rows)
+        columns = rows[place].split("\t")
+        rows[place] = "\t".join([columns[0], f"{columns[1]}{turn}" if turn else columns[1], *columns[2:]])
+        yield "\n".join([*rows, "", ""])
+
+
+def seconds(commands: Iterable[Sequence[object]]) -> float:
+    """Run commands at the same time; return the seconds until the last one ends."""
+    started = time.perf_counter()
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    running = [subprocess.Popen([*map(str, command)], env=environment) for command in commands]
+    if any(process.wait() for process in running):
+        raise SystemExit("A command failed.")
+    return time.perf_counter() - started
+
+
+def table(configs: Sequence[str], treebank: Path, sentences: int) -> Iterator[str]:
+    """Speeds and costs of the models of all configs."""
+    treeparse = [sys.executable, "-m", "treeparse"]
+    yield f"\n| model | words/s of a core | {JOBS} jobs over {JOBS} shards | $ for 10^9 words | $ for DepCC |"
+    yield "|:--|--:|--:|--:|--:|"
+    with TemporaryDirectory() as folder:
+        corpus, known = Path(folder, "corpus.conllu"), [*read_conllu(treebank)]
+        corpus.write_text("".join(distinct(known, sentences)), encoding="utf-8")
+        words = sum(len(known[index % len(known)].words) for index in range(sentences))
+        for config in configs:
+            name, _, precision = config.partition(":")
+            run = Path(folder, name)
+            options = ["--optimization.epochs=1", "--optimization.steps=0", "--data.dev=null", "--threads=1", "-q"]
+            if not run.exists():
+                seconds([[*treeparse, "train", "--config", name, "--output", run, "--data.train", treebank, *options]])
+            predict = [*treeparse, "predict", run, corpus, "--threads=1", "-q", f"--precision={precision or 32}"]
+            alone = seconds([[*predict, "-o", Path(folder, "one.conllu")]])
+            shards = [[*predict, "-o", Path(folder, f"{i}.conllu"), f"--shard={i}/{JOBS}"] for i in range(1, JOBS + 1)]
+            apart, together = seconds(shards), seconds([[*predict, "-o", Path(folder, "jobs"), f"--jobs={JOBS}"]])
+            dollars = PRICE * WORDS * alone / words / 3600
+            title = f"`{name}`{f', {precision}' if precision else ''}"
+            yield (
+                f"| {title} | {words / alone:,.0f} | {apart / together:.2f} | {dollars:,.2f} | "
+                f"{dollars * DEPCC / WORDS:,.0f} |"
+            )
+
+
+def main() -> None:
+    """Print the table, and write it to a file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--treebank", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--sentences", type=int, default=100_000, metavar="N", help="of the corpus (default: 100000)")
+    configs = ["tiny", "tiny:int8", "fast", "fast:int8", "bilstm", "linear"]
+    parser.add_argument("--configs", nargs="+", default=configs, metavar="NAME[:PRECISION]")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="also write the table here, as markdown")
+    args = parser.parse_args()
+    lines = table(args.configs, args.treebank, args.sentences)
+    report(chain([OPENING.text(), "\n## Words a second and dollars"], lines), args.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""A corpus parsed by several processes: the bytes of one process, whatever happens to the processes."""
+
+import errno
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treeparse import Parser
+from treeparse.cli.main import main
+from treeparse.corpus import CorpusObserver, CorpusRequest, TreeRequest, list_parts, parse_corpus
+from treeparse.corpus import jobs as jobs_module
+from treeparse.corpus.jobs import Workers, parse_with_jobs
+from treeparse.data.conllu import read_conllu
+from treeparse.data.outputs import Output
+from treeparse.errors import DataError, TreeparseError
+from treeparse.rules import AtMostOne, LabelSet, Rules, RuleSearch
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+SENTENCES = 300
+
+
+def conllu(first: int, count: int, seed: int) -> str:
+    """Sentences with and without an id, the last one without a blank line after it."""
+    stream, blocks = random.Random(seed), []
+    for number in range(first, first + count):
+        rows = [f"{i}\tw{stream.randint(1, 30)}\t_\tX\t_\t_\t_\t_\t_\t_" for i in range(1, stream.randint(2, 12))]
+        blocks.append("\n".join([f"# sent_id = s{number}"] * (number % 3 > 0) + rows) + "\n")
+    return "\n".join(blocks)
+
+
+@pytest.fixture
+def folder(parser: Parser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a model and three files, of which the last one has a faulty sentence."""
+    monkeypatch.chdir(tmp_path)
+    parser.save_pretrained("model")
+    Path("a.conllu").write_text("\ufeff" + conllu(0, SENTENCES, 1), encoding="utf-8")
+    Path("b.conllu").write_text("\ufeff" + conllu(SENTENCES, 7, 2), encoding="utf-8")
+    Path("c.conllu").write_text(conllu(400, 40, 3) + "\n1\tno columns\n\n" + conllu(500, 5, 4), encoding="utf-8")
+    Path("text.txt").write_text("".join(f"w{i} w{i % 7} .\n" for i in range(50)), encoding="utf-8")
+    return tmp_path
+
+
+def load() -> Parser:
+    return Parser.from_pretrained("model", mapped=True)
+
+
+def parse_both(request: dict[str, Any], output: str) -> None:
+    """Parse in this process into ``one/`` and in two into ``two/``; compare counts."""
+    summaries = []
+    for folder in ("one", "two"):
+        Path(folder).mkdir(exist_ok=True)
+        own = CorpusRequest(output=f"{folder}/{output}", chunk=20, **request)
+        if folder == "one":
+            summaries.append(parse_corpus(load(), own))
+        else:
+            summaries.append(parse_with_jobs(load, own, list_parts(own), 2))
+    for summary in summaries:
+        summary.seconds = 0.0
+    assert summaries[0] == summaries[1]
+    files = [sorted(path.relative_to(folder) for path in Path(folder).rglob("*")) for folder in ("one", "two")]
+    assert files[0] == files[1] and files[0]
+    for name in files[0]:
+        if (Path("one") / name).is_file():
+            assert (Path("one") / name).read_bytes() == (Path("two") / name).read_bytes()
+
+
+CONLLU = {"inputs": ["*.conllu"], "skip_invalid": True, "max_words": 9}
+
+
+@pytest.mark.parametrize(
+    ("request_", "output"),
+    [
+        (CONLLU, "all.conllu"),
+        (CONLLU, "all.conllu.gz"),
+        (CONLLU | {"trees": TreeRequest(probabilities=True)}, "files/"),
+        (CONLLU | {"trees": TreeRequest("sample", 3, seed=5)}, "all.jsonl"),
+        ({"inputs": ["text.txt"], "format": "text"}, "text.conllu"),
+    ],
+    ids=["one file", "compressed", "folder", "samples", "text"],
+)
+def test_two_processes_write_the_bytes_of_one(folder: Path, request_: dict[str, Any], output: str) -> None:
+    parse_both(request_, output)
+
+
+def test_rules_are_counted(folder: Path) -> None:
+    searches = [RuleSearch(Rules((AtMostOne(LabelSet(("nsubj", "dep", "root"))),)), opened=20) for _ in range(2)]
+    one, two = (
+        CorpusRequest(["a.conllu"], f"{name}.conllu", TreeRequest(rules=search), chunk=20)
+        for name, search in zip(("one", "two"), searches, strict=True)
+    )
+    parse_corpus(load(), one)
+    parse_with_jobs(load, two, list_parts(two), 2)
+    assert Path("one.conllu").read_bytes() == Path("two.conllu").read_bytes()
+    assert searches[0].tally == searches[1].tally and searches[0].tally.sentences == SENTENCES
+
+
+def test_a_faulty_sentence_is_named_and_whole_outputs_stay(folder: Path) -> None:
+    request = CorpusRequest(["*.conllu"], "out/", chunk=20)
+    with pytest.raises(DataError, match=r"c\.conllu:\d+: a line must have 10 columns, got 2"):
+        parse_with_jobs(load, request, list_parts(request), 2)
+    assert sorted(os.listdir("out")) == ["a.conllu", "b.conllu"]
+    again = CorpusRequest(["*.conllu"], "out/", chunk=20, skip_existing=True, skip_invalid=True)
+    summary = parse_with_jobs(load, again, list_parts(again), 2)
+    assert (summary.existing_outputs, summary.outputs, summary.sentences) == (2, 1, 45)
+
+
+def test_a_model_that_does_not_load(folder: Path) -> None:
+    request = CorpusRequest(["a.conllu"], "out.conllu")
+    missing = partial(Parser.from_pretrained, "missing")
+    with pytest.raises(TreeparseError, match="missing"):
+        parse_with_jobs(missing, request, list_parts(request), 2)
+    assert not Path("out.conllu").exists()
+
+
+@contextmanager
+def killing(workers: list[Workers], kills: int, stream: random.Random) -> Iterator[list[int]]:
+    """Kill some of the workers at random moments from another thread; yield the list of those killed."""
+    killed: list[int] = []
+    ended = threading.Event()
+
+    def kill() -> None:
+        while len(killed) < kills and not ended.is_set():
+            time.sleep(stream.uniform(0.05, 0.4))
+            if workers:
+                process = stream.choice(workers[-1]._workers).process
+                if process.is_alive():
+                    os.kill(process.pid, signal.SIGKILL)
+                    killed.append(process.pid)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.slow
+def test_killed_workers_are_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty of them, while they load the model, wait, parse or send; no sentence is lost, and none comes twice."""
+    monkeypatch.setattr(jobs_module, "MOST_DEATHS", 50)
+    started: list[Workers] = []
+    begin = Workers.__init__
+    monkeypatch.setattr(Workers, "__init__", lambda self, *given: (begin(self, *given), started.append(self))[0])
+    Path("long.conllu").write_text("\n".join(conllu(i * 1000, 1000, i) for i in range(20)), encoding="utf-8")
+    one, two = (CorpusRequest(["long.conllu"], f"{name}.conllu", chunk=50) for name in ("one", "two"))
+    parse_corpus(load(), one)
+    expected, killed = Path("one.conllu").read_bytes(), 0
+    while killed < 20:
+        with killing(started, 20 - killed, random.Random(killed)) as gone:
+            parse_with_jobs(load, two, list_parts(two), 2)
+        killed += len(gone)
+        assert Path("two.conllu").read_bytes() == expected
+
+
+def die(parser: Parser, *given: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def load_deadly() -> Parser:
+    """A parser that kills its process, as the system does for want of memory."""
+    parser = load()
+    parser.check = partial(die, parser)  # type: ignore[method-assign]
+    return parser
+
+
+def test_sentences_that_kill_every_process_are_named(folder: Path) -> None:
+    request = CorpusRequest(["a.conllu"], "out.conllu", chunk=20)
+    with pytest.raises(TreeparseError, match=re.escape("3 processes ended (exit code -9) while they parsed the sent")):
+        parse_with_jobs(load_deadly, request, list_parts(request), 2)
+    assert not Path("out.conllu").exists()
+
+
+def test_a_full_disk_leaves_nothing_half_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same call then does what is left."""
+    written, write = [0], Output.write
+
+    def until_full(self: Output, data: str | bytes) -> int:
+        written[0] += len(data)
+        if written[0] > 12_000:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(self, data)
+
+    request = CorpusRequest(["a.conllu", "b.conllu"], "out/", chunk=20, skip_existing=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(Output, "write", until_full)
+        with pytest.raises(OSError, match="No space left"):
+            parse_with_jobs(load, request, list_parts(request), 2)
+    assert os.listdir("out") == []
+    assert parse_with_jobs(load, request, list_parts(request), 2).outputs == 2
+    assert len([*read_conllu("out/a.conllu")]) == SENTENCES
+
+
+@pytest.mark.slow
+def test_a_stopped_command_starts_again(folder: Path) -> None:
+    """What was finished stays, and nothing else is there."""
+    for number in range(30):
+        Path(f"part{number:02}.conllu").write_text(conllu(number * 200, 200, number), encoding="utf-8")
+    command = [sys.executable, "-m", "treeparse", "predict", "model", "part*.conllu", "-o", "out/", "--jobs", "2", "-q"]
+    command += ["--threads", "1", "--chunk", "100", "--skip-existing"]
+    process = subprocess.Popen(command)
+    while not Path("out").exists() or len(os.listdir("out")) < 5:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    assert process.wait(60) == 143
+    before = {path: path.read_bytes() for path in Path("out").iterdir() if path.suffix == ".conllu"}
+    assert 1 <= len(before) < 30
+    assert subprocess.run(command, check=False, timeout=300).returncode == 0
+    assert sorted(os.listdir("out")) == [f"part{number:02}.conllu" for number in range(30)]
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert all(len([*read_conllu(path)]) == 200 for path in Path("out").iterdir())
+
+
+def test_progress_is_reported_once_for_each_sentence(folder: Path) -> None:
+    class Observer(CorpusObserver):
+        sentences = size = 0
+
+        def advance(self, sentences: int, words: int, size: int) -> None:
+            self.sentences += sentences
+            self.size += size
+
+    observer, request = Observer(), CorpusRequest(["a.conllu"], "out.conllu", chunk=20)
+    parse_with_jobs(load, request, list_parts(request), 2, observer=observer)
+    assert (observer.sentences, observer.size) == (SENTENCES, Path("a.conllu").stat().st_size)
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, *options in (("one",), ("two", "--jobs", "2", "--threads", "1")):
+        command = ["predict", "model", "a.conllu", "-o", f"{name}.conllu", "--chunk", "20", *options]
+        assert main(command) == 0
+        assert "300 sentences" in capsys.readouterr().err
+    assert Path("one.conllu").read_bytes() == Path("two.conllu").read_bytes()
