@@ -152,10 +152,11 @@ def killing(workers: list[Workers], kills: int, stream: random.Random) -> Iterat
 def test_killed_workers_are_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty of them, while they load the model, wait, parse or send; no sentence is lost, and none comes twice."""
     monkeypatch.setattr(jobs_module, "MOST_DEATHS", 50)
+    monkeypatch.setattr(jobs_module, "READ_AHEAD", 1)  # so that the chunks of a dead worker hold up all others
     started: list[Workers] = []
     begin = Workers.__init__
     monkeypatch.setattr(Workers, "__init__", lambda self, *given: (begin(self, *given), started.append(self))[0])
-    Path("long.conllu").write_text("\n".join(conllu(i * 1000, 1000, i) for i in range(20)), encoding="utf-8")
+    Path("long.conllu").write_text("\n".join(conllu(i * 600, 600, i) for i in range(10)), encoding="utf-8")
     one, two = (CorpusRequest(["long.conllu"], f"{name}.conllu", chunk=50) for name in ("one", "two"))
     parse_corpus(load(), one)
     expected, killed = Path("one.conllu").read_bytes(), 0

@@ -137,8 +137,8 @@ class Workers:
         while True:
             for _ in range(WAITING):
                 for worker in sorted(self._workers, key=lambda each: len(each.tasks)):
-                    if len(worker.tasks) < WAITING and tasks.taken - next_number < self._limit:
-                        tasks.give(worker)
+                    if len(worker.tasks) < WAITING:
+                        tasks.give(worker, may_read=tasks.taken - next_number < self._limit)
             while next_number in done:
                 yield done.pop(next_number)
                 next_number += 1
@@ -186,11 +186,11 @@ class _Tasks:
         self.returned = deque[Task]()
         self.error: TreeparseError | OSError | None = None
 
-    def give(self, worker: "_Worker") -> None:
-        """Give the next task to a worker, if there is one."""
+    def give(self, worker: "_Worker", *, may_read: bool) -> None:
+        """Give the next task to a worker, if there is one; only if it ``may_read``, one of the further chunks."""
         if self.returned:
             worker.give(self.returned.popleft())
-        elif not self.at_end:
+        elif may_read and not self.at_end:
             try:
                 items = next(self._chunks, None)
             except (TreeparseError, OSError) as error:
