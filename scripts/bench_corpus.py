@@ -72,7 +72,9 @@ def table(configs: Sequence[str], treebank: Path, sentences: int) -> Iterator[st
         for config in configs:
             name, _, precision = config.partition(":")
             run = Path(folder, name)
-            options = ["--optimization.epochs=1", "--optimization.steps=0", "--data.dev=null", "--threads=1", "-q"]
+            budget = ["--optimization.epochs=1", "--optimization.steps=0"]
+            options = ["--learning.epochs=1"] if name.startswith("linear") else budget
+            options += ["--data.dev=null", "--threads=1", "-q"]
             if not run.exists():
                 seconds([[*treeparse, "train", "--config", name, "--output", run, "--data.train", treebank, *options]])
             predict = [*treeparse, "predict", run, corpus, "--threads=1", "-q", f"--precision={precision or 32}"]
