@@ -20,6 +20,7 @@ from treeparse.cli.common import (
     positive,
 )
 from treeparse.cli.models import add_model_arguments, check_models, load_models, models_and_files
+from treeparse.corpus.forks import worker_context
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, is_folder, list_parts
 from treeparse.corpus.trees import TreeRequest
@@ -208,6 +209,7 @@ def _parse_with_jobs(
     args: argparse.Namespace,
 ) -> CorpusSummary:
     """Parse in several processes, each of which loads the models."""
+    worker_context()  # begins to import torch, too
     with Console(quiet=args.quiet).during("loading PyTorch"):
         from treeparse.corpus.jobs import parse_with_jobs
 

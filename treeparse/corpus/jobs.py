@@ -9,9 +9,10 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from multiprocessing import connection, get_all_start_methods, get_context
+from multiprocessing import connection
 from typing import Any, NamedTuple
 
+from treeparse.corpus.forks import worker_context
 from treeparse.corpus.parsing import new_parts, raw_chunks, write_outputs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, total_size
@@ -107,11 +108,7 @@ class Workers:
     """Processes that parse chunks, and are replaced where they die; `close` ends them."""
 
     def __init__(self, load: Loader, request: CorpusRequest, jobs: int, threads: int) -> None:
-        # A process that forks a server's workers has no threads, unlike this one; workers share what it imported.
-        method = "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
-        self._context: Any = get_context(method)
-        if method == "forkserver":
-            self._context.set_forkserver_preload(["treeparse.corpus.worker"])
+        self._context = worker_context()
         self._arguments = load, request, threads
         self._workers = [self._start() for _ in range(jobs)]
         self._limit = READ_AHEAD * jobs
