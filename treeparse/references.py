@@ -95,6 +95,8 @@ Mahdi Pakdaman Naeini, Gregory F. Cooper and Milos Hauskrecht 2015. Obtaining We
     Bayesian Binning. AAAI.
 Joakim Nivre 2004. Incrementality in Deterministic Dependency Parsing. ACL workshop Incremental Parsing.
 Joakim Nivre and Chiao-Ting Fang 2017. Universal Dependency Evaluation. Workshop on Universal Dependencies.
+Alexander Panchenko, Eugen Ruppert, Stefano Faralli, Simone P. Ponzetto and Chris Biemann 2018. Building a Web-Scale
+    Dependency-Parsed Corpus from Common Crawl. LREC.
 Max B. Paulus, Dami Choi, Daniel Tarlow, Andreas Krause and Chris J. Maddison 2020. Gradient Estimation with Stochastic
     Softmax Tricks. NeurIPS.
 Matthew E. Peters, Mark Neumann, Mohit Iyyer, Matt Gardner, Christopher Clark, Kenton Lee and Luke Zettlemoyer 2018.

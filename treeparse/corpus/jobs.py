@@ -17,7 +17,7 @@ from treeparse.corpus.parsing import new_parts, raw_chunks, write_outputs
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, total_size
 from treeparse.corpus.sentences import RawItemOrEnd
-from treeparse.corpus.worker import ChunkResult, Loader, Segment, work
+from treeparse.corpus.worker import ChunkResult, Loader, OutputPiece, work
 from treeparse.corpus.writers.writer import write_results, write_texts
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
@@ -56,19 +56,19 @@ def parse_with_jobs(
     observer.start(total_size(new))
     with closing(Workers(load, request, jobs, threads)) as workers:
         results = workers.results(raw_chunks(new, request, summary))
-        segments = _counted(results, request, summary, observer)
+        pieces = _counted(results, request, summary, observer)
         if writer.is_independent:
-            write_outputs(new, _texts_of(segments), partial(write_texts, writer), request, summary, observer)
+            write_outputs(new, _texts_of(pieces), partial(write_texts, writer), request, summary, observer)
         else:
-            write_outputs(new, _results_of(segments), partial(write_results, writer), request, summary, observer)
+            write_outputs(new, _results_of(pieces), partial(write_results, writer), request, summary, observer)
     summary.seconds = time.perf_counter() - started
     return summary
 
 
 def _counted(
     results: Iterator[ChunkResult], request: CorpusRequest, summary: CorpusSummary, observer: CorpusObserver
-) -> Iterator[Segment]:
-    """Yield the segments of all chunks in order; count and report them, and raise their faults."""
+) -> Iterator[OutputPiece]:
+    """Yield the pieces of all chunks in order; count and report them, and raise their faults."""
     for result in results:
         summary.merge(result.summary)
         observer.advance(result.summary.sentences, result.summary.words, result.size)
@@ -76,23 +76,23 @@ def _counted(
             observer.warn(result.doubt)
         if result.tally is not None and request.trees.rules is not None:
             request.trees.rules.tally.add(result.tally)
-        yield from result.segments
+        yield from result.pieces
         if result.fault is not None:
             raise result.fault
 
 
-def _texts_of(segments: Iterator[Segment]) -> Iterator[bytes | None]:
-    for segment in segments:
-        if segment.text:
-            yield segment.text
-        if segment.ends:
+def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[bytes | None]:
+    for piece in pieces:
+        if piece.text:
+            yield piece.text
+        if piece.ends:
             yield None
 
 
-def _results_of(segments: Iterator[Segment]) -> Iterator[NBestList | None]:
-    for segment in segments:
-        yield from segment.results
-        if segment.ends:
+def _results_of(pieces: Iterator[OutputPiece]) -> Iterator[NBestList | None]:
+    for piece in pieces:
+        yield from piece.results
+        if piece.ends:
             yield None
 
 

@@ -25,7 +25,7 @@ Loader = Callable[[], Parser | Ensemble]
 """Returns the model of a process."""
 
 
-class Segment(NamedTuple):
+class OutputPiece(NamedTuple):
     """Results of a chunk that belong to one output.
 
     Attributes:
@@ -44,7 +44,7 @@ class ChunkResult:
     """A parsed chunk, as a worker sends it.
 
     Attributes:
-        segments: the results.
+        pieces: the results.
         summary: counts of the chunk.
         size: bytes of the input that the chunk held.
         fault: the error that ends the work after these results.
@@ -52,7 +52,7 @@ class ChunkResult:
         tally: outcomes of the search for trees that satisfy rules.
     """
 
-    segments: list[Segment]
+    pieces: list[OutputPiece]
     summary: CorpusSummary
     size: int
     fault: DataError | None
@@ -99,7 +99,7 @@ def _result(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> C
     parsed = parser.parse(items, lambda sentences, words, size: None)
     rules = parser.request.trees.rules
     return ChunkResult(
-        segments=[*_segments(parsed.results, writer)],
+        pieces=[*_pieces(parsed.results, writer)],
         summary=parsed.summary,
         size=sum(len(item.raw.text) for item in items if item is not None),
         fault=parsed.fault,
@@ -108,20 +108,20 @@ def _result(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> C
     )
 
 
-def _segments(results: Iterable[NBestList | None], writer: Writer) -> Iterator[Segment]:
+def _pieces(results: Iterable[NBestList | None], writer: Writer) -> Iterator[OutputPiece]:
     """Yield the results of each output: all but the last one end with the end of their output."""
     own: list[NBestList] = []
     for result in results:
         if result is None:
-            yield _segment(own, writer, ends=True)
+            yield _piece(own, writer, ends=True)
             own = []
         else:
             own.append(result)
     if own:
-        yield _segment(own, writer, ends=False)
+        yield _piece(own, writer, ends=False)
 
 
-def _segment(results: list[NBestList], writer: Writer, *, ends: bool) -> Segment:
+def _piece(results: list[NBestList], writer: Writer, *, ends: bool) -> OutputPiece:
     if not writer.is_independent:
-        return Segment(b"", results, ends)
-    return Segment("".join(writer.texts(results)).encode() if results else b"", [], ends)
+        return OutputPiece(b"", results, ends)
+    return OutputPiece("".join(writer.texts(results)).encode() if results else b"", [], ends)
