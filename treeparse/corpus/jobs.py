@@ -132,13 +132,13 @@ class Workers:
         """Yield the results of chunks in order; an error of the chunks is raised after those before it."""
         tasks, done, next_number = _Tasks(chunks), dict[int, ChunkResult](), 0
         while True:
+            while next_number in done:  # first, because it makes room to read on
+                yield done.pop(next_number)
+                next_number += 1
             for _ in range(WAITING):
                 for worker in sorted(self._workers, key=lambda each: len(each.tasks)):
                     if len(worker.tasks) < WAITING:
                         tasks.give(worker, may_read=tasks.taken - next_number < self._limit)
-            while next_number in done:
-                yield done.pop(next_number)
-                next_number += 1
             if not any(worker.tasks for worker in self._workers) and not tasks.returned:
                 if tasks.error is not None:
                     raise tasks.error
