@@ -132,9 +132,9 @@ def test_loading_a_model_is_announced_before_the_bar(
 ) -> None:
     load = Parser.from_pretrained
 
-    def load_slowly(folder: str, **options: bool) -> Parser:
+    def load_slowly(folder: str, *, mapped: bool = False) -> Parser:
         screen.wait_for("treeparse: loading the model ...")
-        return load(folder, **options)
+        return load(folder, mapped=mapped)
 
     monkeypatch.setattr(Parser, "from_pretrained", load_slowly)
     with terminal(monkeypatch, "stderr", silence=0) as screen:
