@@ -184,13 +184,13 @@ def parse_files(
     check_models(models, args)
     rules = read_rules(args)
     request = replace(request, trees=replace(request.trees, rules=rules))
-    tokenizer = request.load_tokenizer()
     with closing(_Progress(args)) as observer:
         if args.jobs > 1:
             if prepare is not None:
                 request = replace(request, trees=prepare(load_models(models, args), request.trees))
             summary = _parse_with_jobs(models, request, parts, observer, args)
         else:
+            tokenizer = request.load_tokenizer()
             model = load_models(models, args)
             from treeparse.corpus.parsing import parse_parts  # which needs torch
 
@@ -208,7 +208,7 @@ def _parse_with_jobs(
     observer: CorpusObserver,
     args: argparse.Namespace,
 ) -> CorpusSummary:
-    """Parse in several processes, each of which loads the models."""
+    """Parse in several processes; each one loads the models."""
     worker_context()  # begins to import torch, too
     with Console(quiet=args.quiet).during("loading PyTorch"):
         from treeparse.corpus.jobs import parse_with_jobs

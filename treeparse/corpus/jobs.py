@@ -4,20 +4,20 @@ Chunks are the same as those of one process, and so are the outputs. A worker th
 its memory, is replaced, and its chunks are parsed by another one.
 """
 
-import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from itertools import chain
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
 from treeparse.corpus.forks import worker_context
-from treeparse.corpus.parsing import new_parts, raw_chunks, write_outputs
+from treeparse.corpus.parsing import CorpusWork, ParsedChunk
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
-from treeparse.corpus.request import CorpusPart, CorpusRequest, total_size
+from treeparse.corpus.request import CorpusPart, CorpusRequest
 from treeparse.corpus.sentences import RawItemOrEnd
-from treeparse.corpus.worker import ChunkResult, Loader, OutputPiece, work
+from treeparse.corpus.worker import Loader, OutputPiece, SentChunk, serve_chunks
 from treeparse.corpus.writers.writer import write_results, write_texts
 from treeparse.data.parses import NBestList
 from treeparse.errors import TreeparseError
@@ -50,38 +50,27 @@ def parse_with_jobs(
         TreeparseError: as `treeparse.corpus.parse_corpus`; or the processes die again and again.
         OSError: a file cannot be read or written.
     """
-    started, observer = time.perf_counter(), observer or CorpusObserver()
-    writer, summary = request.writer(), CorpusSummary()
-    new = new_parts(request, parts, summary)
-    observer.start(total_size(new))
+    writer = request.writer()
+    work = CorpusWork(request, parts, observer)
     with closing(Workers(load, request, jobs, threads)) as workers:
-        results = workers.results(raw_chunks(new, request, summary))
-        pieces = _counted(results, request, summary, observer)
+        parsed = _counted(workers.results(work.chunks()), work)
+        pieces = chain.from_iterable(work.reported(parsed))
         if writer.is_independent:
-            write_outputs(new, _texts_of(pieces), partial(write_texts, writer), request, summary, observer)
-        else:
-            write_outputs(new, _results_of(pieces), partial(write_results, writer), request, summary, observer)
-    summary.seconds = time.perf_counter() - started
-    return summary
+            return work.write(_texts_of(pieces), partial(write_texts, writer))
+        return work.write(_results_of(pieces), partial(write_results, writer))
 
 
-def _counted(
-    results: Iterator[ChunkResult], request: CorpusRequest, summary: CorpusSummary, observer: CorpusObserver
-) -> Iterator[OutputPiece]:
-    """Yield the pieces of all chunks in order; count and report them, and raise their faults."""
-    for result in results:
-        summary.merge(result.summary)
-        observer.advance(result.summary.sentences, result.summary.words, result.size)
-        if result.doubt:
-            observer.warn(result.doubt)
-        if result.tally is not None and request.trees.rules is not None:
-            request.trees.rules.tally.add(result.tally)
-        yield from result.pieces
-        if result.fault is not None:
-            raise result.fault
+def _counted(results: Iterator[tuple["Task", SentChunk]], work: CorpusWork) -> Iterator[ParsedChunk[OutputPiece]]:
+    """Yield the parsed chunks; report their progress and the outcomes of the search by rules."""
+    for task, (parsed, tally) in results:
+        size = sum(len(item.raw.text) for item in task.items if item is not None)
+        work.observer.advance(parsed.summary.sentences, parsed.summary.words, size)
+        if tally is not None and work.request.trees.rules is not None:
+            work.request.trees.rules.tally.add(tally)
+        yield parsed
 
 
-def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[bytes | None]:
+def _texts_of(pieces: Iterator[OutputPiece]) -> Iterator[str | None]:
     for piece in pieces:
         if piece.text:
             yield piece.text
@@ -115,7 +104,7 @@ class Workers:
 
     def _start(self) -> "_Worker":
         ours, theirs = self._context.Pipe()
-        process = self._context.Process(target=work, args=(theirs, *self._arguments), daemon=True)
+        process = self._context.Process(target=serve_chunks, args=(theirs, *self._arguments), daemon=True)
         process.start()
         theirs.close()
         return _Worker(process, ours, deque())
@@ -128,9 +117,9 @@ class Workers:
             worker.process.join()
             worker.connection.close()
 
-    def results(self, chunks: Iterator[list[RawItemOrEnd]]) -> Iterator[ChunkResult]:
-        """Yield the results of chunks in order; an error of the chunks is raised after those before it."""
-        tasks, done, next_number = _Tasks(chunks), dict[int, ChunkResult](), 0
+    def results(self, chunks: Iterator[list[RawItemOrEnd]]) -> Iterator[tuple[Task, SentChunk]]:
+        """Yield chunks with their results, in order; an error of the chunks is raised after those before it."""
+        tasks, done, next_number = _Tasks(chunks), dict[int, tuple[Task, SentChunk]](), 0
         while True:
             while next_number in done:  # first, because it makes room to read on
                 yield done.pop(next_number)
@@ -149,29 +138,29 @@ class Workers:
                 if result is None:
                     self._replace(worker, tasks)
                 else:
-                    done[worker.tasks.popleft().number] = result
+                    task = worker.tasks.popleft()
+                    done[task.number] = task, result
 
     def _ready(self) -> list["_Worker"]:
         """Wait until some workers have a result or have died; return these."""
         handles = {each: worker for worker in self._workers for each in (worker.connection, worker.process.sentinel)}
-        busy = [each for each, worker in handles.items() if worker.tasks or each is not worker.connection]
-        return list({id(worker): worker for worker in (handles[each] for each in connection.wait(busy))}.values())
+        return list(dict.fromkeys(handles[each] for each in connection.wait(handles)))
 
     def _replace(self, dead: "_Worker", tasks: "_Tasks") -> None:
-        """Start another worker in the place of a dead one, whose tasks others take."""
+        """Start another worker in the place of a dead one; other workers take its tasks."""
         dead.process.join()
         dead.connection.close()
-        code = dead.process.exitcode
-        first, *others = dead.tasks or [None]
-        if first is not None:
+        if dead.tasks:
+            first = dead.tasks.popleft()
             first = first._replace(deaths=first.deaths + 1)
             if first.deaths == MOST_DEATHS:
                 place = next((f"{i.raw.source}:{i.raw.line}" for i in first.items if i is not None), "an empty chunk")
                 raise TreeparseError(
-                    f"{MOST_DEATHS} processes ended (exit code {code}) while they parsed the sentences from {place} "
-                    "on, perhaps for want of memory: give fewer --jobs, a smaller --chunk, or --max-words."
+                    f"{MOST_DEATHS} processes ended (exit code {dead.process.exitcode}) while they parsed the "
+                    f"sentences from {place} on, perhaps for want of memory: give fewer --jobs, a smaller --chunk, or "
+                    "--max-words."
                 )
-        tasks.returned.extendleft(reversed([task for task in (first, *others) if task is not None]))
+            tasks.returned.extendleft(reversed([first, *dead.tasks]))
         self._workers[self._workers.index(dead)] = self._start()
 
 
@@ -210,7 +199,7 @@ class _Worker:
         with suppress(OSError):  # it has died, which is noticed where results are received
             self.connection.send(task.items)
 
-    def received(self) -> ChunkResult | None:
+    def received(self) -> SentChunk | None:
         """Return the next result of a worker that has one or has died; None if it has died."""
         try:
             result = self.connection.recv() if self.connection.poll() else None

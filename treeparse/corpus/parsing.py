@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from treeparse.corpus.progress import CorpusObserver, CorpusSummary
 from treeparse.corpus.request import CorpusPart, CorpusRequest, list_parts, total_size
@@ -60,48 +60,28 @@ def parse_parts(
     observer: CorpusObserver | None = None,
 ) -> CorpusSummary:
     """Parse some of the parts that `list_parts` returns for a request; see `parse_corpus`."""
-    started, observer = time.perf_counter(), observer or CorpusObserver()
-    writer, summary = request.writer(), CorpusSummary()
+    writer = request.writer()
     if request.tags:
         model.check_tags()
-    new = new_parts(request, parts, summary)
-    observer.start(total_size(new))
-    parser = ChunkParser(model, request)
-    results = _results(parser, raw_chunks(new, request, summary), summary, observer)
+    work, parser = CorpusWork(request, parts, observer), ChunkParser(model, request)
+    results = work.reported(parser.parse(items, work.observer.advance) for items in work.chunks())
     if request.output != "-":  # after standard output a program may wait for a parse before it sends the next sentence
         results = made_ahead(results, model.device)
-    write_outputs(new, chain.from_iterable(results), partial(write_results, writer), request, summary, observer)
-    summary.seconds = time.perf_counter() - started
-    return summary
-
-
-def new_parts(request: CorpusRequest, parts: Sequence[CorpusPart], summary: CorpusSummary) -> list[CorpusPart]:
-    """Return the parts to parse; count those whose outputs exist and stay."""
-    new = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
-    summary.existing_outputs = len(parts) - len(new)
-    return new
-
-
-def raw_chunks(
-    parts: Sequence[CorpusPart], request: CorpusRequest, summary: CorpusSummary
-) -> Iterator[list[RawItemOrEnd]]:
-    """Yield the sentences of parts as bytes, by chunks to parse at once; None comes after each part."""
-    words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // request.trees.k))
-    return chunks_of(raw_parts(parts, request, summary), request.chunk or CHUNK, words)
+    return work.write(chain.from_iterable(results), partial(write_results, writer))
 
 
 @dataclass
-class ParsedChunk:
+class ParsedChunk(Generic[T]):
     """A chunk that was parsed.
 
     Attributes:
-        results: the sentences with their trees; None comes after the last result of a part.
+        results: in order; those of `ChunkParser` are sentences with their trees, and a None after each part.
         summary: the counts of the chunk.
         fault: the error that ends the work after these results.
         doubt: what may be wrong with the input.
     """
 
-    results: list[NBestList | None]
+    results: list[T]
     summary: CorpusSummary
     fault: DataError | None = None
     doubt: str | None = None
@@ -115,9 +95,9 @@ class ChunkParser:
         self._reader = SentenceReader(request, model)
         self._check = RawTextCheck(model.known_words(), model.multiword_tokens())
 
-    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk:
+    def parse(self, items: Sequence[RawItemOrEnd], advance: Advance) -> ParsedChunk[NBestList | None]:
         """Parse a chunk; ``advance`` is called after each batch."""
-        parsed = ParsedChunk([], CorpusSummary())
+        parsed = ParsedChunk[NBestList | None]([], CorpusSummary())
         chunk, fault = self._reader.read(items, parsed.summary)
         if self.request.format == "text":
             parsed.doubt = self._check.check(item.sentence.words.forms for item in chunk if item is not None)
@@ -162,65 +142,75 @@ def _progress(items: Sequence[OrderedSentence], reported: set[int], advance: Adv
     return report
 
 
-def _results(
-    parser: ChunkParser, chunks: Iterator[list[RawItemOrEnd]], summary: CorpusSummary, observer: CorpusObserver
-) -> Iterator[list[NBestList | None]]:
-    """Yield the results of all chunks; count and report them."""
-    for items in chunks:
-        parsed = parser.parse(items, observer.advance)
-        summary.merge(parsed.summary)
-        if parsed.doubt:
-            observer.warn(parsed.doubt)
-        yield parsed.results
-        if parsed.fault is not None:
-            raise parsed.fault
+class CorpusWork:
+    """The work on the parts of a request, in one process or several: its chunks, counts, reports and outputs.
 
-
-def write_outputs(
-    parts: Sequence[CorpusPart],
-    results: Iterator[T | None],
-    write: Callable[[str, Iterator[T]], None],
-    request: CorpusRequest,
-    summary: CorpusSummary,
-    observer: CorpusObserver,
-) -> None:
-    """Write each output up to its end; an error is reported with the number of complete outputs.
-
-    Args:
-        parts: the outputs.
-        results: what is written, in order, with a None after the last one of each output.
-        write: writes an output.
-        request: the request.
-        summary: counts the outputs.
+    Attributes:
         observer: receives reports.
+        summary: the counts up to now.
     """
-    try:
-        for number, part in enumerate(parts, 1):
-            observer.start_output(number, len(parts))
-            if request.has_folder:
-                os.makedirs(os.path.dirname(part.target), exist_ok=True)
-            part_results = _of_part(results, part, request, summary)
-            write(part.target, part_results)
-            deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
-            summary.outputs += 1
-    except BaseException:
-        observer.fail(summary.outputs, len(parts))
-        raise
 
+    def __init__(self, request: CorpusRequest, parts: Sequence[CorpusPart], observer: CorpusObserver | None) -> None:
+        self.request, self.observer, self.summary = request, observer or CorpusObserver(), CorpusSummary()
+        self._started = time.perf_counter()
+        self._parts = [part for part in parts if not (request.skip_existing and os.path.isfile(part.target))]
+        self.summary.existing_outputs = len(parts) - len(self._parts)
+        self.observer.start(total_size(self._parts))
 
-def _of_part(
-    results: Iterator[T | None], part: CorpusPart, request: CorpusRequest, summary: CorpusSummary
-) -> Iterator[T]:
-    """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs."""
-    is_empty = True
-    for result in results:
-        if result is None:
-            break
-        is_empty = False
-        yield result
-    if is_empty and request.shard is None and not request.has_folder:
-        limit = f" of at most {request.max_words:,} words" if request.max_words and summary.long_sentences else ""
-        raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
+    def chunks(self) -> Iterator[list[RawItemOrEnd]]:
+        """Yield the sentences as bytes, by chunks to parse at once; None comes after each part."""
+        words = min(CHUNK_WORDS, max(1, CHUNK_TREE_WORDS // self.request.trees.k))
+        return chunks_of(raw_parts(self._parts, self.request, self.summary), self.request.chunk or CHUNK, words)
+
+    def reported(self, chunks: Iterator[ParsedChunk[T]]) -> Iterator[list[T]]:
+        """Yield the results of chunks; count them, report the first doubt, and raise a fault after its chunk."""
+        is_warned = False
+        for parsed in chunks:
+            self.summary.merge(parsed.summary)
+            if parsed.doubt and not is_warned:
+                is_warned = True
+                self.observer.warn(parsed.doubt)
+            yield parsed.results
+            if parsed.fault is not None:
+                raise parsed.fault
+
+    def write(self, results: Iterator[T | None], write: Callable[[str, Iterator[T]], None]) -> CorpusSummary:
+        """Write each output up to its end; an error is reported with the number of complete outputs.
+
+        Args:
+            results: what is written, in order, with a None after the last one of each output.
+            write: writes an output.
+
+        Returns:
+            The counts of the whole work.
+        """
+        summary, count = self.summary, len(self._parts)
+        try:
+            for number, part in enumerate(self._parts, 1):
+                self.observer.start_output(number, count)
+                if self.request.has_folder:
+                    os.makedirs(os.path.dirname(part.target), exist_ok=True)
+                part_results = self._of_part(results, part)
+                write(part.target, part_results)
+                deque(part_results, maxlen=0)  # which a writer did not take: the next output begins after them
+                summary.outputs += 1
+        except BaseException:
+            self.observer.fail(summary.outputs, count)
+            raise
+        summary.seconds = time.perf_counter() - self._started
+        return summary
+
+    def _of_part(self, results: Iterator[T | None], part: CorpusPart) -> Iterator[T]:
+        """Yield the results up to None; raise if there is none, unless a folder or a shard may have empty outputs."""
+        is_empty, request = True, self.request
+        for result in results:
+            if result is None:
+                break
+            is_empty = False
+            yield result
+        if is_empty and request.shard is None and not request.has_folder:
+            limit = f" of at most {request.max_words:,} words" if self.summary.long_sentences else ""
+            raise TreeparseError(f"no valid sentence{limit} is left in {', '.join(str(i.path) for i in part.inputs)}")
 
 
 def _visible_words(words: Sentence, trees: TreeRequest) -> Sentence:

@@ -5,14 +5,12 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import torch
 
-from treeparse.corpus.parsing import ChunkParser
-from treeparse.corpus.progress import CorpusSummary
+from treeparse.corpus.parsing import ChunkParser, ParsedChunk
 from treeparse.corpus.request import CorpusRequest
 from treeparse.corpus.sentences import RawItemOrEnd
 from treeparse.corpus.writers.writer import Writer
@@ -29,38 +27,24 @@ class OutputPiece(NamedTuple):
     """Results of a chunk that belong to one output.
 
     Attributes:
-        text: the text of the sentences, UTF-8, if the writer's texts are independent.
+        text: the text of the sentences, if the writer's texts are independent.
         results: the results otherwise.
         ends: whether the output ends here.
     """
 
-    text: bytes
+    text: str
     results: list[NBestList]
     ends: bool
 
 
-@dataclass
-class ChunkResult:
-    """A parsed chunk, as a worker sends it.
+class SentChunk(NamedTuple):
+    """A parsed chunk, as a worker sends it, with the outcomes of the search for trees that satisfy rules."""
 
-    Attributes:
-        pieces: the results.
-        summary: counts of the chunk.
-        size: bytes of the input that the chunk held.
-        fault: the error that ends the work after these results.
-        doubt: what may be wrong with the input.
-        tally: outcomes of the search for trees that satisfy rules.
-    """
-
-    pieces: list[OutputPiece]
-    summary: CorpusSummary
-    size: int
-    fault: DataError | None
-    doubt: str | None
+    parsed: ParsedChunk[OutputPiece]
     tally: RuleTally | None
 
 
-def work(connection: Any, load: Loader, request: CorpusRequest, threads: int) -> None:
+def serve_chunks(connection: Any, load: Loader, request: CorpusRequest, threads: int) -> None:
     """Parse the chunks that arrive, until the connection ends; send their results, or the error that ends the work."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     torch.set_num_threads(threads)
@@ -70,7 +54,7 @@ def work(connection: Any, load: Loader, request: CorpusRequest, threads: int) ->
             model.check_tags()
         parser, writer = ChunkParser(model, request), request.writer()
         for items in _arriving(connection):
-            connection.send(_result(parser, writer, items))
+            connection.send(_parsed(parser, writer, items))
     except TreeparseError as error:
         connection.send(error if isinstance(error, DataError) else TreeparseError(str(error)))
     except OSError as error:
@@ -95,17 +79,10 @@ def _arriving(connection: Any) -> Iterator[list[RawItemOrEnd]]:
         yield queue.get()
 
 
-def _result(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> ChunkResult:
-    parsed = parser.parse(items, lambda sentences, words, size: None)
-    rules = parser.request.trees.rules
-    return ChunkResult(
-        pieces=[*_pieces(parsed.results, writer)],
-        summary=parsed.summary,
-        size=sum(len(item.raw.text) for item in items if item is not None),
-        fault=parsed.fault,
-        doubt=parsed.doubt,
-        tally=None if rules is None else rules.tally.taken(),
-    )
+def _parsed(parser: ChunkParser, writer: Writer, items: list[RawItemOrEnd]) -> SentChunk:
+    parsed, rules = parser.parse(items, lambda sentences, words, size: None), parser.request.trees.rules
+    pieces = ParsedChunk([*_pieces(parsed.results, writer)], parsed.summary, parsed.fault, parsed.doubt)
+    return SentChunk(pieces, None if rules is None else rules.tally.taken())
 
 
 def _pieces(results: Iterable[NBestList | None], writer: Writer) -> Iterator[OutputPiece]:
@@ -123,5 +100,5 @@ def _pieces(results: Iterable[NBestList | None], writer: Writer) -> Iterator[Out
 
 def _piece(results: list[NBestList], writer: Writer, *, ends: bool) -> OutputPiece:
     if not writer.is_independent:
-        return OutputPiece(b"", results, ends)
-    return OutputPiece("".join(writer.texts(results)).encode() if results else b"", [], ends)
+        return OutputPiece("", results, ends)
+    return OutputPiece("".join(writer.texts(results)), [], ends)

@@ -297,21 +297,18 @@ def write_conllu(path: str | Path, sentences: Iterable[ConlluSentence]) -> None:
 
 def conllu_texts(sentences: Iterable[ConlluSentence]) -> Iterator[str]:
     """Yield the text of each sentence, as `write_conllu` writes it."""
-    missing = None
+    before = ""
     for sentence in sentences:
-        text = sentence.text
-        yield text if missing is None else missing + text.removeprefix(BYTE_ORDER_MARK)
-        missing = "\n" if text.endswith("\n") else "\n\n"
-        if text.endswith(("\n\n", "\n\r\n")):
-            missing = ""
+        yield following_text(before, sentence.text) if before else sentence.text
+        before = sentence.text
 
 
-def joined_texts(before: bytes, text: bytes) -> bytes:
-    """Return texts of `conllu_texts` as they follow another one that another call has yielded."""
-    text = text.removeprefix(BYTE_ORDER_MARK.encode())
-    if before.endswith((b"\n\n", b"\n\r\n")):
+def following_text(before: str, text: str) -> str:
+    """Return a text of CoNLL-U that follows another one: after a blank line, and without a byte order mark."""
+    text = text.removeprefix(BYTE_ORDER_MARK)
+    if before.endswith(("\n\n", "\n\r\n")):
         return text
-    return (b"\n" if before.endswith(b"\n") else b"\n\n") + text
+    return ("\n" if before.endswith("\n") else "\n\n") + text
 
 
 def _blocks(stream: Iterable[tuple[int, bytes]], source: str, prompt: bool) -> Iterator[tuple[int, bytes]]:

@@ -86,13 +86,16 @@ class RuleTally:
         """The number of sentences for which the search gave too few trees within the bound."""
         return self.broken - self.mended
 
+    def _counts(self) -> tuple[int, ...]:
+        return self.sentences, self.broken, self.mended, self.drawn, self.accepted
+
     def __reduce__(self) -> tuple[object, ...]:
-        return RuleTally, (self.sentences, self.broken, self.mended, self.drawn, self.accepted)
+        return RuleTally, self._counts()
 
     def taken(self) -> "RuleTally":
         """Return the counts, and begin anew."""
         with self._lock:
-            counts = RuleTally(self.sentences, self.broken, self.mended, self.drawn, self.accepted)
+            counts = RuleTally(*self._counts())
             self.sentences = self.broken = self.mended = self.drawn = self.accepted = 0
         return counts
 

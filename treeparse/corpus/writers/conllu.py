@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from treeparse.corpus.writers.writer import Writer, with_id
 from treeparse.data.annotations import with_head_sets, with_probabilities
-from treeparse.data.conllu import ConlluSentence, conllu_texts, joined_texts
+from treeparse.data.conllu import ConlluSentence, conllu_texts, following_text
 from treeparse.data.nbest.files import nbest_texts
 from treeparse.data.parses import NBestList
 
@@ -25,9 +25,9 @@ class ConlluWriter(Writer):
         """Whether there is one tree a sentence: the names of lists must differ."""
         return not self.options.lists
 
-    def following(self, before: bytes, text: bytes) -> bytes:
+    def following(self, before: str, text: str) -> str:
         """Return the text with a missing blank line before it, and without a byte order mark."""
-        return joined_texts(before, text)
+        return following_text(before, text)
 
     def _parsed(self, result: NBestList) -> ConlluSentence:
         parse, options = result.parses[0], self.options

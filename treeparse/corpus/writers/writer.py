@@ -45,8 +45,8 @@ class Writer(ABC):
         """
         return False
 
-    def following(self, before: bytes, text: bytes) -> bytes:
-        """Return the text of some sentences as it stands after that of others, for independent texts."""
+    def following(self, before: str, text: str) -> str:
+        """Return the text of some sentences as it stands after the text of others, for independent texts."""
         del before
         return text
 
@@ -69,10 +69,10 @@ def write_results(writer: Writer, path: str | Path, results: Iterable[NBestList]
             output.write(text)
 
 
-def write_texts(writer: Writer, path: str | Path, texts: Iterable[bytes]) -> None:
+def write_texts(writer: Writer, path: str | Path, texts: Iterable[str]) -> None:
     """Write independent texts of several processes as `write_results` writes their sentences."""
     with atomic_output(path) as output:
-        before = b""
+        before = ""
         for text in texts:
             output.write(writer.following(before, text) if before else text)
             before = text

@@ -31,10 +31,9 @@ def read_text(
         DataError: a line is not UTF-8, or the file has no sentence.
         OSError: the file cannot be read.
     """
-    report, any_sentence = on_invalid or _raise, False
+    report = on_invalid or _raise
     try:
         for raw in raw_text(path, span=span, any_encoding=on_invalid is not None):
-            any_sentence = True
             try:
                 sentence = parse_text(raw, first)
             except DataError as error:
@@ -42,7 +41,7 @@ def read_text(
             else:
                 yield sentence
     except DataError as error:
-        if any_sentence or error.problem != NO_SENTENCE:
+        if error.problem != NO_SENTENCE:
             raise
         report(error)
 
