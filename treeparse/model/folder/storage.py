@@ -236,9 +236,13 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], where: str, *
         raise TreeparseError(
             f"The weights in {where} do not fit its config, see {names}: the files are not of one model."
         )
-    places = {tensor.data_ptr() for tensor in own.values()}
-    usable = len(places) == len(own) and all(tensor.dtype == own[name].dtype for name, tensor in weights.items())
-    module.load_state_dict(dict(weights), assign=mapped and usable)  # shared weights would come apart
+    module.load_state_dict(dict(weights), assign=mapped and _can_take(own, weights))
+
+
+def _can_take(own: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> bool:
+    """Return whether a module can use weights as they are: of its types, and none of its own stands twice in it."""
+    is_shared = len({tensor.data_ptr() for tensor in own.values()}) < len(own)  # these would come apart
+    return not is_shared and all(tensor.dtype == own[name].dtype for name, tensor in weights.items())
 
 
 def _write_json(path: Path, data: Any, indent: int | None = None) -> None:

@@ -22,7 +22,7 @@ from treeparse.model import Parser
 from treeparse.objectives import Objective, Term
 from treeparse.sentence import Sentence
 from treeparse.training.loop.optimization import MovingAverage, build_optimizer, learning_rate, set_learning_rate
-from treeparse.training.loop.processes import Processes
+from treeparse.training.loop.processes import ALONE, Processes
 from treeparse.training.settings.config import ResolvedOptimization
 from treeparse.training.state.history import EpochRecord
 from treeparse.training.state.run_state import RunState
@@ -120,7 +120,7 @@ class ParserModule(pl.LightningModule):
         dev: Sequence[Sentence],
         name_of: Callable[[int], str],
         seed: int,
-        processes: Processes = Processes(),  # noqa: B008  # it is frozen
+        processes: Processes = ALONE,
     ) -> None:
         super().__init__()
         self.automatic_optimization = False  # Lightning would weigh a step's batches alike, whatever their words
@@ -285,10 +285,10 @@ class ParserModule(pl.LightningModule):
         self.tag_scores.reset()
 
     def validation_step(self, share: ShareOfStep, step: int) -> None:
-        gold: list[Sentence] = []
+        gold: list[Sentence] = []  # nothing, where the batch does not count
         system: list[Sentence] = []
-        for batch in share.batches if share.counts else ():
-            number = step * self.processes.count + self.processes.rank
+        if share.counts:
+            [batch], number = share.batches, step * self.processes.count + self.processes.rank
             torch.manual_seed(batch_seed(self.seed, self.current_epoch, 0, number, of_dev=True))
             gold = [self.dev_sentences[index] for index in batch.on_cpu.indices.tolist()]
             parses, loss = self.evaluated.measure(batch, gold, self.objective)

@@ -67,6 +67,9 @@ class Processes:
         return numbers
 
 
+ALONE = Processes()
+
+
 def join(config: TrainerConfig) -> Processes:
     """Join the processes of a run; what torchrun or Slurm started can talk from now on.
 
@@ -74,7 +77,7 @@ def join(config: TrainerConfig) -> Processes:
         TreeparseError: several machines, but neither torchrun nor Slurm started the process.
     """
     if config.processes == 1:
-        return Processes()
+        return ALONE
     trainer = pl.Trainer(**trainer_options(config), logger=False, enable_checkpointing=False)
     environment: Any = getattr(trainer.strategy, "cluster_environment", None)
     if not isinstance(environment, LightningEnvironment):
